@@ -1,0 +1,151 @@
+use core::time::Duration;
+
+use super::REPLAYS;
+use crate::instant::nanos;
+use crate::outcome::Kind;
+use crate::{Policy, Seed};
+
+/// The distribution of a decorrelated delay, which depends on the one before it.
+///
+/// The distribution function is kept at points that grow geometrically from base to the longest reachable delay, and
+/// taken to be linear between them. If `x` was drawn before, the next delay is uniform on `[base, hi(x)]`, so
+/// `F'(y) = ∫ min(1, (y − base) / (hi(x) − base)) dF(x)`: the part with `hi(x) ≤ y` is a value of `F`, the rest a suffix
+/// sum of `dF(x) / (hi(x) − base)`.
+pub(super) struct Chain<'a> {
+    policy: &'a Policy,
+    points: [f64; CELLS + 1],
+    /// `F` at the points, for the retry that the chain stands at.
+    values: [f64; CELLS + 1],
+}
+
+/// A power of two, for the root that spaces the points.
+const CELLS: usize = 1024;
+/// Retries after which the distribution no longer changes: a capped chain forgets its beginning by half in every
+/// step, and an uncapped one has reached the longest length of time that there is.
+const SETTLED: u32 = 512;
+
+impl<'a> Chain<'a> {
+    /// The chain at retry `n`, from 1.
+    pub(super) fn at(policy: &'a Policy, n: u32) -> Self {
+        let mut chain = Self::first(policy, n);
+        for _ in 1..n.min(SETTLED) {
+            chain.step();
+        }
+        chain
+    }
+
+    /// The sum of the means of retries 1 to `n`.
+    pub(super) fn sum_of_means(policy: &'a Policy, n: u32) -> f64 {
+        let mut chain = Self::first(policy, n);
+        let mut sum = chain.mean();
+        for k in 1..n {
+            if k < SETTLED {
+                chain.step();
+                sum += chain.mean();
+            } else {
+                return sum + chain.mean() * f64::from(n - k);
+            }
+        }
+        sum
+    }
+
+    fn first(policy: &'a Policy, n: u32) -> Self {
+        let base = policy.curve.first;
+        let mut longest = base;
+        for _ in 0..n.min(SETTLED) {
+            longest = hi(policy, longest);
+        }
+        let ratio = root(longest / base);
+        let mut points = [base; CELLS + 1];
+        for at in 1..=CELLS {
+            points[at] = (points[at - 1] * ratio).min(longest);
+        }
+        points[CELLS] = longest;
+        let first_hi = hi(policy, base);
+        let values = points.map(|y| uniform(y, base, first_hi));
+        Self { policy, points, values }
+    }
+
+    fn step(&mut self) {
+        let base = self.points[0];
+        let mut rest = [0.0; CELLS + 1];
+        for at in (0..CELLS).rev() {
+            let mass = self.values[at + 1] - self.values[at];
+            let middle = (self.points[at] + self.points[at + 1]) / 2.0;
+            rest[at] = rest[at + 1] + mass / (hi(self.policy, middle) - base).max(1.0);
+        }
+        let before = self.values;
+        let mut at = 0;
+        for (to, &y) in self.points.iter().enumerate() {
+            // The largest x with hi(x) ≤ y, which moves up with y.
+            while at < CELLS && hi(self.policy, self.points[at + 1]) <= y {
+                at += 1;
+            }
+            let (done, left) = if at == CELLS {
+                (1.0, 0.0)
+            } else {
+                let x = (y / 3.0).clamp(self.points[at], self.points[at + 1]);
+                let x = if hi(self.policy, self.points[at]) > y { self.points[at] } else { x };
+                let part = (x - self.points[at]) / (self.points[at + 1] - self.points[at]).max(1.0);
+                let value = before[at] + part * (before[at + 1] - before[at]);
+                (value, rest[at + 1] + (1.0 - part) * (rest[at] - rest[at + 1]))
+            };
+            self.values[to] = (done + (y - base) * left).clamp(0.0, 1.0);
+        }
+        self.values[CELLS] = 1.0;
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        let cells = self.points.windows(2).zip(self.values.windows(2));
+        let spread: f64 = cells.map(|(x, f)| (x[0] + x[1]) / 2.0 * (f[1] - f[0])).sum();
+        // What lies on the first point itself.
+        spread + self.points[0] * self.values[0]
+    }
+
+    pub(super) fn quantile(&self, q: f64) -> f64 {
+        let at = self.values.partition_point(|&value| value < q).clamp(1, CELLS);
+        let (lo, hi) = (self.values[at - 1], self.values[at]);
+        let part = if hi > lo { ((q - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 1.0 };
+        self.points[at - 1] + part * (self.points[at] - self.points[at - 1])
+    }
+}
+
+/// The upper end of the interval after a delay of `previous`.
+fn hi(policy: &Policy, previous: f64) -> f64 {
+    let mut carry = previous;
+    match policy.advance(&mut carry, 1, Kind::Transient) {
+        Some(interval) => interval.hi as f64,
+        None => previous,
+    }
+}
+
+fn uniform(y: f64, lo: f64, hi: f64) -> f64 {
+    if y >= hi { 1.0 } else { ((y - lo) / (hi - lo)).clamp(0.0, 1.0) }
+}
+
+/// The `CELLS`-th root, by square roots.
+fn root(x: f64) -> f64 {
+    let mut root = x;
+    for _ in 0..CELLS.ilog2() {
+        // Newton from above converges from any start of at least the root.
+        let mut guess = root.max(1.0);
+        for _ in 0..64 {
+            guess = (guess + root / guess) / 2.0;
+        }
+        root = guess;
+    }
+    root
+}
+
+/// The `q`-quantile of the time until retry `n`, over replayed calls.
+pub(super) fn elapsed_quantile(policy: &Policy, n: u32, q: f64) -> u64 {
+    let mut elapsed = [0_u64; REPLAYS];
+    for (id, elapsed) in elapsed.iter_mut().enumerate() {
+        let seed = Seed::new(0).for_call(id as u64);
+        let delays = policy.schedule(seed).take(n as usize);
+        *elapsed =
+            delays.fold(nanos(policy.first_spread(seed)), |sum, delay: Duration| sum.saturating_add(nanos(delay)));
+    }
+    let rank = (q * (REPLAYS - 1) as f64) as usize;
+    *elapsed.select_nth_unstable(rank.min(REPLAYS - 1)).1
+}

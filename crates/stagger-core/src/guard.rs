@@ -1,0 +1,228 @@
+use core::cell::Cell;
+use core::fmt;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::outcome::{Kind, Outcome};
+
+/// The present, read from the driver's clock at most once per decision, and only if somebody asks.
+pub trait Now {
+    /// The present instant; the same one however often it is asked.
+    fn now(&self) -> Instant;
+}
+
+/// An instant is its own present: for tests, and for drivers that have read their clock already.
+impl Now for Instant {
+    fn now(&self) -> Instant {
+        *self
+    }
+}
+
+/// A clock that has not been read yet.
+pub(crate) struct Unread<F> {
+    read: Cell<Option<F>>,
+    seen: Cell<Instant>,
+}
+
+impl<F: FnOnce() -> Instant> Unread<F> {
+    #[inline]
+    pub(crate) const fn new(read: F) -> Self {
+        Self { read: Cell::new(Some(read)), seen: Cell::new(Instant::ZERO) }
+    }
+}
+
+impl<F: FnOnce() -> Instant> Now for Unread<F> {
+    #[inline]
+    fn now(&self) -> Instant {
+        if let Some(read) = self.read.take() {
+            self.seen.set(read());
+        }
+        self.seen.get()
+    }
+}
+
+/// The shared allowance for retries: it bounds the retries of all calls together, which no backoff can.
+///
+/// The budget pays *before* the sleep, so that a thousand sleepers cannot wake up to an empty purse together. What it
+/// lends is settled exactly once: [`give_back`](Self::give_back) if the attempt was never made, else
+/// [`settle`](Self::settle) with what came of it. Implementations take `&self` and are shared by every call to a target.
+pub trait Budget: fmt::Debug + Send + Sync {
+    /// The first attempt of a call is about to be made. It is never refused; budgets that count attempts or calls in
+    /// flight begin to count here. The loan is settled like that of a retry.
+    fn first(&self, now: &dyn Now) -> Loan {
+        let _ = now;
+        Loan::NOTHING
+    }
+
+    /// Asks for one retry after a failure of this kind. `None` is a refusal.
+    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan>;
+
+    /// An attempt for which `loan` was lent came to its end.
+    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now);
+
+    /// The attempt for which `loan` was lent was never made.
+    fn give_back(&self, loan: Loan);
+
+    /// What is left, in retries, for events and metrics; `None` if it cannot be told as a number.
+    fn left(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Keeps calls away from a server that is known to be down.
+///
+/// A pass is settled exactly once by [`record`](Self::record); [`Outcome::Cancelled`] stands for an attempt that was
+/// not brought to its end, and counts as neither success nor failure.
+pub trait Breaker: fmt::Debug + Send + Sync {
+    /// May an attempt start now? A half-open breaker counts its probes here.
+    ///
+    /// # Errors
+    /// [`BreakerOpen`] tells how long it stays open.
+    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen>;
+
+    /// Whether an attempt that starts `after` from now would be refused. A peek: it changes nothing.
+    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool;
+
+    /// An attempt for which `pass` was given came to its end.
+    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now);
+}
+
+/// The refusal of an open circuit breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerOpen {
+    /// How long it stays open. A retry around this call takes it as a hint.
+    pub retry_in: Duration,
+}
+
+impl fmt::Display for BreakerOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "this client's own circuit breaker is open for another {:.1}", crate::text::Compact(self.retry_in))
+    }
+}
+
+impl core::error::Error for BreakerOpen {}
+
+/// What a budget has lent for one attempt: a number whose meaning is the budget's own.
+///
+/// Neither `Copy` nor `Clone`, so that it is settled once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Loan(pub u64);
+
+impl Loan {
+    /// Nothing was lent.
+    pub const NOTHING: Self = Self(0);
+}
+
+/// What a breaker has given for one attempt: a number whose meaning is the breaker's own.
+///
+/// Neither `Copy` nor `Clone`, so that it is recorded once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pass(pub u64);
+
+impl Pass {
+    /// Nothing was given.
+    pub const NOTHING: Self = Self(0);
+}
+
+/// What the guards have lent for one attempt.
+///
+/// The driver holds it between [`begin`](crate::Retry::begin) and [`decide`](crate::Retry::decide), and between
+/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] or
+/// [`Guards::abandon`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a permit that is not handed on is never settled"]
+pub struct Permit {
+    pub(crate) loan: Loan,
+    pub(crate) pass: Pass,
+}
+
+impl Permit {
+    /// Nothing was lent: what the first `begin` of a call is given.
+    pub const NONE: Self = Self { loan: Loan::NOTHING, pass: Pass::NOTHING };
+
+    /// Takes it out of `slot`, leaving nothing there.
+    pub const fn take(slot: &mut Self) -> Self {
+        core::mem::replace(slot, Self::NONE)
+    }
+}
+
+/// Whether an outer layer is already retrying what this call belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Nested {
+    /// No, or this call shall retry all the same.
+    #[default]
+    No,
+    /// Yes, and this call leaves it to that layer: one attempt, no retry.
+    StandDown,
+}
+
+/// What a decision asks besides the policy. None of it is needed.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Guards<'a> {
+    /// The shared allowance for retries.
+    pub budget: Option<&'a dyn Budget>,
+    /// What keeps calls away from a server that is down.
+    pub breaker: Option<&'a dyn Breaker>,
+    /// Whether an outer layer is already retrying.
+    pub nested: Nested,
+}
+
+impl<'a> Guards<'a> {
+    /// No guard at all.
+    #[inline]
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { budget: None, breaker: None, nested: Nested::No }
+    }
+
+    /// These guards, with this budget.
+    #[inline]
+    #[must_use]
+    pub const fn budget(mut self, budget: &'a dyn Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// These guards, with this breaker.
+    #[inline]
+    #[must_use]
+    pub const fn breaker(mut self, breaker: &'a dyn Breaker) -> Self {
+        self.breaker = Some(breaker);
+        self
+    }
+
+    /// These guards, told whether an outer layer is already retrying.
+    #[inline]
+    #[must_use]
+    pub const fn nested(mut self, nested: Nested) -> Self {
+        self.nested = nested;
+        self
+    }
+
+    /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
+    #[inline]
+    pub fn give_back(&self, permit: Permit) {
+        if let Some(budget) = self.budget {
+            budget.give_back(permit.loan);
+        }
+    }
+
+    /// The attempt for which `permit` was lent was made, and dropped before its end.
+    #[inline]
+    pub fn abandon(&self, permit: Permit, now: impl FnOnce() -> Instant) {
+        self.settle(permit, &Outcome::Cancelled, &Unread::new(now));
+    }
+
+    /// Step 1 of the decision: tells everyone what happened.
+    #[inline]
+    pub(crate) fn settle(&self, permit: Permit, outcome: &Outcome, now: &dyn Now) {
+        if let Some(breaker) = self.breaker {
+            breaker.record(permit.pass, outcome, now);
+        }
+        if let Some(budget) = self.budget {
+            budget.settle(permit.loan, outcome, now);
+        }
+    }
+}

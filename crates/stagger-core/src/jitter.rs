@@ -1,0 +1,151 @@
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::Ratio;
+use crate::instant::nanos;
+use crate::text::{ParseError, Problem};
+
+/// How a delay is drawn from its ceiling.
+///
+/// The ceiling of retry `n` is `min(cap, base · multiplier^(n-1))`: **capped first, drawn inside it afterwards**. So
+/// no delay is above the cap ([`Factor`](Self::Factor) excepted, by its share), and at the cap the draw still spans
+/// its whole interval. Drawing first and capping afterwards, as several libraries do, makes every client wait exactly
+/// the cap, together, just when the outage is long.
+///
+/// All draws are uniform, and both ends can be drawn.
+///
+/// As text: `none`, `full`, `equal`, `decorrelated`, `±20%` (also `+-20%`, `20%`, `0.2`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Jitter {
+    /// The ceiling itself. Every client that failed together comes back together.
+    None,
+    /// Uniform on `[0, ceiling]`. The default for exponential and linear backoff.
+    ///
+    /// Source: M. Brooker, "Exponential Backoff And Jitter", AWS, 2015. Differs from it in: nothing.
+    Full,
+    /// Uniform on `[ceiling / 2, ceiling]`. The default for constant delays and lists.
+    ///
+    /// Source: as for [`Full`](Self::Full).
+    Equal,
+    /// Uniform on `[base, max(base, min(cap, 3 · previous))]`, where `previous` is the delay drawn before, and `base`
+    /// at first. It knows base and cap only: there is no multiplier in it.
+    ///
+    /// Source: as for [`Full`](Self::Full). Differs from it in: the article takes `min(cap, U(base, 3 · previous))`,
+    /// which piles clients up on the cap (with a cap of 50 bases, 31 % of them wait exactly the cap by retry 12).
+    /// Here the interval is capped, and the draw stays spread.
+    Decorrelated,
+    /// Uniform on `[(1 − f) · ceiling, (1 + f) · ceiling]`: the one jitter that may exceed the cap, by its share.
+    ///
+    /// It is what cenkalti/backoff (0.5), Google's HTTP client (0.5) and gRPC (0.2) mean. Range of `f`: `0..=1`.
+    Factor(Ratio),
+}
+
+/// A uniform draw from `[lo, hi]`, both ends included, in nanoseconds: `lo + (bits · (hi − lo + 1) >> 64)`.
+///
+/// Pure: the same bits give the same delay. `bits` are 64 uniform random bits; 0 gives `lo`, `u64::MAX` gives `hi`.
+/// If `hi` is below `lo`, it is `lo`.
+///
+/// Source: D. Lemire, "Fast Random Integer Generation in an Interval", 2019, without the rejection: with intervals
+/// below 2^63 ns the bias is below 2^-1 ns in every delay, and the number of bits per draw stays fixed, which is what
+/// makes a draw reachable by its number.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::draw;
+///
+/// let second = Duration::from_secs(1);
+/// assert_eq!(draw(Duration::ZERO, second, 0), Duration::ZERO);
+/// assert_eq!(draw(Duration::ZERO, second, 1 << 63), second / 2);
+/// assert_eq!(draw(Duration::ZERO, second, u64::MAX), second);
+/// ```
+#[must_use]
+pub const fn draw(lo: Duration, hi: Duration, bits: u64) -> Duration {
+    Duration::from_nanos(draw_nanos(nanos(lo), nanos(hi), bits))
+}
+
+/// [`draw`] in nanoseconds. Both ends are at most `LONGEST_NANOS`, so the span plus one does not overflow.
+#[inline]
+pub(crate) const fn draw_nanos(lo: u64, hi: u64, bits: u64) -> u64 {
+    let span = hi.saturating_sub(lo) + 1;
+    lo + ((bits as u128 * span as u128) >> 64) as u64
+}
+
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Full => f.write_str("full"),
+            Self::Equal => f.write_str("equal"),
+            Self::Decorrelated => f.write_str("decorrelated"),
+            Self::Factor(share) => write!(f, "±{share}"),
+        }
+    }
+}
+
+impl FromStr for Jitter {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Ok(match text {
+            "none" => Self::None,
+            "full" => Self::Full,
+            "equal" => Self::Equal,
+            "decorrelated" => Self::Decorrelated,
+            _ => {
+                let share = text.strip_prefix('±').or_else(|| text.strip_prefix("+-")).unwrap_or(text);
+                let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+                match share.parse() {
+                    Ok(share) => Self::Factor(share),
+                    Err(error) if is_number => return Err(error),
+                    Err(_) => return Err(ParseError::new(Problem::Jitter, text)),
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_draw_reaches_both_ends_and_nothing_beyond() {
+        for (lo, hi) in [(0, 0), (0, 1), (7, 7), (5, 9), (0, i64::MAX as u64), (9, 3)] {
+            let top = hi.max(lo);
+            assert_eq!(draw_nanos(lo, hi, 0), lo);
+            assert_eq!(draw_nanos(lo, hi, u64::MAX), top, "[{lo}, {hi}]");
+            for k in 0..64 {
+                let got = draw_nanos(lo, hi, 0x9e37_79b9_7f4a_7c15_u64.rotate_left(k));
+                assert!((lo..=top).contains(&got));
+            }
+        }
+        assert_eq!(draw(Duration::MAX, Duration::MAX, u64::MAX), Duration::from_nanos(i64::MAX as u64));
+    }
+
+    #[test]
+    fn text_round_trips() {
+        for (text, want) in [
+            ("none", Jitter::None),
+            ("full", Jitter::Full),
+            ("equal", Jitter::Equal),
+            ("decorrelated", Jitter::Decorrelated),
+            ("±20%", Jitter::Factor(Ratio::percent(20))),
+        ] {
+            assert_eq!(text.parse(), Ok(want));
+            assert_eq!(want.to_string(), text);
+        }
+        for text in ["+-20%", "20%", "0.2", "±0.2", ".2"] {
+            assert_eq!(text.parse(), Ok(Jitter::Factor(Ratio::percent(20))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_jitter_is_told_apart_from_a_wrong_share() {
+        assert!("ful".parse::<Jitter>().unwrap_err().to_string().contains("use full, equal"));
+        assert!("150%".parse::<Jitter>().unwrap_err().to_string().contains("from 0 to 1"));
+    }
+}

@@ -1,0 +1,72 @@
+//! Backoff, jitter and the decision whether to retry.
+//!
+//! The core of [stagger](https://docs.rs/stagger): it decides, and everything else drives it. It has no clock, no
+//! sleep, no I/O and no randomness of its own; it does not allocate and depends on nothing. Time, seeds and the
+//! present state come in as arguments, so one and the same [`Policy`] can be run, planned, simulated and proved.
+//!
+//! Data flows one way:
+//!
+//! - a [`Policy`] is plain data, checked when it is built;
+//! - a [`Schedule`] is the series of delays that it gives for a [`Seed`];
+//! - [`Retry`] decides, with the [`State`] of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
+//!   shares with other calls; the order of its questions is [its specification](Retry#the-order-inside-decide);
+//! - [`Reconnect`] is the same for a connection that is kept up;
+//! - forecasts ([`Policy::bounds`], [`Policy::mean`], [`Policy::quantile`] and their `elapsed_` counterparts) tell what
+//!   the schedule will give.
+//!
+//! ```
+//! use core::time::Duration;
+//! use stagger_core::{Policy, Seed, policy};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
+//!
+//! assert_eq!(POLICY.bounds(3), Some((Duration::ZERO, Duration::from_millis(400))));
+//! assert_eq!(POLICY.delays(Seed::new(1)).count(), 3);
+//! assert_eq!(POLICY, "exponential base=100ms cap=10s".parse()?);
+//! # Ok::<(), stagger_core::ParseError>(())
+//! ```
+//!
+//! # Features
+//!
+//! - `serde` (off by default; the only dependency): policies, jitters and shares to and from TOML, JSON and the like.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(test)]
+#[macro_use]
+extern crate std;
+
+mod backoff;
+mod forecast;
+mod guard;
+mod hint;
+mod instant;
+mod jitter;
+mod macros;
+mod outcome;
+mod policy;
+mod ratio;
+mod reconnect;
+mod retry;
+mod schedule;
+mod seed;
+pub mod text;
+
+pub use backoff::{Backoff, DelayList};
+pub use guard::{Breaker, BreakerOpen, Budget, Guards, Loan, Nested, Now, Pass, Permit};
+pub use hint::{Hint, HintMode};
+pub use instant::Instant;
+pub use jitter::{Jitter, draw};
+pub use outcome::{Decision, Kind, Outcome, Source, Stop, Verdict};
+pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
+pub use ratio::Ratio;
+pub use reconnect::{Generation, Phase, Reconnect, Step};
+pub use retry::{Retry, State};
+pub use schedule::{Delays, Schedule};
+pub use seed::Seed;
+pub use text::ParseError;
+
+#[doc(hidden)]
+pub use macros::units;

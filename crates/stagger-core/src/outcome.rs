@@ -1,0 +1,176 @@
+use core::fmt;
+use core::time::Duration;
+
+use crate::guard::Permit;
+use crate::hint::Hint;
+
+/// What came of an attempt, as far as retrying is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It worked.
+    Success,
+    /// It failed, and another attempt may work.
+    Failed {
+        /// What kind of failure it was.
+        kind: Kind,
+        /// What the server asked for, if it did.
+        hint: Option<Hint>,
+    },
+    /// It failed, and it would fail again: the server answered, and the answer is no.
+    Permanent,
+    /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
+    /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
+    ///
+    /// A refused *connection* is not this case: it is transient and waits its turn, or the first thing that a dead
+    /// server meets is a second wave.
+    Unprocessed,
+    /// It was cancelled by the caller. Nobody is blamed.
+    Cancelled,
+}
+
+impl Outcome {
+    /// A transient failure without a hint.
+    pub const TRANSIENT: Self = Self::Failed { kind: Kind::Transient, hint: None };
+
+    /// A failure because the server had too much to do, and what it asked for.
+    #[must_use]
+    pub const fn throttled(hint: Option<Hint>) -> Self {
+        Self::Failed { kind: Kind::Throttled, hint }
+    }
+
+    /// What it says about the health of the server.
+    ///
+    /// | outcome | verdict |
+    /// |---|---|
+    /// | `Success`, `Permanent` (the server answered) | `Healthy` |
+    /// | `Failed` with `Transient` or `Throttled` | `Ailing` |
+    /// | `Failed` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
+    #[inline]
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        match self {
+            Self::Success | Self::Permanent => Verdict::Healthy,
+            Self::Failed { kind: Kind::Transient | Kind::Throttled, .. } => Verdict::Ailing,
+            Self::Failed { kind: Kind::Local, .. } | Self::Unprocessed | Self::Cancelled => Verdict::Unknown,
+        }
+    }
+}
+
+/// What an outcome says about the health of the server; guards count by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The server answered.
+    Healthy,
+    /// The server did not answer, or said that it is overloaded.
+    Ailing,
+    /// Nothing can be concluded.
+    Unknown,
+}
+
+/// What kind of failure may pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// It may work next time: connection reset, time-out, 503.
+    #[default]
+    Transient,
+    /// The server has too much to do: 429, `ThrottlingException`. Waits from `throttled_base` on.
+    Throttled,
+    /// Our own exhaustion: file descriptors, ports, buffers, the connection pool. Never held against the server.
+    /// Waits from `local_base` on.
+    Local,
+}
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub enum Decision {
+    /// It worked; nothing is left to do.
+    Done,
+    /// Wait, then make another attempt.
+    Retry {
+        /// How long to wait.
+        after: Duration,
+        /// Where the delay comes from.
+        source: Source,
+        /// What the budget lent for it; hand it to [`Retry::begin`](crate::Retry::begin), or give it back.
+        permit: Permit,
+    },
+    /// No further attempt.
+    Stop(Stop),
+}
+
+/// Where a delay comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// The policy's schedule.
+    Schedule,
+    /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds.
+    Hint,
+    /// The immediate repeat of an attempt that was certainly not processed.
+    Transparent,
+    /// The policy's spread: the wait before the first action of an episode.
+    Spread,
+}
+
+/// Why there was no further attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The failure was permanent.
+    Permanent,
+    /// `max_attempts` were made.
+    Attempts,
+    /// The next attempt would have started after `max_elapsed` or the deadline.
+    Elapsed,
+    /// The server said never, or longer than `max_hint`.
+    Hint,
+    /// Our own retry budget refused to pay.
+    Budget,
+    /// Our own circuit breaker is open.
+    Breaker,
+    /// An outer layer is already retrying.
+    Nested,
+    /// The caller cancelled.
+    Cancelled,
+    /// The schedule has no further delay.
+    Exhausted,
+}
+
+impl Stop {
+    /// The reason as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Permanent => "permanent",
+            Self::Attempts => "attempts",
+            Self::Elapsed => "elapsed",
+            Self::Hint => "hint",
+            Self::Budget => "budget",
+            Self::Breaker => "breaker",
+            Self::Nested => "nested",
+            Self::Cancelled => "cancelled",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+/// A lower-case fragment: "the time limit left no room for another attempt".
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Permanent => "the failure is permanent",
+            Self::Attempts => "every attempt was used",
+            Self::Elapsed => "the time limit left no room for another attempt",
+            Self::Hint => "the server asked not to come back, or not soon enough",
+            Self::Budget => "this client's own retry budget is used up",
+            Self::Breaker => "this client's own circuit breaker is open",
+            Self::Nested => "an outer layer is already retrying",
+            Self::Cancelled => "cancelled",
+            Self::Exhausted => "the schedule has no further delay",
+        })
+    }
+}

@@ -1,0 +1,256 @@
+use core::fmt;
+
+use super::PolicyBuilder;
+use crate::backoff::DelayList;
+use crate::instant::nanos;
+use crate::text::Message;
+use crate::{Backoff, HintMode, Jitter};
+
+/// Everything that is wrong with a policy, with the numbers and the way out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyError {
+    faults: u32,
+    base: u64,
+    cap: u64,
+    floor: u64,
+    spread: u64,
+    max_elapsed: u64,
+    throttled_base: u64,
+    local_base: u64,
+}
+
+/// One thing that is wrong with a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum PolicyFault {
+    /// `max_attempts` is 0, but the first call counts.
+    NoAttempt,
+    /// `base` is 0, so every delay would be.
+    ZeroBase,
+    /// `cap` is below `base`.
+    CapBelowBase,
+    /// `floor` is above `cap`.
+    FloorAboveCap,
+    /// `multiplier` is not finite, or below 1.
+    Multiplier,
+    /// A share is above 1.
+    RatioAboveOne,
+    /// The list has no delay, more than 16, or delays without a common unit.
+    List,
+    /// Decorrelated jitter goes with exponential backoff only, and knows neither multiplier nor floor.
+    Decorrelated,
+    /// Jitter is set where there is no delay to draw.
+    NothingToJitter,
+    /// `cap` or `floor` is set where nothing grows.
+    NothingToCap,
+    /// `base`, `step` or `multiplier` is set for a backoff that has none.
+    Misplaced,
+    /// `spread` is longer than `max_elapsed`.
+    SpreadAboveElapsed,
+    /// `max_elapsed` ends before the first retry can start.
+    ElapsedBelowBase,
+    /// `timeout` is 0.
+    ZeroTimeout,
+    /// `hint_spread` is set, but the hint mode does not use it.
+    HintSpreadUnused,
+    /// `throttled_base` is outside `base..=cap`.
+    ThrottledBase,
+    /// `local_base` is outside `base..=cap`.
+    LocalBase,
+}
+
+use PolicyFault::{
+    CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, HintSpreadUnused, LocalBase, Misplaced, Multiplier,
+    NoAttempt, NothingToCap, NothingToJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase, ZeroBase, ZeroTimeout,
+};
+
+const ALL: [PolicyFault; 17] = [
+    NoAttempt,
+    ZeroBase,
+    CapBelowBase,
+    FloorAboveCap,
+    Multiplier,
+    RatioAboveOne,
+    PolicyFault::List,
+    Decorrelated,
+    NothingToJitter,
+    NothingToCap,
+    Misplaced,
+    SpreadAboveElapsed,
+    ElapsedBelowBase,
+    ZeroTimeout,
+    HintSpreadUnused,
+    ThrottledBase,
+    LocalBase,
+];
+
+/// Room for every sentence about a policy at once.
+type Sentences = Message<2048>;
+
+impl PolicyError {
+    /// The faults, in a fixed order.
+    pub fn faults(&self) -> impl Iterator<Item = PolicyFault> + '_ {
+        ALL.into_iter().filter(|&fault| self.has(fault))
+    }
+
+    pub(super) const fn is_none(&self) -> bool {
+        self.faults == 0
+    }
+
+    const fn has(&self, fault: PolicyFault) -> bool {
+        self.faults & (1 << fault as u8) != 0
+    }
+
+    pub(super) const fn of(builder: &PolicyBuilder) -> Self {
+        let settings = &builder.settings;
+        let jitter = settings.jitter();
+        let cap = match settings.cap {
+            Some(cap) => nanos(cap),
+            None => u64::MAX,
+        };
+        let mut error = Self {
+            faults: 0,
+            base: nanos(settings.base()),
+            cap,
+            floor: nanos(settings.floor),
+            spread: nanos(settings.spread),
+            max_elapsed: match settings.max_elapsed {
+                Some(limit) => nanos(limit),
+                None => u64::MAX,
+            },
+            throttled_base: nanos(settings.throttled_base()),
+            local_base: nanos(settings.local_base()),
+        };
+        let base = error.base;
+        let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
+        let has_base = grows || matches!(settings.backoff, Backoff::Constant { .. });
+        let has_delays = !matches!(settings.backoff, Backoff::Zero | Backoff::Stop);
+        let multiplier = match settings.backoff {
+            Backoff::Exponential { multiplier, .. } => multiplier,
+            _ => 1.0,
+        };
+        let list_is_wrong = match settings.backoff {
+            Backoff::List(list) => list.is_empty() || builder.list_does_not_fit,
+            _ => false,
+        };
+        let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
+        let spread_above_one = matches!(settings.hint_spread, Some(share) if share.is_above_one());
+        // Only the multiplier that was never touched is silent.
+        let decorrelates = matches!(settings.backoff, Backoff::Exponential { .. })
+            && multiplier.to_bits() == 2.0_f64.to_bits()
+            && error.floor == 0;
+        let jitter_is_set = matches!(settings.jitter, Some(jitter) if !matches!(jitter, Jitter::None));
+        let retries = !matches!(settings.max_attempts, Some(1));
+        let least = match jitter {
+            Jitter::None | Jitter::Decorrelated => base,
+            Jitter::Equal => base / 2,
+            Jitter::Full | Jitter::Factor(_) => 0,
+        };
+        let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
+        let throttled_fits = has_base && error.throttled_base >= base && error.throttled_base <= cap;
+        let local_fits = has_base && error.local_base >= base && error.local_base <= cap;
+        error.faults = bit(NoAttempt, matches!(settings.max_attempts, Some(0)))
+            | bit(ZeroBase, has_base && base == 0)
+            | bit(CapBelowBase, grows && cap < base)
+            | bit(FloorAboveCap, grows && error.floor > cap)
+            | bit(NothingToCap, !grows && (settings.cap.is_some() || error.floor > 0))
+            | bit(Misplaced, builder.misplaced)
+            // Written so that NaN fails it.
+            | bit(Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX))
+            | bit(RatioAboveOne, factor_above_one || spread_above_one)
+            | bit(PolicyFault::List, list_is_wrong)
+            | bit(Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates)
+            | bit(NothingToJitter, !has_delays && jitter_is_set)
+            | bit(SpreadAboveElapsed, error.spread > error.max_elapsed)
+            | bit(ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed))
+            | bit(ZeroTimeout, matches!(settings.timeout, Some(length) if length.is_zero()))
+            | bit(HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints)
+            | bit(ThrottledBase, settings.throttled_base.is_some() && !throttled_fits)
+            | bit(LocalBase, settings.local_base.is_some() && !local_fits);
+        error
+    }
+
+    pub(super) const fn message(&self) -> Sentences {
+        let mut text = Sentences::new();
+        let mut at = 0;
+        while at < ALL.len() {
+            if self.has(ALL[at]) {
+                if !text.is_empty() {
+                    text = text.text("; ");
+                }
+                text = self.sentence(text, ALL[at]);
+            }
+            at += 1;
+        }
+        text
+    }
+
+    const fn sentence(&self, text: Sentences, fault: PolicyFault) -> Sentences {
+        match fault {
+            NoAttempt => text.text("max-attempts is 0, but the first call counts: use 1 for no retry, or more"),
+            ZeroBase => text.text("base is 0, so every delay would be: raise base, or use a zero backoff"),
+            CapBelowBase => text
+                .text("cap ")
+                .duration(self.cap)
+                .text(" is below base ")
+                .duration(self.base)
+                .text(": raise cap or lower base"),
+            FloorAboveCap => text
+                .text("floor ")
+                .duration(self.floor)
+                .text(" is above cap ")
+                .duration(self.cap)
+                .text(": lower floor or raise cap"),
+            Multiplier => text.text("multiplier is not a finite number of at least 1: use 2, or 1 for no growth"),
+            RatioAboveOne => text.text("a share is above 100%: use at most 1"),
+            PolicyFault::List => text
+                .text("the list needs 1 to ")
+                .number(DelayList::MOST as u64)
+                .text(" delays that are multiples of a common unit: shorten it, or round its delays"),
+            Decorrelated => text.text(
+                "decorrelated jitter takes base and cap of an exponential backoff and nothing else: \
+                 drop multiplier and floor, or choose another jitter",
+            ),
+            NothingToJitter => text.text("there is no delay to jitter: drop jitter, or choose another backoff"),
+            NothingToCap => {
+                text.text("cap and floor are for delays that grow: drop them, or use an exponential or linear backoff")
+            }
+            Misplaced => text.text(
+                "base, step or multiplier is set for a backoff that has none: drop it, or choose another backoff",
+            ),
+            SpreadAboveElapsed => text
+                .text("spread ")
+                .duration(self.spread)
+                .text(" is longer than max-elapsed ")
+                .duration(self.max_elapsed)
+                .text(": shorten spread or raise max-elapsed"),
+            ElapsedBelowBase => text.text("max-elapsed ").duration(self.max_elapsed).text(
+                " ends before the first retry can start: raise max-elapsed, lower base, or set max-attempts to 1",
+            ),
+            ZeroTimeout => text.text("timeout is 0, so no attempt could succeed: raise it, or leave it out"),
+            HintSpreadUnused => text.text("hint-spread has no effect with this hint mode: drop one of the two"),
+            ThrottledBase => self.kind_base(text.text("throttled-base "), self.throttled_base),
+            LocalBase => self.kind_base(text.text("local-base "), self.local_base),
+        }
+    }
+
+    const fn kind_base(&self, text: Sentences, kind_base: u64) -> Sentences {
+        text.duration(kind_base)
+            .text(" does not lie between base ")
+            .duration(self.base)
+            .text(" and cap: change it, or leave it out")
+    }
+}
+
+const fn bit(fault: PolicyFault, is_there: bool) -> u32 {
+    (is_there as u32) << fault as u8
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message().as_str())
+    }
+}
+
+impl core::error::Error for PolicyError {}

@@ -1,0 +1,305 @@
+//! The policy: plain data that says how a call is retried.
+
+mod builder;
+mod error;
+#[cfg(feature = "serde")]
+mod serde;
+mod text;
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+pub use builder::PolicyBuilder;
+pub(crate) use builder::Settings;
+pub use error::{PolicyError, PolicyFault};
+
+use crate::instant::nanos;
+use crate::{Backoff, HintMode, Jitter, Ratio};
+
+/// How a call is retried: plain data, checked once, shared by every call, simulation and forecast.
+///
+/// A policy is made by one of the constructors, refined with [`PolicyBuilder`]'s setters, and checked by
+/// [`build`](PolicyBuilder::build), which reports every fault at once. What is built makes sense. It reads no clock
+/// and draws no random number: [`Retry`](crate::Retry) and [`Schedule`](crate::Schedule) are given both.
+///
+/// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+///
+/// | setting | default | meaning |
+/// |---|---|---|
+/// | `base`, `cap`, `multiplier`, `step` | 100 ms, 30 s, 2, `base` | the ceilings, see [`Backoff`] |
+/// | `floor` | 0 | no delay is drawn below it |
+/// | `jitter` | full; equal for constant and list | how a delay is drawn from its ceiling, see [`Jitter`] |
+/// | `spread` | 0 | a uniform wait before the first action of an episode |
+/// | `max_attempts` | 4 | the first call counts |
+/// | `max_elapsed` | none | no retry starts later than this after the start of the call |
+/// | `timeout` | none | length of one attempt |
+/// | `max_hint` | 5 min | a server's hint above it stops the call |
+/// | `hint_mode`, `hint_spread` | `at-least`, 50 % | what a hint does to the delay, see [`HintMode`] |
+/// | `throttled_base` | `base` | base after the server said that it has too much to do |
+/// | `local_base` | the larger of `base` and `min(10 · base, 1 s)` | base after our own exhaustion |
+/// | `stable_after` | none | what a connection must have lived for the count to start again |
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{Jitter, Policy, Seed};
+///
+/// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1))
+///     .jitter(Jitter::None)
+///     .max_attempts(6)
+///     .build()?;
+/// let delays: Vec<_> = policy.delays(Seed::new(1)).map(|delay| delay.as_millis()).collect();
+/// assert_eq!(delays, [100, 200, 400, 800, 1000]);
+/// # Ok::<(), stagger_core::PolicyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    pub(crate) curve: Curve,
+    pub(crate) settings: Settings,
+}
+
+/// What the schedule reads for every delay, derived from the settings when the policy is built.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Curve {
+    pub(crate) route: Route,
+    pub(crate) draw: Draw,
+    /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier + step)`.
+    pub(crate) first: f64,
+    pub(crate) multiplier: f64,
+    pub(crate) step: f64,
+    pub(crate) cap: f64,
+    pub(crate) floor: u64,
+    /// What the ceiling is multiplied by after a throttled failure and after a local one.
+    pub(crate) throttled: f64,
+    pub(crate) local: f64,
+}
+
+/// Where the ceiling of a retry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// From the one before it.
+    Curve,
+    /// From the delay that was drawn before it.
+    Decorrelated,
+    /// From the list.
+    List,
+    /// From nowhere: there is no retry.
+    Stop,
+}
+
+/// How a delay is drawn from its ceiling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Draw {
+    Full,
+    None,
+    Equal,
+    Factor(f64),
+}
+
+impl Policy {
+    /// `min(cap, base · multiplier^(n − 1))` with multiplier 2 and full jitter.
+    pub const fn exponential(base: Duration, cap: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Exponential { base, multiplier: 2.0 }).cap(cap)
+    }
+
+    /// `min(cap, base + (n − 1) · step)` with full jitter.
+    pub const fn linear(base: Duration, step: Duration, cap: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Linear { base, step }).cap(cap)
+    }
+
+    /// `delay`, every time, with equal jitter: uniform on `[delay / 2, delay]`.
+    pub const fn constant(delay: Duration) -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Constant { delay })
+    }
+
+    /// Decorrelated jitter, which knows base and cap only; see [`Jitter::Decorrelated`].
+    pub const fn decorrelated(base: Duration, cap: Duration) -> PolicyBuilder {
+        Self::exponential(base, cap).jitter(Jitter::Decorrelated)
+    }
+
+    /// These delays, one after the other, the last one again and again; with equal jitter. At most 16.
+    pub const fn list(delays: &[Duration]) -> PolicyBuilder {
+        PolicyBuilder::of_list(delays)
+    }
+
+    /// No delay between attempts.
+    pub const fn zero() -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Zero)
+    }
+
+    /// No retry.
+    pub const fn stop() -> PolicyBuilder {
+        PolicyBuilder::new(Backoff::Stop)
+    }
+
+    /// A builder that holds the settings of this policy, for a variation of it.
+    pub const fn to_builder(&self) -> PolicyBuilder {
+        PolicyBuilder::of_settings(self.settings)
+    }
+
+    /// How the ceilings grow.
+    #[must_use]
+    pub const fn backoff(&self) -> &Backoff {
+        &self.settings.backoff
+    }
+
+    /// The ceiling of the first retry; zero for `zero` and `stop`.
+    #[must_use]
+    pub const fn base(&self) -> Duration {
+        self.settings.base()
+    }
+
+    /// The limit of every computed delay; `None` if there is none.
+    #[must_use]
+    pub const fn cap(&self) -> Option<Duration> {
+        self.settings.cap
+    }
+
+    /// The least delay that is drawn.
+    #[must_use]
+    pub const fn floor(&self) -> Duration {
+        self.settings.floor
+    }
+
+    /// How a delay is drawn from its ceiling.
+    #[must_use]
+    pub const fn jitter(&self) -> Jitter {
+        self.settings.jitter()
+    }
+
+    /// The longest wait before the first action of an episode.
+    #[must_use]
+    pub const fn spread(&self) -> Duration {
+        self.settings.spread
+    }
+
+    /// How many attempts are made at most, the first included; `None` if there is no limit.
+    #[inline]
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<NonZeroU32> {
+        match self.settings.max_attempts {
+            Some(attempts) => NonZeroU32::new(attempts),
+            None => None,
+        }
+    }
+
+    /// How long after the start of the call a retry may start; `None` if there is no limit.
+    #[inline]
+    #[must_use]
+    pub const fn max_elapsed(&self) -> Option<Duration> {
+        self.settings.max_elapsed
+    }
+
+    /// How long one attempt may take; `None` if there is no limit.
+    #[inline]
+    #[must_use]
+    pub const fn timeout(&self) -> Option<Duration> {
+        self.settings.timeout
+    }
+
+    /// The longest hint that is followed; `None` if every hint is.
+    #[must_use]
+    pub const fn max_hint(&self) -> Option<Duration> {
+        self.settings.max_hint
+    }
+
+    /// What a hint does to the delay.
+    #[must_use]
+    pub const fn hint_mode(&self) -> HintMode {
+        self.settings.hint_mode
+    }
+
+    /// The share of a hint over which callers are spread at least, with [`HintMode::AtLeast`].
+    #[must_use]
+    pub const fn hint_spread(&self) -> Ratio {
+        match self.settings.hint_spread {
+            Some(share) => share,
+            None => Ratio::percent(50),
+        }
+    }
+
+    /// The base after the server said that it has too much to do.
+    #[must_use]
+    pub const fn throttled_base(&self) -> Duration {
+        match self.settings.throttled_base {
+            Some(base) => base,
+            None => self.base(),
+        }
+    }
+
+    /// The base after our own exhaustion: the larger of `base` and `min(10 · base, 1 s)`, unless set.
+    #[must_use]
+    pub const fn local_base(&self) -> Duration {
+        self.settings.local_base()
+    }
+
+    /// What a connection must have lived for the count of attempts to start again. `None`: it never does, or, for
+    /// [`Reconnect`](crate::Reconnect), the larger of 10 s and the last delay.
+    #[must_use]
+    pub const fn stable_after(&self) -> Option<Duration> {
+        self.settings.stable_after
+    }
+
+    pub(crate) const fn of_checked(settings: Settings) -> Self {
+        Self { curve: Curve::of(&settings), settings }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Policy {
+    /// `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
+    pub const DEFAULT: Self =
+        Self::exponential(Duration::from_millis(100), Duration::from_secs(30)).build_or_fail_to_compile();
+}
+
+impl Curve {
+    const fn of(settings: &Settings) -> Self {
+        let (route, multiplier, step) = match settings.backoff {
+            Backoff::Stop => (Route::Stop, 1.0, 0.0),
+            Backoff::List(_) => (Route::List, 1.0, 0.0),
+            Backoff::Zero | Backoff::Constant { .. } => (Route::Curve, 1.0, 0.0),
+            Backoff::Linear { step, .. } => (Route::Curve, 1.0, float(nanos(step))),
+            Backoff::Exponential { multiplier, .. } => match settings.jitter() {
+                Jitter::Decorrelated => (Route::Decorrelated, 1.0, 0.0),
+                _ => (Route::Curve, multiplier, 0.0),
+            },
+        };
+        let first = float(nanos(settings.base()));
+        let cap = match (settings.cap, settings.backoff) {
+            (Some(cap), _) => float(nanos(cap)),
+            (None, _) => float(crate::instant::LONGEST_NANOS),
+        };
+        let draw = match settings.jitter() {
+            Jitter::None => Draw::None,
+            Jitter::Equal => Draw::Equal,
+            Jitter::Factor(share) => Draw::Factor(share.as_f64()),
+            Jitter::Full | Jitter::Decorrelated => Draw::Full,
+        };
+        Self {
+            route,
+            draw,
+            first,
+            multiplier,
+            step,
+            cap,
+            floor: nanos(settings.floor),
+            throttled: share_of(settings.throttled_base(), first),
+            local: share_of(settings.local_base(), first),
+        }
+    }
+}
+
+/// How many times `first` goes into `base`; 1 where there is nothing to compare.
+const fn share_of(base: Duration, first: f64) -> f64 {
+    if first > 0.0 { float(nanos(base)) / first } else { 1.0 }
+}
+
+/// The largest `f64` that is not above `nanos`: a bound that is converted must stay a bound. Exact below 104 days.
+pub(crate) const fn float(nanos: u64) -> f64 {
+    let nearest = nanos as f64;
+    if nearest as u64 > nanos { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
+}

@@ -1,0 +1,480 @@
+//! The policy language: `exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8`.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use super::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
+use super::{Policy, PolicyBuilder};
+use crate::backoff::DelayList;
+use crate::text::{Compact, ParseError, Problem, parse_duration};
+use crate::{Backoff, HintMode, Jitter, Ratio};
+
+/// Every setting's name, and the other names that are understood and never printed.
+const KEYS: [(Key, &str, &[&str]); 17] = [
+    (Key::Base, "base", &["delay"]),
+    (Key::Step, "step", &[]),
+    (Key::Cap, "cap", &["max", "max-delay"]),
+    (Key::Floor, "floor", &[]),
+    (Key::Multiplier, "multiplier", &["factor"]),
+    (Key::Delays, "delays", &[]),
+    (Key::Jitter, "jitter", &[]),
+    (Key::Spread, "spread", &[]),
+    (Key::MaxAttempts, "max-attempts", &["attempts"]),
+    (Key::MaxElapsed, "max-elapsed", &["deadline"]),
+    (Key::Timeout, "timeout", &[]),
+    (Key::MaxHint, "max-hint", &[]),
+    (Key::Hint, "hint", &[]),
+    (Key::HintSpread, "hint-spread", &[]),
+    (Key::ThrottledBase, "throttled-base", &[]),
+    (Key::LocalBase, "local-base", &[]),
+    (Key::StableAfter, "stable-after", &["reset-after"]),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Base,
+    Step,
+    Cap,
+    Floor,
+    Multiplier,
+    Delays,
+    Jitter,
+    Spread,
+    MaxAttempts,
+    MaxElapsed,
+    Timeout,
+    MaxHint,
+    Hint,
+    HintSpread,
+    ThrottledBase,
+    LocalBase,
+    StableAfter,
+}
+
+/// The value of a setting, as it is printed and as configuration files hold it.
+pub(super) enum Value<'a> {
+    Text(&'a dyn fmt::Display),
+    Count(u32),
+    Number(f64),
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Count(count) => count.fmt(f),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Policy {
+    /// Hands every setting that is printed to `take`, in the order in which it is printed. Those at their default are
+    /// left out, except for the ones that say what kind of policy it is.
+    pub(super) fn settings<E>(&self, mut take: impl FnMut(&'static str, Value<'_>) -> Result<(), E>) -> Result<(), E> {
+        let settings = &self.settings;
+        let mut length = |key, length: Duration| take(key, Value::Text(&Compact(length)));
+        match settings.backoff {
+            Backoff::Constant { delay: base } | Backoff::Exponential { base, .. } => length("base", base)?,
+            Backoff::Linear { base, step } => {
+                length("base", base)?;
+                length("step", step)?;
+            }
+            Backoff::Zero | Backoff::List(_) | Backoff::Stop => {}
+        }
+        match (settings.cap, &settings.backoff) {
+            (Some(cap), _) => length("cap", cap)?,
+            (None, Backoff::Linear { .. } | Backoff::Exponential { .. }) => take("cap", Value::Text(&"none"))?,
+            (None, _) => {}
+        }
+        if !settings.floor.is_zero() {
+            take("floor", Value::Text(&Compact(settings.floor)))?;
+        }
+        match settings.backoff {
+            Backoff::Exponential { multiplier, .. } if settings.jitter() != Jitter::Decorrelated => {
+                take("multiplier", Value::Number(multiplier))?;
+            }
+            Backoff::List(list) => take("delays", Value::Text(&list))?,
+            _ => {}
+        }
+        if !matches!(settings.backoff, Backoff::Zero | Backoff::Stop) {
+            take("jitter", Value::Text(&settings.jitter()))?;
+        }
+        if !settings.spread.is_zero() {
+            take("spread", Value::Text(&Compact(settings.spread)))?;
+        }
+        match settings.max_attempts {
+            Some(DEFAULT_MAX_ATTEMPTS) if settings.backoff == Backoff::Stop => {}
+            Some(attempts) => take("max-attempts", Value::Count(attempts))?,
+            None => take("max-attempts", Value::Text(&"inf"))?,
+        }
+        let mut optional = |key, length: Option<Duration>| match length {
+            Some(length) => take(key, Value::Text(&Compact(length))),
+            None => Ok(()),
+        };
+        optional("max-elapsed", settings.max_elapsed)?;
+        optional("timeout", settings.timeout)?;
+        match settings.max_hint {
+            Some(DEFAULT_MAX_HINT) => {}
+            None => take("max-hint", Value::Text(&"inf"))?,
+            longest => optional("max-hint", longest)?,
+        }
+        if settings.hint_mode != HintMode::AtLeast {
+            take("hint", Value::Text(&settings.hint_mode))?;
+        }
+        if let Some(share) = settings.hint_spread {
+            take("hint-spread", Value::Text(&share))?;
+        }
+        let mut optional = |key, length: Option<Duration>| match length {
+            Some(length) => take(key, Value::Text(&Compact(length))),
+            None => Ok(()),
+        };
+        optional("throttled-base", settings.throttled_base)?;
+        optional("local-base", settings.local_base)?;
+        optional("stable-after", settings.stable_after)
+    }
+}
+
+/// The policy in one line; [`FromStr`] reads it back to the same policy.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.settings.backoff.name())?;
+        self.settings(|key, value| write!(f, " {key}={value}"))
+    }
+}
+
+/// `1s,2s,5s`.
+impl fmt::Display for DelayList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, delay) in self.iter().enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { "," }, Compact(delay))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a policy in one line: the name of a backoff (`exponential`, if it is left out), then settings as
+/// `name=value` in any order, each at most once. What is left out is at its default.
+impl FromStr for Policy {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut draft = Draft::default();
+        for (at, word) in text.split_whitespace().enumerate() {
+            match word.split_once('=') {
+                Some((key, value)) => draft.set(key, value)?,
+                None if at == 0 => draft.backoff(word)?,
+                None => return Err(ParseError::new(Problem::NoValue, word)),
+            }
+        }
+        draft.finish()
+    }
+}
+
+impl PolicyBuilder {
+    /// One setting in the words of the policy language: `set("base", "500ms")`.
+    ///
+    /// # Errors
+    /// [`ParseError`] if there is no such setting, the value cannot be read, or the backoff has no such setting.
+    pub fn set(self, key: &str, value: &str) -> Result<Self, ParseError> {
+        let mut draft = Draft::default();
+        draft.set(key, value)?;
+        draft.apply_to(self)
+    }
+}
+
+/// Settings that were read, in whatever order they came.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    backoff: Option<Shape>,
+    seen: u32,
+    base: Duration,
+    step: Duration,
+    cap: Option<Duration>,
+    floor: Duration,
+    multiplier: f64,
+    delays: Option<DelayList>,
+    jitter: Option<Jitter>,
+    spread: Duration,
+    max_attempts: Option<u32>,
+    max_elapsed: Option<Duration>,
+    timeout: Option<Duration>,
+    max_hint: Option<Duration>,
+    hint_mode: HintMode,
+    hint_spread: Option<Ratio>,
+    throttled_base: Duration,
+    local_base: Duration,
+    stable_after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Zero,
+    Constant,
+    Linear,
+    Exponential,
+    List,
+    Stop,
+}
+
+impl Draft {
+    pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
+        self.backoff = Some(match name {
+            "zero" => Shape::Zero,
+            "constant" => Shape::Constant,
+            "linear" => Shape::Linear,
+            "exponential" => Shape::Exponential,
+            "list" => Shape::List,
+            "stop" => Shape::Stop,
+            _ => return Err(ParseError::new(Problem::Shape, name)),
+        });
+        Ok(())
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
+        let Some(&(key, name, _)) = KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) else {
+            return Err(ParseError::new(Problem::Key(nearest(name)), name));
+        };
+        if self.has(key) {
+            return Err(ParseError::new(Problem::Twice, name));
+        }
+        self.seen |= 1 << key as u32;
+        let length = || parse_duration(value)?.ok_or(ParseError::new(Problem::Limitless, name));
+        match key {
+            Key::Base => self.base = length()?,
+            Key::Step => self.step = length()?,
+            Key::Cap => self.cap = parse_duration(value)?,
+            Key::Floor => self.floor = length()?,
+            Key::Multiplier => {
+                self.multiplier = value.parse().map_err(|_| ParseError::new(Problem::Multiplier, value))?;
+            }
+            Key::Delays => self.delays = Some(list(value)?),
+            Key::Jitter => self.jitter = Some(value.parse()?),
+            Key::Spread => self.spread = length()?,
+            Key::MaxAttempts => self.max_attempts = count(value)?,
+            Key::MaxElapsed => self.max_elapsed = parse_duration(value)?,
+            Key::Timeout => self.timeout = parse_duration(value)?,
+            Key::MaxHint => self.max_hint = parse_duration(value)?,
+            Key::Hint => self.hint_mode = value.parse()?,
+            Key::HintSpread => self.hint_spread = Some(value.parse()?),
+            Key::ThrottledBase => self.throttled_base = length()?,
+            Key::LocalBase => self.local_base = length()?,
+            Key::StableAfter => self.stable_after = parse_duration(value)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Policy, ParseError> {
+        let default = Policy::DEFAULT;
+        let (base, cap) = (default.base(), default.cap().unwrap_or(Duration::MAX));
+        let builder = match self.backoff.unwrap_or(Shape::Exponential) {
+            Shape::Zero => Policy::zero(),
+            Shape::Stop => Policy::stop(),
+            Shape::Exponential => Policy::exponential(base, cap),
+            Shape::Linear => {
+                // A step that is not told is the base.
+                let base = if self.has(Key::Base) { self.base } else { base };
+                Policy::linear(base, base, cap)
+            }
+            Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
+            Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
+            Shape::List => match self.delays.take() {
+                Some(delays) => PolicyBuilder::new(Backoff::List(delays)),
+                None => return Err(ParseError::new(Problem::Missing("delays, like delays=1s,2s,5s"), "list")),
+            },
+        };
+        Ok(self.apply_to(builder)?.build()?)
+    }
+
+    fn apply_to(self, mut to: PolicyBuilder) -> Result<PolicyBuilder, ParseError> {
+        let shape = to.settings.backoff;
+        for &(key, name, _) in KEYS.iter().filter(|(key, ..)| self.has(*key)) {
+            let unfit = match key {
+                Key::Base => {
+                    !matches!(shape, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. })
+                }
+                Key::Step => !matches!(shape, Backoff::Linear { .. }),
+                Key::Multiplier => !matches!(shape, Backoff::Exponential { .. }),
+                Key::Delays => !matches!(shape, Backoff::List(_)),
+                _ => false,
+            };
+            if unfit {
+                return Err(ParseError::new(Problem::NotForShape(shape.name()), name));
+            }
+            to = match key {
+                Key::Base => to.base(self.base),
+                Key::Step => to.step(self.step),
+                Key::Cap => match self.cap {
+                    Some(cap) => to.cap(cap),
+                    None => to.uncapped(),
+                },
+                Key::Floor => to.floor(self.floor),
+                Key::Multiplier => to.multiplier(self.multiplier),
+                Key::Delays => match self.delays {
+                    Some(delays) => {
+                        PolicyBuilder::of_settings(super::Settings { backoff: Backoff::List(delays), ..to.settings })
+                    }
+                    None => to,
+                },
+                Key::Jitter => match self.jitter {
+                    Some(jitter) => to.jitter(jitter),
+                    None => to,
+                },
+                Key::Spread => to.spread(self.spread),
+                Key::MaxAttempts => match self.max_attempts {
+                    Some(attempts) => to.max_attempts(attempts),
+                    None => to.unlimited_attempts(),
+                },
+                Key::MaxElapsed => match self.max_elapsed {
+                    Some(limit) => to.max_elapsed(limit),
+                    None => to.unlimited_elapsed(),
+                },
+                Key::Timeout => match self.timeout {
+                    Some(length) => to.timeout(length),
+                    None => to.no_timeout(),
+                },
+                Key::MaxHint => match self.max_hint {
+                    Some(longest) => to.max_hint(longest),
+                    None => to.unlimited_hint(),
+                },
+                Key::Hint => to.hint_mode(self.hint_mode),
+                Key::HintSpread => match self.hint_spread {
+                    Some(share) => to.hint_spread(share),
+                    None => to,
+                },
+                Key::ThrottledBase => to.throttled_base(self.throttled_base),
+                Key::LocalBase => to.local_base(self.local_base),
+                Key::StableAfter => match self.stable_after {
+                    Some(lived) => to.stable_after(lived),
+                    None => to.never_stable(),
+                },
+            };
+        }
+        Ok(to)
+    }
+
+    const fn has(&self, key: Key) -> bool {
+        self.seen & (1 << key as u32) != 0
+    }
+}
+
+fn count(value: &str) -> Result<Option<u32>, ParseError> {
+    match value {
+        "inf" | "none" | "infinite" | "unlimited" => Ok(None),
+        _ => value.parse().map(Some).map_err(|_| ParseError::new(Problem::Number, value)),
+    }
+}
+
+fn list(value: &str) -> Result<DelayList, ParseError> {
+    let mut delays = [Duration::ZERO; DelayList::MOST];
+    let mut len = 0;
+    for text in value.split(',') {
+        let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
+        *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
+        len += 1;
+    }
+    DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
+}
+
+/// The name of a setting that is most like `word`.
+fn nearest(word: &str) -> &'static str {
+    let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
+    names.min_by_key(|name| distance(word.as_bytes(), name.as_bytes())).unwrap_or("base")
+}
+
+/// How many letters have to be changed, added or taken away (Levenshtein).
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    // Names have at most 14 letters; what is longer than the row is as far away as it is long.
+    let mut row = [0; 32];
+    let b = &b[..b.len().min(row.len() - 1)];
+    for (at, cell) in row.iter_mut().enumerate() {
+        *cell = at;
+    }
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = core::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_one_line_form_round_trips() {
+        for text in [
+            "exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8 max-elapsed=5m",
+            "exponential base=100ms cap=none multiplier=1.5 jitter=±20% max-attempts=inf",
+            "exponential base=1s cap=1m jitter=decorrelated max-attempts=10",
+            "exponential base=1s cap=1m floor=250ms multiplier=3 jitter=equal max-attempts=2 timeout=10s max-hint=inf \
+             hint=clamp:5s throttled-base=20s local-base=30s stable-after=10s",
+            "linear base=1s step=500ms cap=10s jitter=none max-attempts=4",
+            "constant base=5s jitter=equal max-attempts=4 max-hint=1h hint-spread=25%",
+            "list delays=1s,2s,5s jitter=none max-attempts=4",
+            "zero max-attempts=3",
+            "stop",
+        ] {
+            let policy: Policy = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(policy.to_string(), text.split_whitespace().collect::<Vec<_>>().join(" "));
+            assert_eq!(policy.to_builder().build(), Ok(policy));
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_understood_and_never_printed() {
+        let policy: Policy = "exponential delay=500ms max-delay=30s factor=3 attempts=8 deadline=5m".parse().unwrap();
+        assert_eq!(
+            policy.to_string(),
+            "exponential base=500ms cap=30s multiplier=3 jitter=full max-attempts=8 max-elapsed=5m"
+        );
+        assert_eq!("".parse(), Ok(Policy::DEFAULT));
+        assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+        assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_way_out() {
+        for (text, want) in [
+            ("exponental", "`exponental` is not a backoff; begin with exponential, linear"),
+            ("exponential bse=1s", "`bse` is not a setting; did you mean `base`?"),
+            ("exponential max-atempts=1", "did you mean `max-attempts`?"),
+            ("exponential base", "`base` has no value; write it as name=value"),
+            ("exponential base=1s delay=2s", "`base` is set twice"),
+            ("exponential base=inf", "`base` must have a length"),
+            ("exponential base=5x", "`5x` has a unit that is not known"),
+            ("exponential max-attempts=0", "max-attempts is 0, but the first call counts: use 1"),
+            ("exponential max-attempts=-1", "`-1` is not a whole number"),
+            ("exponential multiplier=two", "`two` is not a number"),
+            ("exponential multiplier=nan", "multiplier is not a finite number of at least 1"),
+            ("exponential jitter=150%", "`150%` is not a share"),
+            ("exponential base=1s cap=50ms", "cap 50ms is below base 1s: raise cap or lower base"),
+            ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),
+            ("constant", "a constant backoff needs base, like base=5s"),
+            ("list", "a list backoff needs delays, like delays=1s,2s,5s"),
+            ("constant base=1s multiplier=2", "`multiplier` has no meaning for a constant backoff"),
+            ("list delays=1ns,1h", "have no common unit"),
+            ("list delays=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "more than 16 delays"),
+        ] {
+            let error = text.parse::<Policy>().unwrap_err().to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once() {
+        let error = "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s timeout=0"
+            .parse::<Policy>()
+            .unwrap_err();
+        assert_eq!(error.policy_error().unwrap().faults().count(), 4);
+        assert_eq!(error.to_string().matches("; ").count(), 3, "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+use core::fmt;
+use core::str::FromStr;
+
+use crate::text::{ParseError, Problem};
+
+/// A share, in whole millionths, exact.
+///
+/// Units: parts per million. Range of what takes one: `0..=1`. A larger one can be written down, so that the builder
+/// it is given to can say so together with everything else that is wrong; none accepts it.
+///
+/// As text: `20%` or `0.2`. What is not a whole number of millionths is refused and not rounded, so that a budget of
+/// a third is a decision and never an accident.
+///
+/// ```
+/// use stagger_core::Ratio;
+///
+/// assert_eq!("20%".parse::<Ratio>()?, Ratio::percent(20));
+/// assert_eq!("0.333333".parse::<Ratio>()?, Ratio::millionths(333_333));
+/// assert!("0.3333333".parse::<Ratio>().is_err());
+/// assert_eq!(Ratio::millionths(1_500).to_string(), "0.15%");
+/// # Ok::<(), stagger_core::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ratio(u32);
+
+impl Ratio {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// The whole.
+    pub const ONE: Self = Self(MILLION);
+
+    /// `n` parts per million.
+    #[inline]
+    #[must_use]
+    pub const fn millionths(n: u32) -> Self {
+        Self(n)
+    }
+
+    /// `n` per cent.
+    #[inline]
+    #[must_use]
+    pub const fn percent(n: u32) -> Self {
+        Self(n.saturating_mul(MILLION / 100))
+    }
+
+    /// The number of millionths.
+    #[inline]
+    #[must_use]
+    pub const fn as_millionths(self) -> u32 {
+        self.0
+    }
+
+    /// The nearest `f64`.
+    #[inline]
+    #[must_use]
+    pub const fn as_f64(self) -> f64 {
+        self.0 as f64 / MILLION as f64
+    }
+
+    /// Whether it is more than the whole, which nothing accepts.
+    #[inline]
+    #[must_use]
+    pub const fn is_above_one(self) -> bool {
+        self.0 > MILLION
+    }
+
+    /// This share of `whole`, rounded down, exact for every `whole`.
+    #[inline]
+    #[must_use]
+    pub const fn of(self, whole: u64) -> u64 {
+        let share = whole as u128 * self.0 as u128 / MILLION as u128;
+        if share > u64::MAX as u128 { u64::MAX } else { share as u64 }
+    }
+}
+
+const MILLION: u32 = 1_000_000;
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, mut rest, mut digits) = (self.0 / 10_000, self.0 % 10_000, 4);
+        if rest == 0 {
+            return write!(f, "{whole}%");
+        }
+        while rest % 10 == 0 {
+            rest /= 10;
+            digits -= 1;
+        }
+        write!(f, "{whole}.{rest:0digits$}%")
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fault = |problem| ParseError::new(problem, text);
+        let (number, per) = match text.strip_suffix('%') {
+            Some(number) => (number.trim_end(), 4),
+            None => (text, 6),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(fault(Problem::Ratio));
+        }
+        let mut millionths: u64 = 0;
+        for digit in whole.bytes() {
+            millionths = millionths.saturating_mul(10).saturating_add(digit_value(digit).ok_or(fault(Problem::Ratio))?);
+        }
+        let mut left = per;
+        for digit in fraction.bytes() {
+            let digit = digit_value(digit).ok_or(fault(Problem::Ratio))?;
+            if left == 0 {
+                if digit != 0 {
+                    return Err(fault(Problem::RatioTooFine));
+                }
+                continue;
+            }
+            left -= 1;
+            millionths = millionths.saturating_mul(10).saturating_add(digit);
+        }
+        let millionths = millionths.saturating_mul(10_u64.pow(left));
+        match u32::try_from(millionths) {
+            Ok(millionths) if millionths <= MILLION => Ok(Self(millionths)),
+            _ => Err(fault(Problem::Ratio)),
+        }
+    }
+}
+
+fn digit_value(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn text_is_exact_or_refused() {
+        for (text, want) in [
+            ("0", Some(0)),
+            ("0%", Some(0)),
+            ("1", Some(1_000_000)),
+            ("100%", Some(1_000_000)),
+            ("20 %", Some(200_000)),
+            (".5", Some(500_000)),
+            ("0.10000000", Some(100_000)),
+            ("12.3456%", Some(123_456)),
+            ("12.34567%", None),
+            ("1.1", None),
+            ("101%", None),
+            ("99999999999999999999999", None),
+            ("", None),
+            ("%", None),
+            (".", None),
+            ("-1", None),
+            ("1e-3", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(text.parse::<Ratio>().ok().map(Ratio::as_millionths), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn display_round_trips_for_every_millionth() {
+        for n in (0..=MILLION).step_by(7).chain([MILLION]) {
+            let ratio = Ratio::millionths(n);
+            assert_eq!(ratio.to_string().parse(), Ok(ratio));
+        }
+    }
+
+    #[test]
+    fn share_of_a_whole_is_exact_and_saturates() {
+        assert_eq!(Ratio::percent(60).of(1_000), 600);
+        assert_eq!(Ratio::millionths(1).of(u64::MAX), u64::MAX / 1_000_000);
+        assert_eq!(Ratio::ONE.of(u64::MAX), u64::MAX);
+        assert_eq!(Ratio::percent(200).of(u64::MAX), u64::MAX);
+        assert!(Ratio::percent(101).is_above_one() && !Ratio::ONE.is_above_one());
+    }
+}

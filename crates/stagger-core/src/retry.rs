@@ -1,0 +1,497 @@
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use crate::guard::{Now, Permit, Unread};
+use crate::instant::nanos;
+use crate::jitter::draw_nanos;
+use crate::outcome::Kind;
+use crate::schedule::Interval;
+use crate::seed::Purpose;
+use crate::{Decision, Guards, Hint, HintMode, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
+
+/// What one call remembers between its attempts: 24 bytes, plain data.
+///
+/// It is apart from the policy, which is shared, and from the seed, which the driver knows anyway, so that millions of
+/// calls, or of simulated clients, keep only this.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    /// The start of the call, if `TIMED`.
+    start: Instant,
+    /// The ceiling of the coming retry, or the delay that was drawn last; not yet set before the first.
+    carry: f64,
+    /// The attempt that is being made, or was made last; 0 before the first.
+    attempt: u32,
+    /// How often the count was started again.
+    episode: u16,
+    flags: u16,
+}
+
+/// The start of the call is known.
+const TIMED: u16 = 1;
+/// The one immediate repeat was used.
+const REPEATED: u16 = 2;
+/// The coming attempt is that repeat: it does not count.
+const REPEATS: u16 = 4;
+/// The schedule has begun, and `carry` is set.
+const BEGUN: u16 = 8;
+/// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
+const AHEAD: u16 = 16;
+
+/// Whether a connection that was lost had lived long enough to count as healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It had: an episode begins.
+    Stable,
+    /// It had not: the backoff goes on.
+    Flapping,
+}
+
+impl State {
+    /// A call that has not begun.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { start: Instant::ZERO, carry: 0.0, attempt: 0, episode: 0, flags: 0 }
+    }
+
+    /// A call that began at `start`. Whoever wants to know the elapsed time begins with this; a limit of time in the
+    /// policy does it by itself.
+    #[inline]
+    #[must_use]
+    pub const fn started(start: Instant) -> Self {
+        Self { start, flags: TIMED, ..Self::new() }
+    }
+
+    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// When the call began, if anybody asked for the time.
+    #[inline]
+    #[must_use]
+    pub const fn start(&self) -> Option<Instant> {
+        if self.flags & TIMED != 0 { Some(self.start) } else { None }
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The decision: a view over the shared policy, the state of one call, and its seed.
+///
+/// Whoever drives it, in blocking or async code, in a server or in a simulation, does the same:
+///
+/// 1. [`spread`](Self::spread), and wait for what it says (nothing, unless the policy has a spread);
+/// 2. [`begin`](Self::begin); if it refuses, stop;
+/// 3. make the attempt, for at most [`remaining`](Self::remaining);
+/// 4. [`decide`](Self::decide); if it says `Retry`, wait, and go to 2.
+///
+/// # The order inside `decide`
+///
+/// Refusals without a side effect come first, the only charge comes last, so a refusal never has to be undone.
+///
+/// | step | question | if so |
+/// |--:|---|---|
+/// | 1 | tell the breaker and the budget what happened | by its [verdict](Outcome::verdict) |
+/// | 2 | success? | `Done` |
+/// | 3 | permanent, or cancelled? | `Stop(Permanent)`, `Stop(Cancelled)` |
+/// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
+/// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
+/// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
+/// | 7 | hint `Never`, or larger than `max_hint`? | `Stop(Hint)` |
+/// | 8 | draw the delay, with the hint if there is one | the schedule advances |
+/// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
+/// | 10 | would the breaker refuse it then? | `Stop(Breaker)` |
+/// | 11 | does the budget refuse to pay? | `Stop(Budget)` |
+/// | 12 | | `Retry` |
+///
+/// The clock is read at most once in each of `begin` and `decide`, and only if a limit or a guard asks for the time.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+///
+/// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
+/// let mut state = State::new();
+/// let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+/// let (guards, now) = (Guards::none(), || Instant::ZERO);
+///
+/// let permit = retry.begin(Permit::NONE, now, &guards).expect("no breaker");
+/// let Decision::Retry { after, permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else { panic!() };
+/// assert!(after <= Duration::from_millis(100));
+///
+/// let permit = retry.begin(permit, now, &guards).expect("no breaker");
+/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(Stop::Attempts));
+/// # Ok::<(), stagger_core::PolicyError>(())
+/// ```
+#[derive(Debug)]
+pub struct Retry<'a> {
+    policy: &'a Policy,
+    state: &'a mut State,
+    seed: Seed,
+    deadline: Option<Instant>,
+}
+
+impl<'a> Retry<'a> {
+    /// A view over the state of a call. It can be made anew for every step: nothing is kept in it.
+    #[inline]
+    pub const fn new(policy: &'a Policy, state: &'a mut State, seed: Seed) -> Self {
+        Self { policy, state, seed, deadline: None }
+    }
+
+    /// A point in time at which the call ends: no retry starts at it or later, and no attempt has longer.
+    #[inline]
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The wait before the first attempt: uniform on `[0, spread]`, and not past the deadline. It starts the call's
+    /// clock, so that the wait counts in elapsed.
+    #[inline]
+    pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
+        if self.policy.spread().is_zero() {
+            return Duration::ZERO;
+        }
+        let now = Unread::new(now);
+        self.start_clock(&now);
+        let spread = self
+            .deadline
+            .map_or(self.policy.spread(), |deadline| deadline.saturating_since(now.now()).min(self.policy.spread()));
+        self.uniform(spread)
+    }
+
+    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permit::NONE`] at first.
+    ///
+    /// # Errors
+    /// [`Stop::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
+    /// nothing was called.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        permit: Permit,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Result<Permit, Stop> {
+        let now = Unread::new(now);
+        if self.policy.max_elapsed().is_some() {
+            self.start_clock(&now);
+        }
+        let repeats = self.state.flags & REPEATS != 0;
+        if guards.breaker.is_none() && guards.budget.is_none() {
+            self.count(repeats);
+            return Ok(permit);
+        }
+        self.begin_guarded(permit, &now, guards)
+    }
+
+    fn begin_guarded(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Result<Permit, Stop> {
+        if let Some(breaker) = guards.breaker {
+            match breaker.admit(now) {
+                Ok(pass) => permit.pass = pass,
+                Err(_) => {
+                    guards.give_back(permit);
+                    return Err(Stop::Breaker);
+                }
+            }
+        }
+        let repeats = self.state.flags & REPEATS != 0;
+        if let (Some(budget), 0, false) = (guards.budget, self.state.attempt, repeats) {
+            permit.loan = budget.first(now);
+        }
+        self.count(repeats);
+        Ok(permit)
+    }
+
+    /// After every attempt: what now? See [above](Self#the-order-inside-decide).
+    #[inline]
+    pub fn decide(
+        &mut self,
+        outcome: Outcome,
+        permit: Permit,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let now = Unread::new(now);
+        // Step 4 keeps the permit that step 1 would settle, so its question is asked first; it has no side effect.
+        if outcome == Outcome::Unprocessed && self.may_repeat(&now, guards) {
+            return self.repeat(permit, &now, guards);
+        }
+        guards.settle(permit, &outcome, &now);
+        let (kind, hint) = match outcome {
+            Outcome::Success => return Decision::Done,
+            Outcome::Permanent => return Decision::Stop(Stop::Permanent),
+            Outcome::Cancelled => return Decision::Stop(Stop::Cancelled),
+            Outcome::Unprocessed => (Kind::Transient, None),
+            Outcome::Failed { kind, hint } => (kind, hint),
+        };
+        self.again(kind, hint, None, &now, guards)
+    }
+
+    /// A connection that had been opened was lost: [`Reconnect`](crate::Reconnect)'s way in.
+    ///
+    /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
+    /// first failure after it; without a spread the loss itself is the schedule's first failure. Otherwise the loss is
+    /// one more failure of the attempt that opened it. The guards know of that attempt's success already.
+    pub(crate) fn lost(
+        &mut self,
+        health: Health,
+        outcome: Outcome,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        let now = Unread::new(now);
+        let (kind, hint) = match outcome {
+            Outcome::Permanent => return Decision::Stop(Stop::Permanent),
+            Outcome::Cancelled => return Decision::Stop(Stop::Cancelled),
+            Outcome::Success | Outcome::Unprocessed => (Kind::Transient, None),
+            Outcome::Failed { kind, hint } => (kind, hint),
+        };
+        let mut spread = None;
+        if health == Health::Stable {
+            self.reset();
+            self.state.flags &= !TIMED;
+            if self.policy.max_elapsed().is_some() {
+                self.start_clock(&now);
+            }
+            match self.policy.spread() {
+                Duration::ZERO => self.state.flags |= AHEAD,
+                longest => spread = Some(longest),
+            }
+        }
+        self.again(kind, hint, spread, &now, guards)
+    }
+
+    /// Starts the count of attempts and the schedule again if what ended had lived at least `stable_after`; draws go
+    /// on with new numbers. Says whether it did.
+    #[inline]
+    pub fn reset_if_healthy(&mut self, lived: Duration) -> bool {
+        let healthy = self.policy.stable_after().is_some_and(|enough| lived >= enough);
+        if healthy {
+            self.reset();
+        }
+        healthy
+    }
+
+    /// Starts the count of attempts and the schedule again, not the clock; draws go on with new numbers.
+    pub const fn reset(&mut self) {
+        let State { start, episode, flags, .. } = *self.state;
+        *self.state = State { start, episode: episode.wrapping_add(1), flags: flags & TIMED, ..State::new() };
+    }
+
+    /// How long the attempt that is about to be made may take: what is left of the deadline, and at most the policy's
+    /// timeout. `None` if there is no limit. `max_elapsed` is not one: it interrupts nothing.
+    #[inline]
+    #[must_use]
+    pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
+        let left = self.deadline.map(|deadline| deadline.saturating_since(now()));
+        match (left, self.policy.timeout()) {
+            (Some(left), Some(timeout)) => Some(left.min(timeout)),
+            (left, timeout) => left.or(timeout),
+        }
+    }
+
+    /// Whether the attempt that is being made is the last that `max_attempts` allows.
+    #[inline]
+    #[must_use]
+    pub fn is_last_attempt(&self) -> bool {
+        self.policy.max_attempts().is_some_and(|most| self.state.attempt >= most.get())
+    }
+
+    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.state.attempt
+    }
+
+    /// The limit of attempts, if there is one.
+    #[inline]
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<NonZeroU32> {
+        self.policy.max_attempts()
+    }
+
+    /// The time since the start of the call; `None` if nobody had asked for it.
+    #[inline]
+    #[must_use]
+    pub fn elapsed(&self, now: Instant) -> Option<Duration> {
+        self.state.start().map(|start| now.saturating_since(start))
+    }
+
+    /// What to ask of a timer that wakes up only at multiples of `resolution`, for this wait.
+    ///
+    /// A hint is kept as it is, since a timer never wakes up early. Any other delay is put on one of the two
+    /// neighbouring ticks, with the probability that keeps the mean: 200 µs on a timer of 1 ms are no wait at all four
+    /// times in five and one tick otherwise, where the timer alone would make it one or two ticks every time. The
+    /// length that is returned lies just after the beginning of the last tick, since the timer wakes up at its end.
+    /// Zero is for no timer at all.
+    #[inline]
+    #[must_use]
+    pub fn on_ticks(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
+        let (after_nanos, tick) = (nanos(after), nanos(resolution));
+        if tick <= 1 || after_nanos == 0 || source == Source::Hint {
+            return after;
+        }
+        let bits = self.bits(Purpose::Dither);
+        let up = draw_nanos(0, tick - 1, bits) < after_nanos % tick;
+        match after_nanos / tick + u64::from(up) {
+            0 => Duration::ZERO,
+            ticks => Duration::from_nanos((ticks - 1) * tick + 1),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, repeats: bool) {
+        if repeats {
+            self.state.flags &= !REPEATS;
+        } else {
+            self.state.attempt = self.state.attempt.saturating_add(1);
+        }
+    }
+
+    #[inline]
+    fn start_clock(&mut self, now: &impl Now) {
+        if self.state.flags & TIMED == 0 {
+            self.state.start = now.now();
+            self.state.flags |= TIMED;
+        }
+    }
+
+    /// Step 4, the question.
+    fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
+        self.state.flags & REPEATED == 0
+            && !self.is_too_late(Duration::ZERO, now)
+            && !guards.breaker.is_some_and(|breaker| breaker.would_refuse(Duration::ZERO, now))
+    }
+
+    /// Step 4, the answer.
+    fn repeat(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+        if let Some(breaker) = guards.breaker {
+            let pass = core::mem::replace(&mut permit.pass, crate::Pass::NOTHING);
+            breaker.record(pass, &Outcome::Unprocessed, now);
+        }
+        self.state.flags |= REPEATED | REPEATS;
+        Decision::Retry { after: Duration::ZERO, source: Source::Transparent, permit }
+    }
+
+    /// Steps 5 to 12. With `spread`, that is what the delay is drawn from, and the schedule does not begin.
+    #[inline]
+    fn again(
+        &mut self,
+        kind: Kind,
+        hint: Option<Hint>,
+        spread: Option<Duration>,
+        now: &impl Now,
+        guards: &Guards<'_>,
+    ) -> Decision {
+        if self.is_last_attempt() {
+            return Decision::Stop(Stop::Attempts);
+        }
+        let n = self.retry_number();
+        let mut carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
+        let interval = match spread {
+            Some(spread) => Some(Interval { lo: 0, hi: nanos(spread) }),
+            None => self.policy.advance(&mut carry, n, kind),
+        };
+        let Some(interval) = interval else { return Decision::Stop(Stop::Exhausted) };
+        if guards.nested == Nested::StandDown {
+            return Decision::Stop(Stop::Nested);
+        }
+        if hint.is_some_and(|hint| self.is_refused(hint)) {
+            return Decision::Stop(Stop::Hint);
+        }
+        let drawn = match spread {
+            Some(spread) => nanos(self.uniform(spread)),
+            None => {
+                let drawn = self.policy.draw(&mut carry, interval, self.bits(Purpose::Delay));
+                self.state.carry = carry;
+                self.state.flags |= BEGUN;
+                drawn
+            }
+        };
+        let (after, source) = match hint {
+            Some(hint) => (self.hinted(hint, interval, drawn), Source::Hint),
+            None if spread.is_some() => (drawn, Source::Spread),
+            None => (drawn, Source::Schedule),
+        };
+        let after = Duration::from_nanos(after);
+        if self.is_too_late(after, now) {
+            return Decision::Stop(Stop::Elapsed);
+        }
+        if guards.breaker.is_some_and(|breaker| breaker.would_refuse(after, now)) {
+            return Decision::Stop(Stop::Breaker);
+        }
+        let mut permit = Permit::NONE;
+        if let Some(budget) = guards.budget {
+            match budget.lend(kind, now) {
+                Some(loan) => permit.loan = loan,
+                None => return Decision::Stop(Stop::Budget),
+            }
+        }
+        Decision::Retry { after, source, permit }
+    }
+
+    /// Step 7.
+    fn is_refused(&self, hint: Hint) -> bool {
+        match hint {
+            Hint::Never => true,
+            Hint::Floor(asked) | Hint::Slot(asked) => self.policy.max_hint().is_some_and(|longest| asked > longest),
+        }
+    }
+
+    /// The delay that a hint makes of the one that was drawn, in nanoseconds.
+    fn hinted(&self, hint: Hint, interval: Interval, drawn: u64) -> u64 {
+        let asked = match hint {
+            Hint::Slot(asked) => return nanos(asked),
+            Hint::Floor(asked) => nanos(asked),
+            Hint::Never => return drawn,
+        };
+        match self.policy.hint_mode() {
+            HintMode::Exact => asked,
+            HintMode::AtLeast => {
+                let span = interval.hi.max(self.policy.hint_spread().of(asked));
+                asked.saturating_add(draw_nanos(0, span, self.bits(Purpose::Hint)))
+            }
+            HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),
+        }
+    }
+
+    /// Whether an attempt that starts `after` from now would start too late.
+    #[inline]
+    fn is_too_late(&self, after: Duration, now: &(impl Now + ?Sized)) -> bool {
+        let past_limit = match (self.policy.max_elapsed(), self.state.start()) {
+            (Some(limit), Some(start)) => now.now().saturating_add(after).saturating_since(start) > limit,
+            _ => false,
+        };
+        past_limit || self.deadline.is_some_and(|deadline| now.now().saturating_add(after) >= deadline)
+    }
+
+    #[inline]
+    fn uniform(&self, spread: Duration) -> Duration {
+        Duration::from_nanos(draw_nanos(
+            0,
+            nanos(spread),
+            self.seed.bits(u32::from(self.state.episode), 0, Purpose::Spread),
+        ))
+    }
+
+    /// The number of the coming retry in the schedule, from 1.
+    #[inline]
+    fn retry_number(&self) -> u32 {
+        let ahead = u32::from(self.state.flags & AHEAD != 0);
+        self.state.attempt.saturating_add(ahead).max(1)
+    }
+
+    #[inline]
+    fn bits(&self, purpose: Purpose) -> u64 {
+        self.seed.bits(u32::from(self.state.episode), self.retry_number(), purpose)
+    }
+}

@@ -1,0 +1,231 @@
+use core::fmt;
+use core::time::Duration;
+
+use super::{Message, ParseError, Problem};
+use crate::instant::{LONGEST_NANOS, nanos};
+
+/// A length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`, `0s`.
+///
+/// [`parse_duration`] reads it back to the same length (up to 292 years, which is printed for anything longer). With
+/// a precision it is rounded for people instead: `{:.2}` keeps two decimals of the unit it is printed in.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::text::Compact;
+///
+/// assert_eq!(Compact(Duration::from_millis(90_500)).to_string(), "1m30.5s");
+/// assert_eq!(format!("{:.2}", Compact(Duration::from_nanos(1_234_567))), "1.23ms");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Compact(pub Duration);
+
+impl fmt::Display for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut length = nanos(self.0);
+        if let Some(decimals) = f.precision() {
+            length = round(length, decimals);
+        }
+        let text = Message::<64>::new().duration(length);
+        // A precision was for the number; `pad` would cut the text with it.
+        match f.width() {
+            Some(width) if f.align() == Some(fmt::Alignment::Right) => write!(f, "{:>width$}", text.as_str()),
+            Some(width) => write!(f, "{:<width$}", text.as_str()),
+            None => f.write_str(text.as_str()),
+        }
+    }
+}
+
+/// `length` to the nearest `decimals` decimals of the unit it will be printed in.
+fn round(length: u64, decimals: usize) -> u64 {
+    let places = u32::try_from(decimals).unwrap_or(u32::MAX).min(9);
+    // Rounding can carry into the next unit (999.9996 ms), which then has a step of its own; once is enough.
+    let step_of = |length: u64| {
+        let unit: u64 = match length {
+            0..1_000 => 1,
+            1_000..1_000_000 => 1_000,
+            1_000_000..1_000_000_000 => 1_000_000,
+            _ => 1_000_000_000,
+        };
+        (unit / 10_u64.pow(places)).max(1)
+    };
+    let once = |length: u64| {
+        let step = step_of(length);
+        length.saturating_add(step / 2) / step * step
+    };
+    once(once(length))
+}
+
+/// Reads a length of time: `500ms`, `1.5s`, `1m30s`, `2h`, `1d`, or a bare number of seconds. `inf` and `none` are
+/// `None`: no limit.
+///
+/// Units: `ns`, `us` (`µs`), `ms`, `s`, `m`, `h`, `d` and their usual longer spellings. Parts are added. Decimals are
+/// exact to the nanosecond; finer ones are refused, and so is what is longer than 292 years.
+///
+/// # Errors
+/// [`ParseError`] names the text that was not understood and says what would be.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::text::parse_duration;
+///
+/// assert_eq!(parse_duration("1m30s")?, Some(Duration::from_secs(90)));
+/// assert_eq!(parse_duration("0.25")?, Some(Duration::from_millis(250)));
+/// assert_eq!(parse_duration("inf")?, None);
+/// assert!(parse_duration("1 fortnight").is_err());
+/// # Ok::<(), stagger_core::ParseError>(())
+/// ```
+pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
+    let whole = text.trim();
+    if matches!(whole, "inf" | "none" | "infinite" | "never") {
+        return Ok(None);
+    }
+    let mut rest = whole;
+    let mut total: u64 = 0;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(number_end);
+        let after = after.trim_start();
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        rest = after.trim_start();
+        // A bare number is seconds only where it stands alone: `1m30` could mean anything.
+        let alone = parts == 0 && rest.is_empty();
+        let unit = unit_nanos(unit, alone).ok_or(ParseError::new(Problem::DurationUnit, text))?;
+        let part = scaled(number, unit).map_err(|problem| ParseError::new(problem, text))?;
+        total = total
+            .checked_add(part)
+            .filter(|&n| n <= LONGEST_NANOS)
+            .ok_or(ParseError::new(Problem::DurationTooLong, text))?;
+        parts += 1;
+    }
+    if parts == 0 {
+        return Err(ParseError::new(Problem::Duration, text));
+    }
+    Ok(Some(Duration::from_nanos(total)))
+}
+
+fn unit_nanos(unit: &str, alone: bool) -> Option<u64> {
+    Some(match unit {
+        "" if alone => 1_000_000_000,
+        "ns" | "nsec" | "nanos" => 1,
+        "us" | "µs" | "μs" | "usec" | "micros" => 1_000,
+        "ms" | "msec" | "millis" => 1_000_000,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000_000,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000_000_000,
+        "d" | "day" | "days" => 86_400_000_000_000,
+        _ => return None,
+    })
+}
+
+/// The decimal `number` times `unit`, exact.
+fn scaled(number: &str, unit: u64) -> Result<u64, Problem> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return Err(Problem::Duration);
+    }
+    let digits =
+        |text: &str| text.bytes().try_fold(0_u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    let whole = digits(whole).and_then(|n| n.checked_mul(unit)).ok_or(Problem::DurationTooLong)?;
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() {
+        return Ok(whole);
+    }
+    // The largest unit, a day, has 9 + 4 decimal places' worth of tens in it; sixteen digits are beyond every unit.
+    let scale =
+        u32::try_from(fraction.len()).ok().and_then(|n| 10_u64.checked_pow(n)).ok_or(Problem::DurationTooFine)?;
+    let part = u128::from(digits(fraction).ok_or(Problem::DurationTooFine)?) * u128::from(unit);
+    if part % u128::from(scale) != 0 {
+        return Err(Problem::DurationTooFine);
+    }
+    u64::try_from(part / u128::from(scale))
+        .ok()
+        .and_then(|part| whole.checked_add(part))
+        .ok_or(Problem::DurationTooLong)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_read_exactly_or_refused() {
+        let ns = Duration::from_nanos;
+        for (text, want) in [
+            ("500ms", Some(ns(500_000_000))),
+            ("1.5s", Some(ns(1_500_000_000))),
+            ("1m30s", Some(ns(90_000_000_000))),
+            ("1m 30s", Some(ns(90_000_000_000))),
+            (" 2 h ", Some(ns(7_200_000_000_000))),
+            ("5", Some(ns(5_000_000_000))),
+            ("0.000000001", Some(ns(1))),
+            (".5s", Some(ns(500_000_000))),
+            ("5.s", Some(ns(5_000_000_000))),
+            ("1.50000000000000000000000s", Some(ns(1_500_000_000))),
+            ("0.0000000001s", None),
+            ("1.5ns", None),
+            ("1m30", None),
+            ("30s1", None),
+            ("1e3s", None),
+            ("-1s", None),
+            ("+1s", None),
+            ("1..5s", None),
+            ("1.2.3s", None),
+            (".", None),
+            ("", None),
+            ("   ", None),
+            ("s", None),
+            ("1 fortnight", None),
+            ("1S", None),
+            ("106751d", Some(ns(9_223_286_400_000_000_000))),
+            ("106752d", None),
+            ("99999999999999999999s", None),
+            ("nan", None),
+        ] {
+            assert_eq!(parse_duration(text).ok().flatten(), want, "{text:?}");
+        }
+        assert_eq!(parse_duration("inf"), Ok(None));
+    }
+
+    #[test]
+    fn the_short_form_is_exact() {
+        for (nanos, want) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5us"),
+            (200_000, "200us"),
+            (500_000_000, "500ms"),
+            (1_000_000_001, "1.000000001s"),
+            (60_000_000_000, "1m"),
+            (90_000_000_000, "1m30s"),
+            (60_000_000_500, "1m0.0000005s"),
+            (86_400_000_000_000, "1d"),
+            (90_061_000_000_000, "1d1h1m1s"),
+        ] {
+            assert_eq!(Compact(Duration::from_nanos(nanos)).to_string(), want);
+            assert_eq!(parse_duration(want), Ok(Some(Duration::from_nanos(nanos))));
+        }
+    }
+
+    #[test]
+    fn a_precision_rounds_for_people() {
+        for (nanos, decimals, want) in [
+            (1_234_567, 2, "1.23ms"),
+            (999_999_600, 2, "1s"),
+            (719_600_000, 0, "720ms"),
+            (1_940_000_000, 1, "1.9s"),
+            (61_940_000_000, 0, "1m2s"),
+            (59_999_900_000, 1, "1m"),
+            (3, 2, "3ns"),
+        ] {
+            assert_eq!(format!("{:.*}", decimals, Compact(Duration::from_nanos(nanos))), want);
+        }
+        assert_eq!(
+            format!("{:>8}|{:8}|", Compact(Duration::from_secs(1)), Compact(Duration::from_secs(2))),
+            "      1s|2s      |"
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! Durations as text, and the error of everything that is read from text.
+//!
+//! The grammar is shared by the policy language, the command line and configuration files.
+
+mod duration;
+mod error;
+mod message;
+
+pub use duration::{Compact, parse_duration};
+pub use error::ParseError;
+pub(crate) use error::Problem;
+pub(crate) use message::Message;
