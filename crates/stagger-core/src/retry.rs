@@ -286,16 +286,12 @@ impl<'a> Retry<'a> {
         *self.state = State { start, episode: episode.wrapping_add(1), flags: flags & TIMED, ..State::new() };
     }
 
-    /// How long the attempt that is about to be made may take: what is left of the deadline, and at most the policy's
-    /// timeout. `None` if there is no limit. `max_elapsed` is not one: it interrupts nothing.
+    /// How long the attempt that is about to be made may take: what is left until the deadline. `None` if there is no
+    /// deadline. `max_elapsed` is not one: it interrupts nothing.
     #[inline]
     #[must_use]
     pub fn remaining(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
-        let left = self.deadline.map(|deadline| deadline.saturating_since(now()));
-        match (left, self.policy.timeout()) {
-            (Some(left), Some(timeout)) => Some(left.min(timeout)),
-            (left, timeout) => left.or(timeout),
-        }
+        self.deadline.map(|deadline| deadline.saturating_since(now()))
     }
 
     /// Whether the attempt that is being made is the last that `max_attempts` allows.

@@ -28,7 +28,6 @@ pub(crate) struct Settings {
     pub(crate) spread: Duration,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) max_elapsed: Option<Duration>,
-    pub(crate) timeout: Option<Duration>,
     pub(crate) max_hint: Option<Duration>,
     pub(crate) hint_mode: HintMode,
     pub(crate) hint_spread: Option<Ratio>,
@@ -92,7 +91,6 @@ impl PolicyBuilder {
             spread: Duration::ZERO,
             max_attempts: Some(DEFAULT_MAX_ATTEMPTS),
             max_elapsed: None,
-            timeout: None,
             max_hint: Some(DEFAULT_MAX_HINT),
             hint_mode: HintMode::AtLeast,
             hint_spread: None,
@@ -200,18 +198,6 @@ impl PolicyBuilder {
     /// No limit of time.
     pub const fn unlimited_elapsed(mut self) -> Self {
         self.settings.max_elapsed = None;
-        self
-    }
-
-    /// How long one attempt may take. Default: no limit.
-    pub const fn timeout(mut self, length: Duration) -> Self {
-        self.settings.timeout = Some(length);
-        self
-    }
-
-    /// No limit to the length of an attempt.
-    pub const fn no_timeout(mut self) -> Self {
-        self.settings.timeout = None;
         self
     }
 

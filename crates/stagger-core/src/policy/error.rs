@@ -50,8 +50,6 @@ pub enum PolicyFault {
     SpreadAboveElapsed,
     /// `max_elapsed` ends before the first retry can start.
     ElapsedBelowBase,
-    /// `timeout` is 0.
-    ZeroTimeout,
     /// `hint_spread` is set, but the hint mode does not use it.
     HintSpreadUnused,
     /// `throttled_base` is outside `base..=cap`.
@@ -62,10 +60,10 @@ pub enum PolicyFault {
 
 use PolicyFault::{
     CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, HintSpreadUnused, LocalBase, Misplaced, Multiplier,
-    NoAttempt, NothingToCap, NothingToJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase, ZeroBase, ZeroTimeout,
+    NoAttempt, NothingToCap, NothingToJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase, ZeroBase,
 };
 
-const ALL: [PolicyFault; 17] = [
+const ALL: [PolicyFault; 16] = [
     NoAttempt,
     ZeroBase,
     CapBelowBase,
@@ -79,7 +77,6 @@ const ALL: [PolicyFault; 17] = [
     Misplaced,
     SpreadAboveElapsed,
     ElapsedBelowBase,
-    ZeroTimeout,
     HintSpreadUnused,
     ThrottledBase,
     LocalBase,
@@ -164,7 +161,6 @@ impl PolicyError {
             | bit(NothingToJitter, !has_delays && jitter_is_set)
             | bit(SpreadAboveElapsed, error.spread > error.max_elapsed)
             | bit(ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed))
-            | bit(ZeroTimeout, matches!(settings.timeout, Some(length) if length.is_zero()))
             | bit(HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints)
             | bit(ThrottledBase, settings.throttled_base.is_some() && !throttled_fits)
             | bit(LocalBase, settings.local_base.is_some() && !local_fits);
@@ -228,7 +224,6 @@ impl PolicyError {
             ElapsedBelowBase => text.text("max-elapsed ").duration(self.max_elapsed).text(
                 " ends before the first retry can start: raise max-elapsed, lower base, or set max-attempts to 1",
             ),
-            ZeroTimeout => text.text("timeout is 0, so no attempt could succeed: raise it, or leave it out"),
             HintSpreadUnused => text.text("hint-spread has no effect with this hint mode: drop one of the two"),
             ThrottledBase => self.kind_base(text.text("throttled-base "), self.throttled_base),
             LocalBase => self.kind_base(text.text("local-base "), self.local_base),

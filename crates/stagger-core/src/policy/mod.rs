@@ -32,7 +32,6 @@ use crate::{Backoff, HintMode, Jitter, Ratio};
 /// | `spread` | 0 | a uniform wait before the first action of an episode |
 /// | `max_attempts` | 4 | the first call counts |
 /// | `max_elapsed` | none | no retry starts later than this after the start of the call |
-/// | `timeout` | none | length of one attempt |
 /// | `max_hint` | 5 min | a server's hint above it stops the call |
 /// | `hint_mode`, `hint_spread` | `at-least`, 50 % | what a hint does to the delay, see [`HintMode`] |
 /// | `throttled_base` | `base` | base after the server said that it has too much to do |
@@ -187,13 +186,6 @@ impl Policy {
     #[must_use]
     pub const fn max_elapsed(&self) -> Option<Duration> {
         self.settings.max_elapsed
-    }
-
-    /// How long one attempt may take; `None` if there is no limit.
-    #[inline]
-    #[must_use]
-    pub const fn timeout(&self) -> Option<Duration> {
-        self.settings.timeout
     }
 
     /// The longest hint that is followed; `None` if every hint is.

@@ -11,7 +11,7 @@ use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{Backoff, HintMode, Jitter, Ratio};
 
 /// Every setting's name, and the other names that are understood and never printed.
-const KEYS: [(Key, &str, &[&str]); 17] = [
+const KEYS: [(Key, &str, &[&str]); 16] = [
     (Key::Base, "base", &["delay"]),
     (Key::Step, "step", &[]),
     (Key::Cap, "cap", &["max", "max-delay"]),
@@ -22,7 +22,6 @@ const KEYS: [(Key, &str, &[&str]); 17] = [
     (Key::Spread, "spread", &[]),
     (Key::MaxAttempts, "max-attempts", &["attempts"]),
     (Key::MaxElapsed, "max-elapsed", &["deadline"]),
-    (Key::Timeout, "timeout", &[]),
     (Key::MaxHint, "max-hint", &[]),
     (Key::Hint, "hint", &[]),
     (Key::HintSpread, "hint-spread", &[]),
@@ -43,7 +42,6 @@ pub(super) enum Key {
     Spread,
     MaxAttempts,
     MaxElapsed,
-    Timeout,
     MaxHint,
     Hint,
     HintSpread,
@@ -114,7 +112,6 @@ impl Policy {
             None => Ok(()),
         };
         optional("max-elapsed", settings.max_elapsed)?;
-        optional("timeout", settings.timeout)?;
         match settings.max_hint {
             Some(DEFAULT_MAX_HINT) => {}
             None => take("max-hint", Value::Text(&"inf"))?,
@@ -199,7 +196,6 @@ pub(super) struct Draft {
     spread: Duration,
     max_attempts: Option<u32>,
     max_elapsed: Option<Duration>,
-    timeout: Option<Duration>,
     max_hint: Option<Duration>,
     hint_mode: HintMode,
     hint_spread: Option<Ratio>,
@@ -254,7 +250,6 @@ impl Draft {
             Key::Spread => self.spread = length()?,
             Key::MaxAttempts => self.max_attempts = count(value)?,
             Key::MaxElapsed => self.max_elapsed = parse_duration(value)?,
-            Key::Timeout => self.timeout = parse_duration(value)?,
             Key::MaxHint => self.max_hint = parse_duration(value)?,
             Key::Hint => self.hint_mode = value.parse()?,
             Key::HintSpread => self.hint_spread = Some(value.parse()?),
@@ -329,10 +324,6 @@ impl Draft {
                 Key::MaxElapsed => match self.max_elapsed {
                     Some(limit) => to.max_elapsed(limit),
                     None => to.unlimited_elapsed(),
-                },
-                Key::Timeout => match self.timeout {
-                    Some(length) => to.timeout(length),
-                    None => to.no_timeout(),
                 },
                 Key::MaxHint => match self.max_hint {
                     Some(longest) => to.max_hint(longest),
@@ -415,7 +406,7 @@ mod tests {
             "exponential base=500ms cap=30s multiplier=2 jitter=full spread=30s max-attempts=8 max-elapsed=5m",
             "exponential base=100ms cap=none multiplier=1.5 jitter=±20% max-attempts=inf",
             "exponential base=1s cap=1m jitter=decorrelated max-attempts=10",
-            "exponential base=1s cap=1m floor=250ms multiplier=3 jitter=equal max-attempts=2 timeout=10s max-hint=inf \
+            "exponential base=1s cap=1m floor=250ms multiplier=3 jitter=equal max-attempts=2 max-hint=inf \
              hint=clamp:5s throttled-base=20s local-base=30s stable-after=10s",
             "linear base=1s step=500ms cap=10s jitter=none max-attempts=4",
             "constant base=5s jitter=equal max-attempts=4 max-hint=1h hint-spread=25%",
@@ -471,10 +462,9 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_at_once() {
-        let error = "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s timeout=0"
-            .parse::<Policy>()
-            .unwrap_err();
-        assert_eq!(error.policy_error().unwrap().faults().count(), 4);
-        assert_eq!(error.to_string().matches("; ").count(), 3, "{error}");
+        let error =
+            "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
+        assert_eq!(error.policy_error().unwrap().faults().count(), 3);
+        assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
     }
 }
