@@ -80,6 +80,9 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     /// [`BreakerOpen`] tells how long it stays open.
     fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen>;
 
+    /// How long it stays open; zero if it would admit an attempt now. A peek: it changes nothing.
+    fn retry_in(&self, now: &dyn Now) -> Duration;
+
     /// Whether an attempt that starts `after` from now would be refused. A peek: it changes nothing.
     fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool;
 

@@ -5,7 +5,7 @@ use crate::guard::{Now, Permit, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
 use crate::outcome::Kind;
-use crate::schedule::Interval;
+use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::{Decision, Guards, Hint, HintMode, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
 
@@ -391,28 +391,26 @@ impl<'a> Retry<'a> {
         if self.is_last_attempt() {
             return Decision::Stop(Stop::Attempts);
         }
-        let n = self.retry_number();
-        let mut carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
-        let interval = match spread {
-            Some(spread) => Some(Interval { lo: 0, hi: nanos(spread) }),
-            None => self.policy.advance(&mut carry, n, kind),
+        let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
+        let drawn = match spread {
+            None => self.policy.next_delay(carry, self.retry_number(), kind, self.bits(Purpose::Delay)),
+            Some(spread) => {
+                let interval = Interval { lo: 0, hi: nanos(spread) };
+                Some(Drawn { delay: nanos(self.uniform(spread)), interval, carry })
+            }
         };
-        let Some(interval) = interval else { return Decision::Stop(Stop::Exhausted) };
+        // Nothing has changed yet: the schedule advances with step 8.
+        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(Stop::Exhausted) };
         if guards.nested == Nested::StandDown {
             return Decision::Stop(Stop::Nested);
         }
         if hint.is_some_and(|hint| self.is_refused(hint)) {
             return Decision::Stop(Stop::Hint);
         }
-        let drawn = match spread {
-            Some(spread) => nanos(self.uniform(spread)),
-            None => {
-                let drawn = self.policy.draw(&mut carry, interval, self.bits(Purpose::Delay));
-                self.state.carry = carry;
-                self.state.flags |= BEGUN;
-                drawn
-            }
-        };
+        if spread.is_none() {
+            self.state.carry = carry;
+            self.state.flags |= BEGUN;
+        }
         let (after, source) = match hint {
             Some(hint) => (self.hinted(hint, interval, drawn), Source::Hint),
             None if spread.is_some() => (drawn, Source::Spread),
@@ -482,8 +480,7 @@ impl<'a> Retry<'a> {
     /// The number of the coming retry in the schedule, from 1.
     #[inline]
     fn retry_number(&self) -> u32 {
-        let ahead = u32::from(self.state.flags & AHEAD != 0);
-        self.state.attempt.saturating_add(ahead).max(1)
+        self.state.attempt.wrapping_add(u32::from(self.state.flags & AHEAD != 0))
     }
 
     #[inline]

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::jitter::draw_nanos;
 use crate::outcome::Kind;
-use crate::policy::{Draw, Route};
-use crate::seed::Purpose;
+use crate::policy::{Draw, Route, Shape};
+use crate::seed::{Purpose, Series};
 use crate::{Backoff, Policy, Seed};
 
 /// The endless series of delays of one call.
@@ -26,7 +26,7 @@ use crate::{Backoff, Policy, Seed};
 #[derive(Clone, Debug)]
 pub struct Schedule<'a> {
     policy: &'a Policy,
-    seed: Seed,
+    bits: Series,
     carry: f64,
     n: u32,
 }
@@ -36,13 +36,11 @@ impl Iterator for Schedule<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Duration> {
-        self.n = self.n.saturating_add(1);
-        let interval = self.policy.advance(&mut self.carry, self.n, Kind::Transient)?;
-        Some(Duration::from_nanos(self.policy.draw(
-            &mut self.carry,
-            interval,
-            self.seed.bits(0, self.n, Purpose::Delay),
-        )))
+        // After 2^32 delays the list, the only one who asks for the number, begins again.
+        self.n = self.n.wrapping_add(1);
+        let drawn = self.policy.next_delay(self.carry, self.n, Kind::Transient, self.bits.next())?;
+        self.carry = drawn.carry;
+        Some(Duration::from_nanos(drawn.delay))
     }
 }
 
@@ -77,12 +75,21 @@ pub(crate) struct Interval {
     pub(crate) hi: u64,
 }
 
+/// A delay that was drawn, what it was drawn from, and what the schedule carries to the next one: its ceiling, or, for
+/// decorrelated jitter, this delay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) delay: u64,
+    pub(crate) interval: Interval,
+    pub(crate) carry: f64,
+}
+
 impl Policy {
     /// The endless series of delays of the call whose key is `seed`.
     #[inline]
     #[must_use]
     pub const fn schedule(&self, seed: Seed) -> Schedule<'_> {
-        Schedule { policy: self, seed, carry: self.curve.first, n: 0 }
+        Schedule { policy: self, bits: seed.series(Purpose::Delay), carry: self.curve.first, n: 0 }
     }
 
     /// The delays of the call whose key is `seed`: `max_attempts − 1` of them, or an endless series without that limit.
@@ -103,9 +110,18 @@ impl Policy {
     /// the number of retries after which the cap is reached; to `n` for decorrelated jitter.
     #[must_use]
     pub fn delay(&self, n: u32, seed: Seed) -> Option<Duration> {
-        let mut carry = self.ceiling_before(n, seed);
-        let interval = self.advance(&mut carry, n, Kind::Transient)?;
-        Some(Duration::from_nanos(self.draw(&mut carry, interval, seed.bits(0, n, Purpose::Delay))))
+        let last = n.checked_sub(1)?;
+        let mut carry = self.curve.first;
+        for k in 1..=last {
+            let drawn = self.next_delay(carry, k, Kind::Transient, seed.bits(0, k, Purpose::Delay))?;
+            if drawn.carry.to_bits() == carry.to_bits() && self.curve.shape.route != Route::Decorrelated {
+                // The cap is reached, or nothing grows.
+                break;
+            }
+            carry = drawn.carry;
+        }
+        let drawn = self.next_delay(carry, n, Kind::Transient, seed.bits(0, n, Purpose::Delay))?;
+        Some(Duration::from_nanos(drawn.delay))
     }
 
     /// The wait before the first action of an episode, for the call whose key is `seed`: uniform on `[0, spread]`.
@@ -114,85 +130,82 @@ impl Policy {
         Duration::from_nanos(draw_nanos(0, crate::instant::nanos(self.spread()), seed.bits(0, 0, Purpose::Spread)))
     }
 
-    /// What the schedule carries when it comes to retry `n`.
-    pub(crate) fn ceiling_before(&self, n: u32, seed: Seed) -> f64 {
-        let mut carry = self.curve.first;
-        for k in 1..n {
-            let before = carry;
-            let Some(interval) = self.advance(&mut carry, k, Kind::Transient) else { break };
-            if self.curve.route == Route::Decorrelated {
-                self.draw(&mut carry, interval, seed.bits(0, k, Purpose::Delay));
-            } else if carry.to_bits() == before.to_bits() {
-                // The cap is reached, or nothing grows.
-                break;
-            }
+    /// The delay of retry `n` (from 1) after a failure of this kind, drawn with these bits. `carry` is what the delay
+    /// before it carried on; the first ceiling, for the first. `None`: there is no retry.
+    #[inline]
+    pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+        // One formula, compiled twice: for what most policies are, where it shrinks to a handful of instructions, and
+        // out of line for everything else. `carry` goes by value, or it would live in memory.
+        if self.curve.is_plain && kind == Kind::Transient {
+            self.formula(Shape::PLAIN, carry, n, Kind::Transient, bits)
+        } else {
+            self.any_formula(carry, n, kind, bits)
         }
-        carry
     }
 
-    /// The interval of retry `n` after a failure of this kind, and the step to the next ceiling.
-    ///
-    /// `carry` is the ceiling of retry `n`, or, for decorrelated jitter, the delay drawn before.
-    #[inline]
-    pub(crate) fn advance(&self, carry: &mut f64, n: u32, kind: Kind) -> Option<Interval> {
+    #[inline(never)]
+    fn any_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+        self.formula(self.curve.shape, carry, n, kind, bits)
+    }
+
+    #[inline(always)]
+    fn formula(&self, shape: Shape, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
         let curve = &self.curve;
-        let longer = match kind {
-            Kind::Transient => 1.0,
-            Kind::Throttled => curve.throttled,
-            Kind::Local => curve.local,
+        // What the kind of the failure makes of a ceiling.
+        let longer = |ceiling: f64| match kind {
+            Kind::Transient => ceiling,
+            Kind::Throttled => least(curve.cap, ceiling * curve.throttled),
+            Kind::Local => least(curve.cap, ceiling * curve.local),
         };
-        match curve.route {
-            Route::Curve => {
-                let ceiling = *carry;
-                *carry = least(curve.cap, ceiling * curve.multiplier + curve.step);
-                let ceiling = if kind == Kind::Transient { ceiling } else { least(curve.cap, ceiling * longer) };
-                Some(self.inside(ceiling as i64 as u64))
-            }
+        let (interval, next) = match shape.route {
+            Route::Geometric => (inside(shape, whole(longer(carry))), least(curve.cap, carry * curve.multiplier)),
+            Route::Linear => (inside(shape, whole(longer(carry))), least(curve.cap, carry + curve.step)),
             Route::Decorrelated => {
-                let base = least(curve.cap, curve.first * longer);
-                let previous = if *carry > base { *carry } else { base };
-                let hi = least(curve.cap, 3.0 * previous);
-                let hi = if hi > base { hi } else { base };
-                Some(Interval { lo: base as i64 as u64, hi: hi as i64 as u64 })
+                let base = longer(curve.first);
+                let hi = least(curve.cap, 3.0 * greatest(carry, base));
+                (Interval { lo: whole(base), hi: whole(greatest(hi, base)) }, carry)
             }
             Route::List => match &self.settings.backoff {
-                Backoff::List(list) if n > 0 => Some(self.inside(list.nanos(n))),
-                _ => None,
+                Backoff::List(list) => (inside(shape, list.nanos(n)), carry),
+                _ => return None,
             },
-            Route::Stop => None,
-        }
-        .filter(|_| n > 0)
-    }
-
-    /// The delay, and, for decorrelated jitter, the memory of it.
-    #[inline]
-    pub(crate) fn draw(&self, carry: &mut f64, interval: Interval, bits: u64) -> u64 {
-        let delay = draw_nanos(interval.lo, interval.hi, bits);
-        if self.curve.route == Route::Decorrelated {
-            *carry = delay as f64;
-        }
-        delay
-    }
-
-    /// The interval inside a ceiling.
-    #[inline]
-    pub(crate) fn inside(&self, ceiling: u64) -> Interval {
-        let (lo, hi) = match self.curve.draw {
-            Draw::Full => (0, ceiling),
-            Draw::None => (ceiling, ceiling),
-            Draw::Equal => (ceiling / 2, ceiling),
-            Draw::Factor(share) => {
-                let part = (ceiling as f64 * share) as i64 as u64;
-                (ceiling - part.min(ceiling), ceiling + part)
-            }
+            Route::Stop => return None,
         };
-        let floor = self.curve.floor;
-        if floor == 0 { Interval { lo, hi } } else { Interval { lo: lo.max(floor), hi: hi.max(floor) } }
+        let delay = draw_nanos(interval.lo, interval.hi, bits);
+        let next = if shape.route == Route::Decorrelated { delay as f64 } else { next };
+        Some(Drawn { delay, interval, carry: next })
     }
 }
 
-/// The smaller of two numbers, neither of them NaN; one instruction.
-#[inline]
+/// The interval inside a ceiling.
+#[inline(always)]
+fn inside(shape: Shape, ceiling: u64) -> Interval {
+    let (lo, hi) = match shape.draw {
+        Draw::Full => (0, ceiling),
+        Draw::None => (ceiling, ceiling),
+        Draw::Equal => (ceiling / 2, ceiling),
+        Draw::Factor(share) => {
+            let part = whole(ceiling as f64 * share).min(ceiling);
+            (ceiling - part, ceiling + part)
+        }
+    };
+    Interval { lo: lo.max(shape.floor), hi: hi.max(shape.floor) }
+}
+
+/// A length in nanoseconds, truncated. Ceilings are never negative, NaN or above `i64::MAX`, and the conversion to a
+/// signed number takes half as many instructions.
+#[inline(always)]
+fn whole(nanos: f64) -> u64 {
+    nanos as i64 as u64
+}
+
+/// The smaller of two numbers, neither of them NaN: one instruction.
+#[inline(always)]
 fn least(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn greatest(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }

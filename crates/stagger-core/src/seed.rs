@@ -71,10 +71,32 @@ impl Seed {
     #[inline]
     pub(crate) const fn bits(self, episode: u32, n: u32, purpose: Purpose) -> u64 {
         let number = ((episode as u64) << EPISODE_SHIFT) | ((n as u64) << PURPOSE_BITS) | purpose as u64;
-        let point = self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP));
-        let product = point as u128 * (point ^ MIX) as u128;
-        (product >> 64) as u64 ^ product as u64
+        fold(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))
     }
+
+    /// The bits for `purpose` at the retries 1, 2, 3, … of the first episode, one after the other.
+    #[inline]
+    pub(crate) const fn series(self, purpose: Purpose) -> Series {
+        Series(self.0.wrapping_add((purpose as u64).wrapping_add(1).wrapping_mul(STEP)))
+    }
+}
+
+/// [`Seed::bits`] from retry to retry: an addition takes the place of the multiplication by the number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Series(u64);
+
+impl Series {
+    #[inline]
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add((1_u64 << PURPOSE_BITS).wrapping_mul(STEP));
+        fold(self.0)
+    }
+}
+
+#[inline]
+const fn fold(point: u64) -> u64 {
+    let product = point as u128 * (point ^ MIX) as u128;
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// SplitMix64's finaliser (Steele, Lea, Flood 2014; constants of Stafford's variant 13).
@@ -131,6 +153,15 @@ mod tests {
                 assert!(seen.insert(seed.bits(0, n, purpose)), "retry {n}, {purpose:?}");
                 assert!(seen.insert(seed.bits(1, n, purpose)), "retry {n}, {purpose:?}, next episode");
             }
+        }
+    }
+
+    #[test]
+    fn a_series_is_the_numbered_draws_in_order() {
+        let seed = Seed::new(3);
+        let mut series = seed.series(Purpose::Delay);
+        for n in 1..100 {
+            assert_eq!(series.next(), seed.bits(0, n, Purpose::Delay), "retry {n}");
         }
     }
 

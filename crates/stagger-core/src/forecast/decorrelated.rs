@@ -112,9 +112,8 @@ impl<'a> Chain<'a> {
 
 /// The upper end of the interval after a delay of `previous`.
 fn hi(policy: &Policy, previous: f64) -> f64 {
-    let mut carry = previous;
-    match policy.advance(&mut carry, 1, Kind::Transient) {
-        Some(interval) => interval.hi as f64,
+    match policy.next_delay(previous, 1, Kind::Transient, 0) {
+        Some(drawn) => drawn.interval.hi as f64,
         None => previous,
     }
 }

@@ -1,6 +1,6 @@
 //! What a policy's delays will be, before any is drawn.
 //!
-//! Everything here is derived from [`Policy::advance`], which is where the formulas are; none has its own. There is no
+//! Everything here is derived from the schedule's one formula; none has its own. There is no
 //! transcendental function in it, so it needs no mathematics library.
 
 mod decorrelated;
@@ -33,7 +33,7 @@ impl Policy {
     #[must_use]
     pub fn mean(&self, n: u32) -> Option<Duration> {
         let Interval { lo, hi } = self.interval(n)?;
-        Some(Duration::from_nanos(match self.curve.route {
+        Some(Duration::from_nanos(match self.curve.shape.route {
             Route::Decorrelated => Chain::at(self, n).mean() as u64,
             _ => lo + (hi - lo) / 2,
         }))
@@ -45,7 +45,7 @@ impl Policy {
     pub fn quantile(&self, n: u32, q: f64) -> Option<Duration> {
         let Interval { lo, hi } = self.interval(n)?;
         let q = share(q)?;
-        Some(Duration::from_nanos(match self.curve.route {
+        Some(Duration::from_nanos(match self.curve.shape.route {
             Route::Decorrelated => (Chain::at(self, n).quantile(q) as u64).clamp(lo, hi),
             _ => (lo + ((hi - lo) as f64 * q) as u64).min(hi),
         }))
@@ -67,7 +67,7 @@ impl Policy {
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
         let mut doubled = u128::from(nanos(self.spread()));
-        if self.curve.route == Route::Decorrelated {
+        if self.curve.shape.route == Route::Decorrelated {
             self.interval(n)?;
             doubled += (Chain::sum_of_means(self, n) * 2.0) as u128;
         } else {
@@ -85,7 +85,7 @@ impl Policy {
     pub fn elapsed_quantile(&self, n: u32, q: f64) -> Option<Duration> {
         let (least, most) = self.elapsed_bounds(n)?;
         let q = share(q)?;
-        let nanos = if self.curve.route == Route::Decorrelated {
+        let nanos = if self.curve.shape.route == Route::Decorrelated {
             decorrelated::elapsed_quantile(self, n, q)
         } else {
             let widths =
@@ -114,15 +114,15 @@ impl Policy {
 
     /// The intervals of retries 1 to `n`; `None` where there is no retry.
     fn intervals(&self, n: u32) -> Option<impl Iterator<Item = Interval> + '_> {
-        if n == 0 || self.curve.route == Route::Stop {
+        if n == 0 || self.curve.shape.route == Route::Stop {
             return None;
         }
         let mut carry = self.curve.first;
         Some((1..=n).filter_map(move |k| {
-            let interval = self.advance(&mut carry, k, Kind::Transient)?;
             // The longest delay is followed by the longest interval.
-            self.draw(&mut carry, interval, u64::MAX);
-            Some(interval)
+            let drawn = self.next_delay(carry, k, Kind::Transient, u64::MAX)?;
+            carry = drawn.carry;
+            Some(drawn.interval)
         }))
     }
 }

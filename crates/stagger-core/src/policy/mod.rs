@@ -59,24 +59,40 @@ pub struct Policy {
 /// What the schedule reads for every delay, derived from the settings when the policy is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Curve {
-    pub(crate) route: Route,
-    pub(crate) draw: Draw,
-    /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier + step)`.
+    /// The shape is [`Shape::PLAIN`].
+    pub(crate) is_plain: bool,
+    pub(crate) shape: Shape,
+    /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
     pub(crate) first: f64,
     pub(crate) multiplier: f64,
     pub(crate) step: f64,
     pub(crate) cap: f64,
-    pub(crate) floor: u64,
     /// What the ceiling is multiplied by after a throttled failure and after a local one.
     pub(crate) throttled: f64,
     pub(crate) local: f64,
 }
 
+/// Which of the formulas are used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) route: Route,
+    pub(crate) draw: Draw,
+    /// No delay is drawn below it, in nanoseconds.
+    pub(crate) floor: u64,
+}
+
+impl Shape {
+    /// What most policies are: the formulas are compiled for it apart.
+    pub(crate) const PLAIN: Self = Self { route: Route::Geometric, draw: Draw::Full, floor: 0 };
+}
+
 /// Where the ceiling of a retry comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// From the one before it.
-    Curve,
+    /// From the one before it, by a factor.
+    Geometric,
+    /// From the one before it, by a sum.
+    Linear,
     /// From the delay that was drawn before it.
     Decorrelated,
     /// From the list.
@@ -253,11 +269,11 @@ impl Curve {
         let (route, multiplier, step) = match settings.backoff {
             Backoff::Stop => (Route::Stop, 1.0, 0.0),
             Backoff::List(_) => (Route::List, 1.0, 0.0),
-            Backoff::Zero | Backoff::Constant { .. } => (Route::Curve, 1.0, 0.0),
-            Backoff::Linear { step, .. } => (Route::Curve, 1.0, float(nanos(step))),
+            Backoff::Zero | Backoff::Constant { .. } => (Route::Geometric, 1.0, 0.0),
+            Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
             Backoff::Exponential { multiplier, .. } => match settings.jitter() {
                 Jitter::Decorrelated => (Route::Decorrelated, 1.0, 0.0),
-                _ => (Route::Curve, multiplier, 0.0),
+                _ => (Route::Geometric, multiplier, 0.0),
             },
         };
         let first = float(nanos(settings.base()));
@@ -271,14 +287,14 @@ impl Curve {
             Jitter::Factor(share) => Draw::Factor(share.as_f64()),
             Jitter::Full | Jitter::Decorrelated => Draw::Full,
         };
+        let floor = nanos(settings.floor);
         Self {
-            route,
-            draw,
+            is_plain: matches!((route, draw, floor), (Route::Geometric, Draw::Full, 0)),
+            shape: Shape { route, draw, floor },
             first,
             multiplier,
             step,
             cap,
-            floor: nanos(settings.floor),
             throttled: share_of(settings.throttled_base(), first),
             local: share_of(settings.local_base(), first),
         }
