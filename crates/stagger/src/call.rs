@@ -1,0 +1,416 @@
+//! The decisions of one call. Every driver, blocking or async, goes through here; a driver only waits and polls.
+
+use core::time::Duration;
+
+use crate::error::Refused;
+use crate::event::{Action, Event, Sink};
+use crate::scope::{self, Retries};
+use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
+use crate::{BreakerOpen, Clock, Decision, Instant, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop};
+
+/// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
+///
+/// Dropping it, at any point, gives back what is to be given back: whatever holds a permit sees to it.
+#[derive(Debug)]
+pub(crate) struct Call<'p, C: Clock, X: Extras> {
+    policy: &'p Policy,
+    pub(crate) clock: C,
+    pub(crate) extras: X,
+    state: State,
+    /// Drawn at the first failure, or for the spread: a call that succeeds needs none.
+    seed: Seed,
+    held: X::Held,
+    until: Until,
+    pub(crate) phase: Phase,
+    flags: u8,
+}
+
+/// Where a call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// Nothing has happened.
+    Fresh,
+    /// A timer runs; the next attempt begins when it wakes up.
+    Sleeping,
+    /// The next attempt begins now.
+    Due,
+    /// An attempt is being made.
+    Attempting,
+    /// The same, while a timer runs that limits it.
+    Timed,
+    /// Nothing more will happen.
+    Ended,
+}
+
+const SEEDED: u8 = 1;
+/// An outer layer is at work.
+const INSIDE: u8 = 2;
+
+/// What the driver does next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Ask this of the timer; zero is for no timer at all. Afterwards, see what is [`left`](Call::left).
+    Wait(Duration),
+    Stop(Stop),
+}
+
+/// The instant that a hint forbids to undercut, to the next microsecond, in 48 bits: it fits into what a call has to
+/// spare. Differences up to four years are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Until([u16; 3]);
+
+impl Until {
+    const NONE: Self = Self([0; 3]);
+
+    fn at(instant: Instant) -> Self {
+        // 0 stands for none; one microsecond more is not less.
+        let micros = (instant.as_nanos().div_ceil(1_000) & MASK).max(1);
+        Self([micros as u16, (micros >> 16) as u16, (micros >> 32) as u16])
+    }
+
+    fn left(self, now: Instant) -> Duration {
+        let [low, middle, high] = self.0.map(u64::from);
+        let until = low | middle << 16 | high << 32;
+        let left = until.wrapping_sub(now.as_nanos() / 1_000) & MASK;
+        // The upper half are the instants that have passed.
+        Duration::from_micros(if left > MASK / 2 { 0 } else { left })
+    }
+}
+
+const MASK: u64 = (1 << 48) - 1;
+
+impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
+    #[inline]
+    pub(crate) const fn new(policy: &'p Policy, clock: C, extras: X) -> Self {
+        Self {
+            policy,
+            clock,
+            extras,
+            state: State::new(),
+            seed: Seed::new(0),
+            held: X::Held::EMPTY,
+            until: Until::NONE,
+            phase: Phase::Fresh,
+            flags: 0,
+        }
+    }
+
+    /// Back to before the beginning, for a call that begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.held = X::Held::EMPTY;
+        self.state = State::new();
+        self.until = Until::NONE;
+        self.flags = 0;
+        self.phase = Phase::Fresh;
+    }
+
+    /// The beginning: reads how deep it is, and the clock if anybody will ask, and says how long to wait before the
+    /// first attempt.
+    #[inline]
+    pub(crate) fn start(&mut self, resolution: Duration) -> Duration {
+        if scope::depth() > 0 {
+            self.flags |= INSIDE;
+        }
+        if X::TIMED {
+            self.state = State::started(self.clock.now());
+        }
+        self.phase = Phase::Due;
+        if self.policy.spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
+    }
+
+    #[cold]
+    fn spread(&mut self, resolution: Duration) -> Duration {
+        self.draw_seed();
+        let clock = &self.clock;
+        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(self.extras.deadline());
+        let after = retry.spread(|| clock.now());
+        retry.on_ticks(after, Source::Spread, resolution)
+    }
+
+    /// Before every attempt.
+    #[inline]
+    pub(crate) fn begin(&mut self) -> Result<(), Stop> {
+        let (clock, permit) = (&self.clock, self.held.take());
+        let guards = self.extras.guards();
+        let begun = Retry::new(self.policy, &mut self.state, self.seed).begin(permit, || clock.now(), &guards);
+        match begun {
+            Ok(permit) => {
+                self.held = self.extras.hold(permit, Stage::Attempting);
+                self.phase = Phase::Attempting;
+                Ok(())
+            }
+            Err(stop) => {
+                self.phase = Phase::Ended;
+                Err(stop)
+            }
+        }
+    }
+
+    /// How long the attempt that has just begun may take.
+    #[inline]
+    pub(crate) fn time_limit(&mut self) -> Option<Duration> {
+        let deadline = self.extras.deadline();
+        let retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
+        let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
+        let clock = &self.clock;
+        let left = retry.remaining(|| clock.now());
+        match (left, self.extras.timeout(last)) {
+            (Some(left), Some(timeout)) => Some(left.min(timeout)),
+            (left, timeout) => left.or(timeout),
+        }
+    }
+
+    /// The attempt succeeded.
+    #[inline]
+    pub(crate) fn succeeded<E>(&mut self)
+    where
+        X: Sink<E>,
+    {
+        self.phase = Phase::Ended;
+        let permit = self.held.take();
+        let clock = &self.clock;
+        let guards = self.extras.guards();
+        let decision = Retry::new(self.policy, &mut self.state, self.seed).decide(
+            Outcome::Success,
+            permit,
+            || clock.now(),
+            &guards,
+        );
+        if X::LISTENS {
+            self.emit::<E>(action(&decision), None);
+        }
+    }
+
+    /// The attempt failed: what now?
+    #[inline]
+    pub(crate) fn failed<E>(&mut self, outcome: Outcome, error: Option<&E>, resolution: Duration) -> Next
+    where
+        X: Sink<E>,
+    {
+        self.draw_seed();
+        let permit = self.held.take();
+        let nested = if self.flags & INSIDE == 0 { Nested::No } else { Nested::StandDown };
+        let (clock, deadline) = (&self.clock, self.extras.deadline());
+        let guards = self.extras.guards().nested(nested);
+        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
+        let decision = retry.decide(outcome, permit, || clock.now(), &guards);
+        let next = match &decision {
+            Decision::Retry { after, source, .. } => {
+                let hinted = *source == Source::Hint;
+                self.until = if hinted { Until::at(clock.now().saturating_add(*after)) } else { Until::NONE };
+                Next::Wait(retry.on_ticks(*after, *source, resolution))
+            }
+            // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
+            Decision::Done => Next::Stop(Stop::Permanent),
+            Decision::Stop(stop) => Next::Stop(*stop),
+            _ => Next::Stop(Stop::Permanent),
+        };
+        if X::LISTENS {
+            self.emit(action(&decision), error);
+        }
+        self.phase = Phase::Ended;
+        if let Decision::Retry { permit, .. } = decision {
+            self.held = self.extras.hold(permit, Stage::Waiting);
+            self.phase = Phase::Due;
+        }
+        next
+    }
+
+    /// The timer has woken up: what is left of a wait that a hint asked for? Timers may be early, a retry may not.
+    #[inline]
+    pub(crate) fn left(&mut self) -> Option<Duration> {
+        if self.until == Until::NONE {
+            return None;
+        }
+        let left = self.until.left(self.clock.now());
+        if left.is_zero() {
+            self.until = Until::NONE;
+            return None;
+        }
+        Some(left)
+    }
+
+    /// The caller cancelled, in a sleep or in an attempt.
+    #[cold]
+    pub(crate) fn cancelled<E>(&mut self)
+    where
+        X: Sink<E>,
+    {
+        self.phase = Phase::Ended;
+        self.held = X::Held::EMPTY;
+        if X::LISTENS {
+            self.emit::<E>(Action::Stop(Stop::Cancelled), None);
+        }
+    }
+
+    /// The breaker refused to let an attempt begin.
+    #[cold]
+    pub(crate) fn refused<E>(&mut self, stop: Stop)
+    where
+        X: Sink<E>,
+    {
+        if X::LISTENS {
+            self.emit::<E>(Action::Stop(stop), None);
+        }
+    }
+
+    #[cold]
+    fn emit<E>(&self, action: Action, error: Option<&E>)
+    where
+        X: Sink<E>,
+    {
+        if !self.extras.is_listening() {
+            return;
+        }
+        let event = Event {
+            target: self.extras.target(),
+            attempt: self.attempt(),
+            max_attempts: self.policy.max_attempts(),
+            elapsed: self.elapsed(),
+            budget_left: self.extras.guards().budget.and_then(crate::Budget::left),
+            action,
+            error: None,
+        };
+        self.extras.emit(event, error);
+    }
+
+    /// The end of the call, for whoever tells the caller.
+    #[inline]
+    pub(crate) fn end<T, E, R>(&mut self, result: Result<T, (Stop, Ending<E, R>)>) -> End<T, E, R> {
+        self.phase = Phase::Ended;
+        End { result, attempts: self.attempt(), elapsed: self.elapsed() }
+    }
+
+    /// The end of a call that was stopped from outside: with the last error, if there was one, or with the refusal.
+    /// `None` for a bare call, which has neither guards nor limits nor a way to be cancelled: nothing refuses it.
+    #[cold]
+    pub(crate) fn given_up<M, T, E>(&mut self, kept: &mut impl Keep<E>, stop: Stop, why: Refused) -> Option<M::Output>
+    where
+        M: Finish<T, E>,
+    {
+        let ending = match kept.take() {
+            Some(error) => Ending::Failed(error),
+            None => Ending::Refused(M::refusal(why)?),
+        };
+        Some(M::finish(self.end(Err((stop, ending)))))
+    }
+
+    /// How long the breaker that has just refused stays open.
+    #[cold]
+    pub(crate) fn breaker_open(&self) -> BreakerOpen {
+        let retry_in =
+            self.extras.guards().breaker.map_or(Duration::ZERO, |breaker| breaker.retry_in(&self.clock.now()));
+        BreakerOpen { retry_in }
+    }
+
+    #[inline]
+    pub(crate) fn into_parts(self) -> (&'p Policy, C, X) {
+        (self.policy, self.clock, self.extras)
+    }
+
+    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    #[inline]
+    pub(crate) const fn attempt(&self) -> u32 {
+        self.state.attempt()
+    }
+
+    /// The time since the start of the call; zero if nobody had asked for it.
+    #[inline]
+    pub(crate) fn elapsed(&self) -> Duration {
+        if !X::TIMED {
+            return Duration::ZERO;
+        }
+        self.state.start().map_or(Duration::ZERO, |start| self.clock.now().saturating_since(start))
+    }
+
+    #[inline]
+    pub(crate) const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
+    /// Whether calls inside an attempt of this one stand down.
+    #[inline]
+    pub(crate) fn retries(&self) -> Retries {
+        Retries::of(self.policy)
+    }
+
+    #[inline]
+    fn draw_seed(&mut self) {
+        if self.flags & SEEDED == 0 {
+            self.seed = self.extras.seed();
+            self.flags |= SEEDED;
+        }
+    }
+}
+
+const fn action(decision: &Decision) -> Action {
+    match decision {
+        Decision::Done => Action::Done,
+        Decision::Retry { after, source, .. } => Action::Retry { after: *after, source: *source },
+        Decision::Stop(stop) => Action::Stop(*stop),
+        _ => Action::Stop(Stop::Permanent),
+    }
+}
+
+impl<E, S: Sink<E>, G, L, Y, M> Sink<E> for Setup<S, G, L, Y, M> {
+    fn target(&self) -> &str {
+        self.sink.target()
+    }
+
+    fn is_listening(&self) -> bool {
+        self.sink.is_listening()
+    }
+
+    fn emit(&self, event: Event<'_>, error: Option<&E>) {
+        self.sink.emit(event, error);
+    }
+}
+
+impl<S: Listening, G, L, Y, M> Listening for Setup<S, G, L, Y, M> {
+    const LISTENS: bool = S::LISTENS;
+}
+
+/// What an operation is told about the attempt that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The policy's limit of attempts, if there is one.
+    pub max: Option<core::num::NonZeroU32>,
+    /// How long it may take: what is left until the deadline, and at most the timeout. `None` if there is no limit.
+    ///
+    /// An async attempt is dropped when it is over. A blocking one is told, and nothing else: pass it on to what it
+    /// calls.
+    pub time_limit: Option<Duration>,
+}
+
+impl Attempt {
+    /// Whether no other follows it if it fails.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.max.is_some_and(|max| self.number >= max.get())
+    }
+
+    pub(crate) fn of<C: Clock, X: Extras>(call: &Call<'_, C, X>, time_limit: Option<Duration>) -> Self {
+        Self { number: call.attempt(), max: call.policy().max_attempts(), time_limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_in_time_survives_48_bits() {
+        let at = Instant::from_nanos;
+        for base in [0, 1, 999, (1 << 48) * 1_000 - 5_000_000, u64::MAX / 2] {
+            let until = Until::at(at(base).saturating_add(Duration::from_millis(7)));
+            assert_eq!(until.left(at(base + 7_001_000)), Duration::ZERO);
+            let left = until.left(at(base));
+            assert!((7_000..=7_001).contains(&left.as_micros()), "{base}: {left:?}");
+        }
+        assert_ne!(Until::at(Instant::ZERO), Until::NONE);
+    }
+}

@@ -1,0 +1,115 @@
+use std::io::{Error, ErrorKind};
+
+use crate::{Kind, Outcome};
+
+/// What an I/O error means for retrying.
+///
+/// | error | outcome |
+/// |---|---|
+/// | refused, reset, aborted, broken pipe, timed out, unexpected end of file | transient |
+/// | host or network unreachable, network down | transient |
+/// | the resolver failed | transient |
+/// | the resolver knows no such name | permanent |
+/// | too many open files (`EMFILE`, `ENFILE`), no buffer space (`ENOBUFS`), no free local address or port | local |
+/// | anything else: not found, permission denied, invalid input, … | permanent |
+///
+/// Local exhaustion waits from the policy's `local_base` on and is never held against the server. A resolver's failure
+/// is told by its message, which is all that the standard library gives.
+#[must_use]
+pub fn io(error: &Error) -> Outcome {
+    if error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) {
+        return LOCAL;
+    }
+    match error.kind() {
+        ErrorKind::ConnectionRefused
+        | ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::TimedOut
+        | ErrorKind::UnexpectedEof
+        | ErrorKind::HostUnreachable
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::NetworkDown => Outcome::TRANSIENT,
+        ErrorKind::AddrNotAvailable => LOCAL,
+        _ => resolver(error).unwrap_or(Outcome::Permanent),
+    }
+}
+
+const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+
+/// `EMFILE`, `ENFILE`, `ENOBUFS`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const EXHAUSTED: [i32; 3] = [24, 23, 105];
+#[cfg(windows)]
+const EXHAUSTED: [i32; 3] = [10024, 4, 10055];
+#[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
+const EXHAUSTED: [i32; 3] = [24, 23, 55];
+
+/// How `getaddrinfo` says that there is no such name: glibc, its older message, musl, Apple and the BSDs, Windows.
+const UNKNOWN_NAME: [&str; 6] = [
+    "Name or service not known",
+    "No address associated with hostname",
+    "Name does not resolve",
+    "nodename nor servname provided",
+    "Name has no usable address",
+    "No such host is known",
+];
+
+/// The verdict on a failed look-up of a name; `None` if the error is something else.
+fn resolver(error: &Error) -> Option<Outcome> {
+    // A message of the standard library's own; `get_ref` is cheap, and most errors end here.
+    let message = if error.raw_os_error().is_none() { error.to_string() } else { return None };
+    if !message.contains("failed to lookup address information") && !message.contains("No such host is known") {
+        return None;
+    }
+    let unknown = UNKNOWN_NAME.iter().any(|phrase| message.contains(phrase));
+    Some(if unknown { Outcome::Permanent } else { Outcome::TRANSIENT })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::ToSocketAddrs;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_the_table_has_its_outcome() {
+        for (kind, want) in [
+            (ErrorKind::ConnectionRefused, Outcome::TRANSIENT),
+            (ErrorKind::ConnectionReset, Outcome::TRANSIENT),
+            (ErrorKind::ConnectionAborted, Outcome::TRANSIENT),
+            (ErrorKind::BrokenPipe, Outcome::TRANSIENT),
+            (ErrorKind::TimedOut, Outcome::TRANSIENT),
+            (ErrorKind::UnexpectedEof, Outcome::TRANSIENT),
+            (ErrorKind::HostUnreachable, Outcome::TRANSIENT),
+            (ErrorKind::NetworkUnreachable, Outcome::TRANSIENT),
+            (ErrorKind::NetworkDown, Outcome::TRANSIENT),
+            (ErrorKind::AddrNotAvailable, LOCAL),
+            (ErrorKind::NotFound, Outcome::Permanent),
+            (ErrorKind::PermissionDenied, Outcome::Permanent),
+            (ErrorKind::InvalidInput, Outcome::Permanent),
+            (ErrorKind::AddrInUse, Outcome::Permanent),
+            (ErrorKind::OutOfMemory, Outcome::Permanent),
+            (ErrorKind::Other, Outcome::Permanent),
+        ] {
+            assert_eq!(io(&kind.into()), want, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn exhaustion_of_our_own_is_told_by_its_number() {
+        for code in EXHAUSTED {
+            assert_eq!(io(&Error::from_raw_os_error(code)), LOCAL, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_permanent_and_a_failing_resolver_transient() {
+        let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
+        assert_eq!(io(&failed("Name or service not known")), Outcome::Permanent);
+        assert_eq!(io(&failed("Temporary failure in name resolution")), Outcome::TRANSIENT);
+        // The real resolver's message: one of the two, whether or not there is a network.
+        let error = "name.invalid:80".to_socket_addrs().unwrap_err();
+        assert!(resolver(&error).is_some(), "{error:?}");
+    }
+}

@@ -1,0 +1,46 @@
+use crate::{Kind, Outcome};
+
+/// What an error reply of Redis or Valkey means for retrying.
+///
+/// | the reply begins with | outcome |
+/// |---|---|
+/// | `LOADING`, `BUSY`, `TRYAGAIN`, `CLUSTERDOWN`, `MASTERDOWN`, `NOREPLICAS`, `READONLY` (after a failover) | transient |
+/// | `OOM`, `ERR max number of clients reached` | throttled |
+/// | anything else | permanent |
+///
+/// `MOVED` and `ASK` are for the client to follow, not to wait for.
+#[must_use]
+pub fn redis(reply: &str) -> Outcome {
+    let reply = reply.strip_prefix('-').unwrap_or(reply);
+    match reply.split_whitespace().next() {
+        Some("LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS" | "READONLY") => {
+            Outcome::TRANSIENT
+        }
+        Some("OOM") => THROTTLED,
+        Some("ERR") if reply.contains("max number of clients reached") => THROTTLED,
+        _ => Outcome::Permanent,
+    }
+}
+
+const THROTTLED: Outcome = Outcome::Failed { kind: Kind::Throttled, hint: None };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds() {
+        for (reply, want) in [
+            ("LOADING Redis is loading the dataset in memory", Outcome::TRANSIENT),
+            ("-READONLY You can't write against a read only replica.", Outcome::TRANSIENT),
+            ("OOM command not allowed when used memory > 'maxmemory'.", THROTTLED),
+            ("ERR max number of clients reached", THROTTLED),
+            ("ERR unknown command 'FOO'", Outcome::Permanent),
+            ("WRONGTYPE Operation against a key", Outcome::Permanent),
+            ("MOVED 3999 127.0.0.1:6381", Outcome::Permanent),
+            ("", Outcome::Permanent),
+        ] {
+            assert_eq!(redis(reply), want, "{reply}");
+        }
+    }
+}

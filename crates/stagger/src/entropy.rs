@@ -1,0 +1,82 @@
+use core::hash::{BuildHasher, Hasher};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::hash::RandomState;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use crate::Seed;
+
+/// Where the seeds of calls come from.
+///
+/// [`SystemEntropy`] is the real one. A [`Seed`] is one too: every call gets that very seed, which makes delays
+/// repeatable, and is for tests and for reports only, since calls that share a seed wait in lockstep.
+pub trait Entropy {
+    /// A seed for one call.
+    fn seed(&self) -> Seed;
+}
+
+/// Seeds that no two calls share: not in one thread, not in two threads, not in two processes, and not in two copies
+/// of one process.
+///
+/// The system's entropy is read once per process. Each seed mixes it with a count of the seeds given out and with the
+/// wall clock in nanoseconds, so that a process that was forked, restored from a snapshot of its machine, or thawed
+/// with everything it knew, goes its own way from its next call on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn seed(&self) -> Seed {
+        static PROCESS: OnceLock<Seed> = OnceLock::new();
+        static GIVEN: AtomicU64 = AtomicU64::new(0);
+        // The hasher's keys are the one source of system entropy that the standard library has.
+        let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        process.for_call(given).for_call(wall_clock_nanos())
+    }
+}
+
+impl Entropy for Seed {
+    fn seed(&self) -> Seed {
+        *self
+    }
+}
+
+impl<E: Entropy + ?Sized> Entropy for &E {
+    fn seed(&self) -> Seed {
+        (**self).seed()
+    }
+}
+
+/// A seed for one call, from the system's entropy.
+///
+/// ```
+/// assert_ne!(stagger::seed(), stagger::seed());
+/// ```
+#[must_use]
+pub fn seed() -> Seed {
+    SystemEntropy.seed()
+}
+
+/// Not a time: bits that copies of one process do not share. Before 1970 and after 2554 it is a constant.
+fn wall_clock_nanos() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()
+        .and_then(|since| u64::try_from(since.as_nanos()).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn seeds_of_many_threads_never_repeat() {
+        let threads: Vec<_> =
+            (0..8).map(|_| std::thread::spawn(|| (0..10_000).map(|_| seed().get()).collect::<Vec<_>>())).collect();
+        let seeds: Vec<u64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(seeds.iter().collect::<HashSet<_>>().len(), 80_000);
+    }
+}

@@ -1,0 +1,188 @@
+use core::fmt;
+use core::time::Duration;
+
+use crate::text::Compact;
+use crate::{BreakerOpen, Stop};
+
+/// Why a call was given up, and the error that it ended with.
+///
+/// It never replaces the caller's own error: [`source`](std::error::Error::source) is that error, and
+/// [`own`](OwnError::own) gives it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error<E> {
+    stop: Stop,
+    attempts: u32,
+    elapsed: Duration,
+    last: Last<E>,
+}
+
+/// How a call ended that did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Last<E> {
+    /// The operation's last error.
+    Failed(E),
+    /// There is no error of the operation's: it was not called, or not brought to its end.
+    Refused(Refused),
+}
+
+/// What ended an attempt, or prevented it, besides the operation itself.
+///
+/// An error type that has `From<Refused>` can take its place: see [`OwnError::own`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The circuit breaker is open.
+    BreakerOpen(BreakerOpen),
+    /// The attempt took longer than its timeout, or the deadline came.
+    TimedOut,
+    /// The caller cancelled.
+    Cancelled,
+}
+
+impl<E> Error<E> {
+    pub(crate) const fn new(stop: Stop, attempts: u32, elapsed: Duration, last: Last<E>) -> Self {
+        Self { stop, attempts, elapsed, last }
+    }
+
+    /// Why there was no further attempt.
+    pub const fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    /// How many attempts were made, the first included.
+    pub const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How long the call took, from its start to its end.
+    pub const fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// How it ended.
+    pub const fn last(&self) -> &Last<E> {
+        &self.last
+    }
+
+    /// How it ended.
+    pub fn into_last(self) -> Last<E> {
+        self.last
+    }
+
+    /// The operation's last error, if it had one.
+    pub const fn error(&self) -> Option<&E> {
+        match &self.last {
+            Last::Failed(error) => Some(error),
+            Last::Refused(_) => None,
+        }
+    }
+
+    /// The operation's last error, or what `refused` makes of a refusal.
+    pub fn own_or(self, refused: impl FnOnce(Refused) -> E) -> E {
+        match self.last {
+            Last::Failed(error) => error,
+            Last::Refused(why) => refused(why),
+        }
+    }
+
+    /// The operation's last error.
+    pub fn own(self) -> E
+    where
+        E: From<Refused>,
+    {
+        self.own_or(E::from)
+    }
+}
+
+/// Back from [`Error<E>`] to the caller's own `E`.
+pub trait OwnError<T, E> {
+    /// The operation's last error, where `E` can also say that the call was refused.
+    ///
+    /// # Errors
+    /// The operation's own.
+    fn own(self) -> Result<T, E>
+    where
+        E: From<Refused>;
+
+    /// The operation's last error, or what `refused` makes of a refusal.
+    ///
+    /// # Errors
+    /// The operation's own.
+    fn own_or(self, refused: impl FnOnce(Refused) -> E) -> Result<T, E>;
+}
+
+impl<T, E> OwnError<T, E> for Result<T, Error<E>> {
+    fn own(self) -> Result<T, E>
+    where
+        E: From<Refused>,
+    {
+        self.map_err(Error::own)
+    }
+
+    fn own_or(self, refused: impl FnOnce(Refused) -> E) -> Result<T, E> {
+        self.map_err(|error| error.own_or(refused))
+    }
+}
+
+/// `gave up after 5 attempts in 3.2s, every attempt was used: connection refused`.
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {} attempt{plural} in {:.1}, {}: ", self.attempts, Compact(self.elapsed), self.stop)?;
+        match &self.last {
+            Last::Failed(error) => error.fmt(f),
+            Last::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.last {
+            Last::Failed(error) => Some(error),
+            Last::Refused(refused) => Some(refused),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BreakerOpen(open) => open.fmt(f),
+            Self::TimedOut => f.write_str("the attempt ran out of time"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Refused> for std::io::Error {
+    fn from(refused: Refused) -> Self {
+        use std::io::ErrorKind;
+        let kind = match refused {
+            Refused::TimedOut => ErrorKind::TimedOut,
+            Refused::BreakerOpen(_) | Refused::Cancelled => ErrorKind::Other,
+        };
+        Self::new(kind, refused)
+    }
+}
+
+/// What came of a call, with what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Report<T, E> {
+    /// The value, or the last error with the reason why there was no further attempt.
+    pub result: Result<T, Error<E>>,
+    /// How many attempts were made, the first included.
+    pub attempts: u32,
+    /// How long the call took, from its start to its end.
+    pub elapsed: Duration,
+}
+
+impl<T, E> Report<T, E> {
+    /// Why there was no further attempt; `None` if the call succeeded.
+    pub fn stop(&self) -> Option<Stop> {
+        self.result.as_ref().err().map(Error::stop)
+    }
+}

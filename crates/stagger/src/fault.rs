@@ -1,0 +1,104 @@
+use core::fmt;
+use core::time::Duration;
+
+use crate::{Hint, Kind, Outcome};
+
+/// An error with a mark that says whether to retry, for operations that know best themselves.
+///
+/// The operation returns `Result<T, Fault<E>>`, and the call is [`marked`](crate::Retrying::marked): the caller gets
+/// the original `E` back. `?` makes an unmarked fault, for which the call's rule decides.
+///
+/// ```
+/// use std::io;
+/// use stagger::{Fault, Policy, blocking};
+///
+/// let mut calls = 0;
+/// let answer: Result<(), io::Error> = blocking::retry(&Policy::DEFAULT, || {
+///     calls += 1;
+///     Err(Fault::permanent(io::Error::other("no such account")))
+/// })
+/// .marked()
+/// .run();
+/// assert_eq!(answer.unwrap_err().to_string(), "no such account");
+/// assert_eq!(calls, 1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault<E> {
+    error: E,
+    mark: Option<Outcome>,
+}
+
+impl<E> Fault<E> {
+    /// It would fail again: no retry.
+    pub const fn permanent(error: E) -> Self {
+        Self::of(error, Outcome::Permanent)
+    }
+
+    /// It may work next time, whatever the rule says.
+    pub const fn transient(error: E) -> Self {
+        Self::of(error, Outcome::TRANSIENT)
+    }
+
+    /// It may work next time, and the server asked not to be called before `delay` has passed.
+    pub const fn retry_after(error: E, delay: Duration) -> Self {
+        Self::of(error, Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(delay)) })
+    }
+
+    /// The server has too much to do.
+    pub const fn throttled(error: E, hint: Option<Hint>) -> Self {
+        Self::of(error, Outcome::throttled(hint))
+    }
+
+    /// This side is out of something: descriptors, ports, pooled connections.
+    pub const fn local(error: E) -> Self {
+        Self::of(error, Outcome::Failed { kind: Kind::Local, hint: None })
+    }
+
+    /// It was certainly not processed; it is repeated at once, once per call.
+    pub const fn unprocessed(error: E) -> Self {
+        Self::of(error, Outcome::Unprocessed)
+    }
+
+    /// With this outcome.
+    pub const fn of(error: E, outcome: Outcome) -> Self {
+        Self { error, mark: Some(outcome) }
+    }
+
+    /// The mark, if there is one.
+    pub const fn mark(&self) -> Option<&Outcome> {
+        self.mark.as_ref()
+    }
+
+    /// The original error.
+    pub const fn error(&self) -> &E {
+        &self.error
+    }
+
+    /// The original error.
+    pub fn into_error(self) -> E {
+        self.error
+    }
+
+    pub(crate) fn into_parts(self) -> (E, Option<Outcome>) {
+        (self.error, self.mark)
+    }
+}
+
+/// Without a mark: the call's rule decides.
+impl<E> From<E> for Fault<E> {
+    fn from(error: E) -> Self {
+        Self { error, mark: None }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Fault<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Fault<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}

@@ -1,0 +1,314 @@
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::call::{Call, Next, Phase};
+use crate::error::Refused;
+use crate::event::{Event, OnEvent, Sink};
+use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
+use crate::scope::Mark;
+use crate::setup::{
+    Ending, Explained, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own, Reported, Setup,
+};
+use crate::steps::{Parts, steps};
+use crate::{Entropy, Guards, Instant, Outcome, Policy, Sleep, Stop};
+
+/// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
+///
+/// What comes back is the operation's own value or its own last error, bare, so `?` works with every error type. The
+/// builder that it returns is the future itself: it is not boxed, it can be spawned, joined and selected, and nothing
+/// happens before it is polled.
+///
+/// - The operation is called after the sleep, not before, and at least once.
+/// - Without a rule, `io::Error`s are judged by their kind and everything else is transient; see
+///   [`classify`](crate::classify).
+/// - Dropping the future stops at once. Nothing is left behind: cancel-safe.
+/// - Inside an attempt of another call it stands down: see [`scope`](crate::scope).
+///
+/// ```
+/// use stagger::{Policy, policy};
+///
+/// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(4));
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let calls = std::cell::Cell::new(0);
+/// let answer = stagger::retry(&POLICY, async || {
+///     calls.set(calls.get() + 1);
+///     if calls.get() < 3 { Err("not yet") } else { Ok("done") }
+/// })
+/// .await;
+/// assert_eq!((answer, calls.get()), (Ok("done"), 3));
+/// # });
+/// ```
+#[cfg(feature = "tokio")]
+#[inline]
+pub fn retry<F, O>(
+    policy: &Policy,
+    operation: F,
+) -> Retrying<'_, F, O, Plain, BuiltIn, crate::Tokio, Setup, Uncancelled>
+where
+    F: FnMut() -> O,
+    O: Future,
+    Plain: Reading<O::Output>,
+{
+    retry_with_timer(policy, crate::Tokio, operation)
+}
+
+/// [`retry`](fn@crate::retry) on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`.
+#[inline]
+pub fn retry_with_timer<F, O, T>(
+    policy: &Policy,
+    timer: T,
+    operation: F,
+) -> Retrying<'_, F, O, Plain, BuiltIn, T, Setup, Uncancelled>
+where
+    F: FnMut() -> O,
+    O: Future,
+    T: Sleep,
+    Plain: Reading<O::Output>,
+{
+    Retrying::from_parts(Parts::plain(policy, timer, operation, Uncancelled))
+}
+
+pin_project! {
+    /// A call that is being retried: the future that [`retry`](fn@crate::retry) gives, and the builder that refines it.
+    ///
+    /// Its type parameters stand for what a call may bring along; nobody writes them. The builder's steps come before
+    /// the first poll.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Retrying<'p, F, O, P, R, T, X, N>
+    where
+        O: Future,
+        P: Reading<O::Output>,
+        T: Sleep,
+        X: Extras,
+    {
+        operation: F,
+        reading: P,
+        rule: R,
+        call: Call<'p, T, X>,
+        #[pin]
+        attempt: Option<O>,
+        sleeping: Option<T::Sleeping>,
+        kept: X::Kept<P::Error>,
+        #[pin]
+        cancel: N,
+    }
+}
+
+steps!(Retrying, Sleep, O::Output, where { F: FnMut() -> O, O: Future, });
+
+/// Nothing cancels the call but dropping it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uncancelled;
+
+impl Future for Uncancelled {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl<'p, F, O, P, R, T, X, N> Retrying<'p, F, O, P, R, T, X, N>
+where
+    O: Future,
+    P: Reading<O::Output>,
+    T: Sleep,
+    X: Extras,
+{
+    #[inline]
+    pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
+        let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
+        Self {
+            operation,
+            reading,
+            rule,
+            call: Call::new(policy, timer, setup),
+            attempt: None,
+            sleeping: None,
+            kept: X::Kept::EMPTY,
+            cancel,
+        }
+    }
+
+    #[inline]
+    fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
+        let Self { operation, reading, rule, call, cancel, .. } = self;
+        let (policy, timer, setup) = call.into_parts();
+        Parts { policy, operation, reading, rule, timer, setup, cancel }
+    }
+}
+
+/// Cancelling by a future.
+impl<'p, F, O, P, R, T, S, G, L, Y, M, N> Retrying<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+where
+    O: Future,
+    P: Reading<O::Output>,
+    T: Sleep,
+    Setup<S, G, L, Y, M>: Extras,
+    Setup<S, G, L, Y, Explained>: Extras,
+{
+    /// Ends the call when this future is ready: in the middle of a sleep or of an attempt. A value that is ready at
+    /// the same moment is still given. The last error so far is kept.
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> Retrying<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, N2> {
+        Retrying::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    }
+}
+
+impl<F, O, P, R, T, X, N> fmt::Debug for Retrying<'_, F, O, P, R, T, X, N>
+where
+    O: Future,
+    P: Reading<O::Output>,
+    T: Sleep,
+    X: Extras,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrying")
+            .field("policy", self.call.policy())
+            .field("attempt", &self.call.attempt())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F, O, P, R, T, S, G, L, Y, M, N> Future for Retrying<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+where
+    F: FnMut() -> O,
+    O: Future,
+    P: Reading<O::Output>,
+    R: Rule<P::Error>,
+    T: Sleep,
+    S: Sink<P::Error>,
+    G: Guarding,
+    L: Limiting,
+    Y: Entropy,
+    M: Finish<P::Value, P::Error>,
+    N: Future,
+{
+    type Output = M::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+        let mut this = self.project();
+        let call = this.call;
+        loop {
+            match call.phase {
+                Phase::Attempting | Phase::Timed => {
+                    let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+                    let polled = {
+                        let _mark = Mark::deeper(call.retries());
+                        attempt.poll(cx)
+                    };
+                    let next = match polled {
+                        Poll::Ready(out) => {
+                            // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                            this.attempt.set(None);
+                            match this.reading.read(out) {
+                                Ok(value) => {
+                                    call.succeeded::<P::Error>();
+                                    return Poll::Ready(M::finish(call.end(Ok(value))));
+                                }
+                                Err((error, mark)) => {
+                                    let outcome = mark.unwrap_or_else(|| this.rule.outcome(&error));
+                                    let next = call.failed(outcome, Some(&error), call.clock.resolution());
+                                    if let Next::Stop(stop) = next {
+                                        let end = Err((stop, Ending::Failed(error)));
+                                        return Poll::Ready(M::finish(call.end(end)));
+                                    }
+                                    this.kept.put(error);
+                                    next
+                                }
+                            }
+                        }
+                        Poll::Pending => {
+                            if this.cancel.as_mut().poll(cx).is_ready() {
+                                this.attempt.set(None);
+                                call.cancelled::<P::Error>();
+                                return call
+                                    .given_up::<M, _, _>(this.kept, Stop::Cancelled, Refused::Cancelled)
+                                    .map_or(Poll::Pending, Poll::Ready);
+                            }
+                            if call.phase == Phase::Attempting {
+                                return Poll::Pending;
+                            }
+                            let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
+                            ready!(Pin::new(limit).poll(cx));
+                            this.attempt.set(None);
+                            let next = call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution());
+                            if let Next::Stop(stop) = next {
+                                // The time-out is what happened last; an error of an earlier attempt would mislead.
+                                drop(this.kept.take());
+                                return call
+                                    .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
+                                    .map_or(Poll::Pending, Poll::Ready);
+                            }
+                            next
+                        }
+                    };
+                    let Next::Wait(ask) = next else { return Poll::Pending };
+                    if !ask.is_zero() {
+                        arm(&call.clock, this.sleeping, ask);
+                        call.phase = Phase::Sleeping;
+                    } else if call.attempt() % FAIRNESS == 0 {
+                        // Attempts that are ready at once, without delays, would never let another task run.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+                Phase::Fresh => {
+                    let ask = call.start(call.clock.resolution());
+                    if !ask.is_zero() {
+                        arm(&call.clock, this.sleeping, ask);
+                        call.phase = Phase::Sleeping;
+                    }
+                }
+                Phase::Sleeping => {
+                    if this.cancel.as_mut().poll(cx).is_ready() {
+                        call.cancelled::<P::Error>();
+                        return call
+                            .given_up::<M, _, _>(this.kept, Stop::Cancelled, Refused::Cancelled)
+                            .map_or(Poll::Pending, Poll::Ready);
+                    }
+                    let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
+                    ready!(Pin::new(&mut *sleeping).poll(cx));
+                    match call.left() {
+                        Some(left) => call.clock.rearm(sleeping, left),
+                        None => call.phase = Phase::Due,
+                    }
+                }
+                Phase::Due => {
+                    if let Err(stop) = call.begin() {
+                        call.refused::<P::Error>(stop);
+                        let why = Refused::BreakerOpen(call.breaker_open());
+                        return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
+                    }
+                    if L::LIMITS {
+                        if let Some(limit) = call.time_limit() {
+                            arm(&call.clock, this.sleeping, limit);
+                            call.phase = Phase::Timed;
+                        }
+                    }
+                    let operation = &mut *this.operation;
+                    this.attempt.set(Some(operation()));
+                }
+                Phase::Ended => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// After how many attempts without a pause another task gets its turn.
+const FAIRNESS: u32 = 64;
+
+/// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
+fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {
+    match sleeping {
+        Some(sleeping) => timer.rearm(sleeping, length),
+        None => *sleeping = Some(timer.sleep(length)),
+    }
+}

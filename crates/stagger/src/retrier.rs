@@ -1,0 +1,380 @@
+use core::any::{Any, TypeId};
+use core::fmt;
+use core::future::Future;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::blocking::Blocking;
+use crate::call::{Attempt, Call};
+use crate::event::{Event, EventError, Sink};
+use crate::future::{Retrying, Uncancelled};
+use crate::hand::{HandCall, Lend};
+use crate::rule::{Plain, Reading, Rule};
+use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
+use crate::steps::Parts;
+use crate::{
+    Breaker, Budget, Clock, Entropy, Error, Guards, Outcome, Policy, Seed, Sleep, SystemEntropy, ThreadSleep, classify,
+};
+
+/// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
+///
+/// It has no type parameter: one retrier serves every error type, and rules are kept by error type. Clones share
+/// everything. What runs through it gives [`Error<E>`]; [`own`](crate::OwnError::own) turns that into the caller's own
+/// error.
+///
+/// ```
+/// use stagger::{OwnError as _, Policy, Refused, Retrier, policy};
+///
+/// #[derive(Debug, PartialEq)]
+/// enum ApiError { Busy, Gone, Refused(Refused) }
+/// # impl From<Refused> for ApiError { fn from(why: Refused) -> Self { Self::Refused(why) } }
+///
+/// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(3));
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let api = Retrier::new(POLICY).named("api").when(|error: &ApiError| *error == ApiError::Busy);
+/// let error = api.run(async || Err::<(), _>(ApiError::Gone)).await.unwrap_err();
+/// assert_eq!((error.attempts(), error.own()), (1, ApiError::Gone));
+/// # });
+/// ```
+#[derive(Clone)]
+pub struct Retrier {
+    shared: Arc<Shared>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    policy: Policy,
+    name: Arc<str>,
+    budget: Option<Arc<dyn Budget>>,
+    breaker: Option<Arc<dyn Breaker>>,
+    rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    listeners: Vec<Arc<dyn Fn(&Event<'_>) + Send + Sync>>,
+    limits: Limits,
+    seeds: Seeds,
+}
+
+/// The rule for one type of error, as it is kept among those for others.
+struct RuleFor<E>(Box<dyn Fn(&E) -> Outcome + Send + Sync>);
+
+/// What a retrier's calls bring along.
+type Shares<'a, T> = Setup<Listeners<'a>, Guarded<'a, T>, Limits, Seeds, Explained>;
+
+/// A call through a retrier.
+pub type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<'a>, T, Shares<'a, T>, Uncancelled>;
+
+/// A blocking call through a retrier.
+type RunningBlocking<'a, F, O> =
+    Blocking<'a, F, O, Plain, Rules<'a>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+
+impl Retrier {
+    /// Calls are retried as this policy says.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                policy,
+                name: Arc::from(""),
+                budget: None,
+                breaker: None,
+                rules: HashMap::new(),
+                listeners: Vec::new(),
+                limits: Limits::default(),
+                seeds: Seeds(None),
+            }),
+        }
+    }
+
+    /// What the calls are made to, for events, logs and metrics.
+    #[must_use]
+    pub fn named(self, target: &str) -> Self {
+        self.change(|shared| shared.name = Arc::from(target))
+    }
+
+    /// Every retry is paid for by this budget. An `Arc` of it can be kept, and shared with other retriers.
+    #[must_use]
+    pub fn budget(self, budget: impl Budget + 'static) -> Self {
+        self.shared_budget(Arc::new(budget))
+    }
+
+    /// The same with a budget that others share.
+    #[must_use]
+    pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
+        self.change(|shared| shared.budget = Some(budget))
+    }
+
+    /// Every attempt asks this breaker.
+    #[must_use]
+    pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
+        self.shared_breaker(Arc::new(breaker))
+    }
+
+    /// The same with a breaker that others share.
+    #[must_use]
+    pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
+        self.change(|shared| shared.breaker = Some(breaker))
+    }
+
+    /// For errors of this type: another attempt if `is_transient` is true, none otherwise. It takes the place of an
+    /// earlier rule for the same type. Types without a rule go by the [built-in rules](crate::classify::built_in).
+    #[must_use]
+    pub fn when<E: 'static>(self, is_transient: impl Fn(&E) -> bool + Send + Sync + 'static) -> Self {
+        self.classify(move |error: &E| if is_transient(error) { Outcome::TRANSIENT } else { Outcome::Permanent })
+    }
+
+    /// For errors of this type: what they mean, in full.
+    #[must_use]
+    pub fn classify<E: 'static>(self, outcome: impl Fn(&E) -> Outcome + Send + Sync + 'static) -> Self {
+        let rule = Arc::new(RuleFor::<E>(Box::new(outcome)));
+        self.change(|shared| {
+            shared.rules.insert(TypeId::of::<E>(), rule);
+        })
+    }
+
+    /// Tells this function what is decided, before each sleep and at the end; so do all that were given before.
+    #[must_use]
+    pub fn on_event(self, listen: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.change(|shared| shared.listeners.push(Arc::new(listen)))
+    }
+
+    /// How long one attempt may take.
+    #[must_use]
+    pub fn timeout(self, length: Duration) -> Self {
+        self.change(|shared| shared.limits.timeout = Some(length))
+    }
+
+    /// Whether the timeout holds for the last attempt too. Default: it does.
+    #[must_use]
+    pub fn last_attempt(self, last: LastAttempt) -> Self {
+        self.change(|shared| shared.limits.last = last)
+    }
+
+    /// Draws the delays of every call from this seed, so that all wait in lockstep: for tests.
+    #[must_use]
+    pub fn seed(self, seed: Seed) -> Self {
+        self.change(|shared| shared.seeds = Seeds(Some(seed)))
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.shared.policy
+    }
+
+    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.report()`,
+    /// `.own()`, `.marked()`, `.check(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
+    #[cfg(feature = "tokio")]
+    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::Tokio>
+    where
+        F: FnMut() -> O,
+        O: Future,
+        Plain: Reading<O::Output>,
+    {
+        self.run_on(crate::Tokio, operation)
+    }
+
+    /// [`run`](Self::run) on another timer.
+    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> Running<'_, F, O, T>
+    where
+        F: FnMut() -> O,
+        O: Future,
+        T: Sleep + Clone,
+        Plain: Reading<O::Output>,
+    {
+        Retrying::from_parts(self.parts(timer, operation))
+    }
+
+    /// Runs an async operation that borrows `context`, mutably, anew for each attempt.
+    ///
+    /// The future is `Send` where the operation's are, and can be spawned whatever it borrows.
+    ///
+    /// # Errors
+    /// [`Error<E>`], with the last error.
+    ///
+    /// ```
+    /// # use stagger::{Policy, Retrier, policy};
+    /// # const POLICY: Policy = policy!(exponential(ms(1), ms(10)));
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let mut connection = vec![0];
+    /// let answer = Retrier::new(POLICY)
+    ///     .run_with(&mut connection, async |connection, attempt| {
+    ///         connection.push(attempt.number);
+    ///         if connection.len() < 4 { Err("not yet") } else { Ok(connection.len()) }
+    ///     })
+    ///     .await;
+    /// assert_eq!((answer, connection), (Ok(4), vec![0, 1, 2, 3]));
+    /// # });
+    /// ```
+    #[cfg(feature = "tokio")]
+    pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
+    where
+        C: ?Sized,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        E: EventError,
+    {
+        self.run_with_on(crate::Tokio, context, operation).await
+    }
+
+    /// [`run_with`](Self::run_with) on another timer.
+    ///
+    /// # Errors
+    /// [`Error<E>`], with the last error.
+    pub async fn run_with_on<S, C, Op, T, E>(&self, timer: S, context: &mut C, mut operation: Op) -> Result<T, Error<E>>
+    where
+        S: Sleep + Clone,
+        C: ?Sized,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        E: EventError,
+    {
+        let mut call = self.call_on(timer);
+        loop {
+            let done = call.attempt_with(|attempt| operation.lend(&mut *context, attempt)).await;
+            if let Some(done) = done {
+                return done;
+            }
+        }
+    }
+
+    /// Runs a blocking operation in this thread, which sleeps in between.
+    ///
+    /// # Errors
+    /// [`Error<E>`], with the last error.
+    pub fn blocking<F, T, E>(&self, mut operation: F) -> Result<T, Error<E>>
+    where
+        F: FnMut() -> Result<T, E>,
+        E: EventError,
+    {
+        self.blocking_call(move |_| operation()).run()
+    }
+
+    /// A blocking call that can be refined before it is run: `.report()`, `.marked()`, `.deadline(..)`,
+    /// `.cancelled_by(..)`. Its operation is told which attempt it makes, and how long it may take.
+    pub fn blocking_call<F, O>(&self, operation: F) -> RunningBlocking<'_, F, O>
+    where
+        F: FnMut(Attempt) -> O,
+        Plain: Reading<O>,
+    {
+        Blocking::from_parts(self.parts(ThreadSleep, operation))
+    }
+
+    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`HandCall`].
+    #[cfg(feature = "tokio")]
+    #[must_use]
+    pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<'_>> {
+        self.call_on(crate::Tokio)
+    }
+
+    /// [`call`](Self::call) on another timer.
+    #[must_use]
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<'_>> {
+        let setup = self.shares(timer.clone());
+        HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+        change(Arc::make_mut(&mut self.shared));
+        self
+    }
+
+    fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
+        let mut guards = Guards::none();
+        guards.budget = self.shared.budget.as_deref().map(|budget| budget as &dyn Budget);
+        guards.breaker = self.shared.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
+        Setup {
+            sink: Listeners(&self.shared),
+            guards: Guarded { guards, clock },
+            limits: self.shared.limits,
+            entropy: self.shared.seeds,
+            mode: Explained,
+        }
+    }
+
+    fn parts<F, T: Clone + Clock>(
+        &self,
+        timer: T,
+        operation: F,
+    ) -> Parts<'_, F, Plain, Rules<'_>, T, Shares<'_, T>, Uncancelled> {
+        Parts {
+            policy: &self.shared.policy,
+            operation,
+            reading: Plain,
+            rule: Rules(&self.shared),
+            setup: self.shares(timer.clone()),
+            timer,
+            cancel: Uncancelled,
+        }
+    }
+}
+
+impl fmt::Debug for Retrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrier")
+            .field("name", &self.shared.name)
+            .field("policy", &self.shared.policy)
+            .field("budget", &self.shared.budget)
+            .field("breaker", &self.shared.breaker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The rules of a retrier: by the type of the error, on the way of a failure only.
+#[derive(Clone, Copy)]
+pub struct Rules<'a>(&'a Shared);
+
+impl fmt::Debug for Rules<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rules({})", self.0.rules.len())
+    }
+}
+
+impl<E: Any> Rule<E> for Rules<'_> {
+    fn outcome(&self, error: &E) -> Outcome {
+        let rule = self.0.rules.get(&TypeId::of::<E>()).and_then(|rule| rule.downcast_ref::<RuleFor<E>>());
+        match rule {
+            Some(rule) => (rule.0)(error),
+            None => classify::built_in(error),
+        }
+    }
+}
+
+/// The listeners of a retrier.
+#[derive(Clone, Copy)]
+pub struct Listeners<'a>(&'a Shared);
+
+impl fmt::Debug for Listeners<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listeners({})", self.0.listeners.len())
+    }
+}
+
+impl Listening for Listeners<'_> {
+    const LISTENS: bool = true;
+}
+
+impl<E: EventError> Sink<E> for Listeners<'_> {
+    fn target(&self) -> &str {
+        &self.0.name
+    }
+
+    fn is_listening(&self) -> bool {
+        !self.0.listeners.is_empty()
+    }
+
+    fn emit(&self, event: Event<'_>, error: Option<&E>) {
+        let event = Event { error: error.map(|error| error as &dyn EventError), ..event };
+        for listen in &self.0.listeners {
+            listen(&event);
+        }
+    }
+}
+
+/// The system's entropy, unless a seed was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds(Option<Seed>);
+
+impl Entropy for Seeds {
+    fn seed(&self) -> Seed {
+        self.0.unwrap_or_else(|| SystemEntropy.seed())
+    }
+}

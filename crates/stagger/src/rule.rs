@@ -1,0 +1,131 @@
+//! From what an operation gives to an outcome: first its shape (is there a mark? is the value what was wanted?), then
+//! the rule for its error.
+
+use core::any::Any;
+use core::fmt;
+
+use crate::{Fault, Outcome, classify};
+
+/// What an operation gave: a value, or an error with the mark that the operation put on it.
+pub type Judged<T, E> = Result<T, (E, Option<Outcome>)>;
+
+/// How the result of an operation is read.
+pub trait Reading<Out> {
+    /// What the caller gets.
+    type Value;
+    /// What the caller gets instead.
+    type Error;
+
+    /// Reads one result.
+    fn read(&mut self, out: Out) -> Judged<Self::Value, Self::Error>;
+}
+
+/// As it is: `Result<T, E>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl<T, E> Reading<Result<T, E>> for Plain {
+    type Value = T;
+    type Error = E;
+
+    #[inline]
+    fn read(&mut self, out: Result<T, E>) -> Judged<T, E> {
+        out.map_err(|error| (error, None))
+    }
+}
+
+/// With the marks of [`Fault`], which are taken off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marked;
+
+impl<T, E> Reading<Result<T, Fault<E>>> for Marked {
+    type Value = T;
+    type Error = E;
+
+    #[inline]
+    fn read(&mut self, out: Result<T, Fault<E>>) -> Judged<T, E> {
+        out.map_err(Fault::into_parts)
+    }
+}
+
+/// With a look at the value, which may turn out to be a failure.
+#[derive(Clone, Copy)]
+pub struct Checked<P, C> {
+    pub(crate) before: P,
+    pub(crate) check: C,
+}
+
+impl<P: fmt::Debug, C> fmt::Debug for Checked<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checked").field("before", &self.before).finish_non_exhaustive()
+    }
+}
+
+impl<Out, U, P, C> Reading<Out> for Checked<P, C>
+where
+    P: Reading<Out>,
+    C: FnMut(P::Value) -> Result<U, P::Error>,
+{
+    type Value = U;
+    type Error = P::Error;
+
+    #[inline]
+    fn read(&mut self, out: Out) -> Judged<U, P::Error> {
+        let value = self.before.read(out)?;
+        (self.check)(value).map_err(|error| (error, None))
+    }
+}
+
+/// What an error without a mark means.
+pub trait Rule<E> {
+    /// The outcome of an attempt that ended with this error.
+    fn outcome(&self, error: &E) -> Outcome;
+}
+
+/// The built-in rules: [`classify::built_in`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl<E: Any> Rule<E> for BuiltIn {
+    fn outcome(&self, error: &E) -> Outcome {
+        classify::built_in(error)
+    }
+}
+
+/// Transient if a predicate says so, permanent otherwise.
+#[derive(Clone, Copy)]
+pub struct When<F>(pub(crate) F);
+
+impl<F> fmt::Debug for When<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("When")
+    }
+}
+
+impl<E, F: Fn(&E) -> bool> Rule<E> for When<F> {
+    fn outcome(&self, error: &E) -> Outcome {
+        if (self.0)(error) { Outcome::TRANSIENT } else { Outcome::Permanent }
+    }
+}
+
+/// Whatever a function says.
+#[derive(Clone, Copy)]
+pub struct Classify<F>(pub(crate) F);
+
+impl<F> fmt::Debug for Classify<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Classify")
+    }
+}
+
+impl<E, F: Fn(&E) -> Outcome> Rule<E> for Classify<F> {
+    fn outcome(&self, error: &E) -> Outcome {
+        (self.0)(error)
+    }
+}
+
+impl<E, R: Rule<E> + ?Sized> Rule<E> for &R {
+    fn outcome(&self, error: &E) -> Outcome {
+        (**self).outcome(error)
+    }
+}

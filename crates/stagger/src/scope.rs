@@ -1,0 +1,108 @@
+//! Whether an outer layer is already retrying.
+//!
+//! Three layers that try three times each make 27 calls of a server that is already in trouble. So a call that is
+//! made inside an attempt of another call stands down by default: it makes one attempt and leaves the retrying to the
+//! layer outside. The mark is a thread-local count, set only while an attempt is being polled, so it crosses awaits
+//! and moves with a task from thread to thread; a task that is spawned, or another thread, does not have it.
+//! [`inherit`] carries it there, and [`detached`] keeps it out of work that is shared between callers.
+
+use core::cell::Cell;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How many layers outside are retrying the work at hand; 0 outside any attempt.
+///
+/// ```
+/// assert_eq!(stagger::scope::depth(), 0);
+/// let inside = stagger::blocking::retry(&stagger::Policy::DEFAULT, || Ok::<_, ()>(stagger::scope::depth())).run();
+/// assert_eq!(inside, Ok(1));
+/// ```
+#[inline]
+#[must_use]
+pub fn depth() -> u32 {
+    DEPTH.get()
+}
+
+/// Carries the mark of the present attempt into a future that is spawned, so that calls made in it stand down.
+///
+/// ```ignore(a sketch: needs a runtime)
+/// tokio::spawn(stagger::scope::inherit(async move { inner_call().await }));
+/// ```
+pub fn inherit<F: Future>(future: F) -> Scoped<F> {
+    Scoped { future, depth: depth() }
+}
+
+/// Keeps the mark out of a future: calls made in it retry by themselves. For work that is shared between callers, of
+/// whom only some are inside an attempt, like a cache fill that many wait for.
+pub fn detached<F: Future>(future: F) -> Scoped<F> {
+    Scoped { future, depth: 0 }
+}
+
+pin_project! {
+    /// The future that [`inherit`] and [`detached`] give.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Scoped<F> {
+        #[pin]
+        future: F,
+        depth: u32,
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _mark = Mark::set(*this.depth);
+        this.future.poll(cx)
+    }
+}
+
+/// The mark of an attempt, while it lives.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    before: u32,
+}
+
+impl Mark {
+    /// Marks what follows as one layer deeper, if the layer at hand can retry at all.
+    #[inline]
+    pub(crate) fn deeper(retries: Retries) -> Self {
+        Self::set(DEPTH.get().saturating_add(retries as u32))
+    }
+
+    #[inline]
+    fn set(depth: u32) -> Self {
+        Self { before: DEPTH.replace(depth) }
+    }
+}
+
+impl Drop for Mark {
+    #[inline]
+    fn drop(&mut self) {
+        DEPTH.set(self.before);
+    }
+}
+
+/// Whether a layer retries: one that is turned off must not make the others stand down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Retries {
+    No = 0,
+    Yes = 1,
+}
+
+impl Retries {
+    #[inline]
+    pub(crate) fn of(policy: &crate::Policy) -> Self {
+        if policy.max_attempts().is_some_and(|most| most.get() == 1) { Self::No } else { Self::Yes }
+    }
+}

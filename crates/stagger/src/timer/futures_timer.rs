@@ -1,0 +1,28 @@
+use core::time::Duration;
+
+use futures_timer::Delay;
+
+use super::Sleep;
+use crate::{Clock, Instant, SystemClock};
+
+/// The timer of `futures-timer`, a thread of its own that serves any executor: `.timer(FuturesTimer)`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FuturesTimer;
+
+impl Clock for FuturesTimer {
+    fn now(&self) -> Instant {
+        SystemClock.now()
+    }
+}
+
+impl Sleep for FuturesTimer {
+    type Sleeping = Delay;
+
+    fn sleep(&self, length: Duration) -> Delay {
+        Delay::new(length)
+    }
+
+    fn rearm(&self, sleeping: &mut Delay, length: Duration) {
+        sleeping.reset(length);
+    }
+}

@@ -1,0 +1,24 @@
+use core::time::Duration;
+
+use super::BlockingSleep;
+use crate::{Cancel, Clock, Instant, SystemClock};
+
+/// The thread sleeps: the default of blocking calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadSleep;
+
+impl Clock for ThreadSleep {
+    fn now(&self) -> Instant {
+        SystemClock.now()
+    }
+}
+
+impl BlockingSleep for ThreadSleep {
+    fn sleep(&self, length: Duration) {
+        std::thread::sleep(length);
+    }
+
+    fn sleep_unless(&self, length: Duration, cancel: &Cancel) {
+        cancel.sleep(length);
+    }
+}

@@ -1,0 +1,54 @@
+use core::pin::Pin;
+use core::time::Duration;
+use std::sync::OnceLock;
+
+use tokio::time::{Instant as TokioInstant, Sleep as TokioSleep};
+
+use super::Sleep;
+use crate::{Clock, Instant};
+
+/// Tokio's timer and clock: the default of the feature `tokio`. With `tokio::time::pause` both are virtual.
+///
+/// Its resolution is 1 ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tokio;
+
+impl Clock for Tokio {
+    fn now(&self) -> Instant {
+        // Any fixed point will do, but one clock must not run before it: with paused time every runtime has a clock of
+        // its own, whose readings begin near the real present.
+        static EPOCH: OnceLock<TokioInstant> = OnceLock::new();
+        let epoch = *EPOCH.get_or_init(TokioInstant::now);
+        // Half of the range is kept below the epoch, for runtimes that were paused before this one was started.
+        let middle = Instant::from_nanos(u64::MAX / 4);
+        let now = TokioInstant::now();
+        match now.checked_duration_since(epoch) {
+            Some(since) => middle.saturating_add(since),
+            None => {
+                let before = epoch.saturating_duration_since(now);
+                Instant::from_nanos(
+                    middle.as_nanos().saturating_sub(u64::try_from(before.as_nanos()).unwrap_or(u64::MAX)),
+                )
+            }
+        }
+    }
+}
+
+impl Sleep for Tokio {
+    type Sleeping = Pin<Box<TokioSleep>>;
+
+    fn sleep(&self, length: Duration) -> Self::Sleeping {
+        Box::pin(tokio::time::sleep(length))
+    }
+
+    fn rearm(&self, sleeping: &mut Self::Sleeping, length: Duration) {
+        // Tokio itself takes thirty years for what is too far away to be told.
+        const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
+        let now = TokioInstant::now();
+        sleeping.as_mut().reset(now.checked_add(length).unwrap_or_else(|| now + FAR));
+    }
+
+    fn resolution(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+}

@@ -1,0 +1,4 @@
+//! What the library promises, through its public face.
+
+#[path = "suite/spawn.rs"]
+mod spawn;
