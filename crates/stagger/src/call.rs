@@ -6,7 +6,9 @@ use crate::error::Refused;
 use crate::event::{Action, Event, Sink};
 use crate::scope::{self, Retries};
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
-use crate::{BreakerOpen, Clock, Decision, Instant, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop};
+use crate::{
+    BreakerOpen, Clock, Decision, Instant, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop, testing,
+};
 
 /// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
 ///
@@ -125,6 +127,9 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let clock = &self.clock;
         let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(self.extras.deadline());
         let after = retry.spread(|| clock.now());
+        if testing::sleeps_are_skipped() {
+            return Duration::ZERO;
+        }
         retry.on_ticks(after, Source::Spread, resolution)
     }
 
@@ -197,9 +202,10 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { after, source, .. } => {
-                let hinted = *source == Source::Hint;
-                self.until = if hinted { Until::at(clock.now().saturating_add(*after)) } else { Until::NONE };
-                Next::Wait(retry.on_ticks(*after, *source, resolution))
+                let skipped = testing::sleeps_are_skipped();
+                let held_to = *source == Source::Hint && !skipped;
+                self.until = if held_to { Until::at(clock.now().saturating_add(*after)) } else { Until::NONE };
+                Next::Wait(if skipped { Duration::ZERO } else { retry.on_ticks(*after, *source, resolution) })
             }
             // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
             Decision::Done => Next::Stop(Stop::Permanent),

@@ -12,11 +12,13 @@ mod event;
 mod fault;
 mod future;
 mod hand;
+mod reconnect;
 mod retrier;
 mod rule;
 pub mod scope;
 mod setup;
 mod steps;
+pub mod testing;
 mod timer;
 
 pub use stagger_core::*;
@@ -32,6 +34,7 @@ pub use fault::Fault;
 pub use future::retry;
 pub use future::{Retrying, retry_with_timer};
 pub use hand::{HandCall, Lend};
+pub use reconnect::Reconnecting;
 pub use retrier::Retrier;
 pub use setup::LastAttempt;
 #[cfg(feature = "async-io")]

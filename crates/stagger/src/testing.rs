@@ -1,0 +1,316 @@
+//! For tests of what uses stagger: virtual time, scripted outcomes, recorded decisions, injected faults, and a switch
+//! that turns sleeping off. Nothing here sleeps.
+
+use core::cell::Cell;
+use core::future::{Ready, ready};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::event::{Action, Event};
+use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
+
+/// A clock that stands still until somebody moves it, and a timer that moves it by sleeping on it.
+///
+/// A sleep takes no time and advances the clock by its length, so a call of an hour is tested in a microsecond. It
+/// serves async and blocking code. Clones are the same clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger::testing::VirtualClock;
+/// use stagger::{Clock as _, Instant, Policy, blocking, policy};
+///
+/// const POLICY: Policy = policy!(constant(secs(60)).jitter(Jitter::None).max_attempts(3));
+///
+/// let clock = VirtualClock::new();
+/// let answer = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(clock.clone()).run();
+/// assert_eq!((answer, clock.elapsed()), (Err("no"), Duration::from_secs(120)));
+/// assert_eq!(clock.sleeps(), [Duration::from_secs(60); 2]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct VirtualClock(Arc<Time>);
+
+#[derive(Debug, Default)]
+struct Time {
+    now: AtomicU64,
+    sleeps: Mutex<Vec<Duration>>,
+}
+
+impl VirtualClock {
+    /// At its epoch.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, by: Duration) {
+        let by = Instant::ZERO.saturating_add(by).as_nanos();
+        // The closure always gives a value, so it cannot fail.
+        let _ = self.0.now.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(now.saturating_add(by)));
+    }
+
+    /// The time since its epoch.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.now().saturating_since(Instant::ZERO)
+    }
+
+    /// The sleeps so far, in order.
+    #[must_use]
+    pub fn sleeps(&self) -> Vec<Duration> {
+        self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn sleep_now(&self, length: Duration) {
+        self.advance(length);
+        self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).push(length);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.now.load(Ordering::SeqCst))
+    }
+}
+
+impl Sleep for VirtualClock {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, length: Duration) -> Ready<()> {
+        self.sleep_now(length);
+        ready(())
+    }
+}
+
+impl BlockingSleep for VirtualClock {
+    fn sleep(&self, length: Duration) {
+        self.sleep_now(length);
+    }
+}
+
+/// The results that an operation shall give, one after the other.
+///
+/// ```
+/// use stagger::testing::Script;
+/// use stagger::{Policy, blocking};
+///
+/// let mut script = Script::new([Err("busy"), Err("busy"), Ok(42)]);
+/// let answer = blocking::retry(&Policy::DEFAULT, || script.next("no more")).timer(stagger::testing::NoSleep).run();
+/// assert_eq!((answer, script.left()), (Ok(42), 0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Script<T, E>(VecDeque<Result<T, E>>);
+
+impl<T, E> Script<T, E> {
+    /// These results.
+    pub fn new(results: impl IntoIterator<Item = Result<T, E>>) -> Self {
+        Self(results.into_iter().collect())
+    }
+
+    /// The next result, or this error when there is none left.
+    ///
+    /// # Errors
+    /// The script's.
+    pub fn next(&mut self, exhausted: E) -> Result<T, E> {
+        self.0.pop_front().unwrap_or(Err(exhausted))
+    }
+
+    /// How many results are left.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Remembers what was decided: hand [`listener`](Self::listener) to `on_event`.
+///
+/// ```
+/// use stagger::testing::{NoSleep, Recorder};
+/// use stagger::{Action, Policy, Stop, blocking, policy};
+///
+/// const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
+///
+/// let recorder = Recorder::new();
+/// let _ = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(NoSleep).on_event(recorder.listener()).run();
+/// let events = recorder.events();
+/// assert_eq!((events[0].attempt, events[1].action), (1, Action::Stop(Stop::Attempts)));
+/// assert_eq!(events[0].error.as_deref(), Some("\"no\""));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Recorder(Arc<Mutex<Vec<Recorded>>>);
+
+/// One decision, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// What the call was made to.
+    pub target: String,
+    /// The attempt that had ended.
+    pub attempt: u32,
+    /// What was decided.
+    pub action: Action,
+    /// The time since the start of the call.
+    pub elapsed: Duration,
+    /// The error, as its `Debug` prints it.
+    pub error: Option<String>,
+}
+
+impl Recorder {
+    /// Nothing remembered.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What listens for it.
+    pub fn listener(&self) -> impl Fn(&Event<'_>) + Send + Sync + Clone + 'static {
+        let events = Arc::clone(&self.0);
+        move |event| {
+            events.lock().unwrap_or_else(PoisonError::into_inner).push(Recorded {
+                target: event.target.to_owned(),
+                attempt: event.attempt,
+                action: event.action,
+                elapsed: event.elapsed,
+                error: event.error.map(|error| format!("{error:?}")),
+            });
+        }
+    }
+
+    /// What was decided so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Recorded> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The delays that were decided so far.
+    #[must_use]
+    pub fn delays(&self) -> Vec<Duration> {
+        let delay = |event: &Recorded| match event.action {
+            Action::Retry { after, .. } => Some(after),
+            _ => None,
+        };
+        self.events().iter().filter_map(delay).collect()
+    }
+}
+
+/// A timer that does not sleep, on a clock that stands still.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSleep;
+
+impl Clock for NoSleep {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+}
+
+impl Sleep for NoSleep {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, _: Duration) -> Ready<()> {
+        ready(())
+    }
+}
+
+impl BlockingSleep for NoSleep {
+    fn sleep(&self, _: Duration) {}
+}
+
+static SKIPPING: AtomicUsize = AtomicUsize::new(0);
+
+/// Turns sleeping off, everywhere in this process, as long as it lives: for tests of code that makes calls with timers
+/// of its own, deep inside. Decisions, events and their delays stay as they are; only nobody waits.
+///
+/// ```
+/// use stagger::{Policy, blocking, policy};
+///
+/// const SLOW: Policy = policy!(constant(secs(3600)).max_attempts(3));
+///
+/// let _skip = stagger::testing::skip_sleeps();
+/// assert_eq!(blocking::retry(&SLOW, || Err::<(), _>("no")).run(), Err("no"));
+/// ```
+#[must_use = "sleeping is off as long as this lives"]
+pub fn skip_sleeps() -> SkipSleeps {
+    SKIPPING.fetch_add(1, Ordering::SeqCst);
+    SkipSleeps(())
+}
+
+/// Sleeping is off while one of these lives. See [`skip_sleeps`].
+#[derive(Debug)]
+pub struct SkipSleeps(());
+
+impl Drop for SkipSleeps {
+    fn drop(&mut self) {
+        SKIPPING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether sleeping is off. Asked after a failure only.
+#[inline]
+pub(crate) fn sleeps_are_skipped() -> bool {
+    SKIPPING.load(Ordering::Relaxed) > 0
+}
+
+/// Injects faults into an operation, at a rate, repeatably.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger::testing::{Faults, VirtualClock};
+/// use stagger::{Ratio, Seed};
+///
+/// let clock = VirtualClock::new();
+/// let faults = Faults::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
+/// let results: Vec<_> = (0..1000).map(|_| faults.inject(&clock, || "injected").and(Ok(()))).collect();
+/// let failed = results.iter().filter(|result| result.is_err()).count();
+/// assert!((250..350).contains(&failed));
+/// assert!((70..130).contains(&clock.elapsed().as_secs()));
+/// ```
+#[derive(Debug)]
+pub struct Faults {
+    seed: Seed,
+    drawn: Cell<u64>,
+    errors: Ratio,
+    latency: (Ratio, Duration),
+}
+
+impl Faults {
+    /// None yet.
+    #[must_use]
+    pub const fn new(seed: Seed) -> Self {
+        Self { seed, drawn: Cell::new(0), errors: Ratio::ZERO, latency: (Ratio::ZERO, Duration::ZERO) }
+    }
+
+    /// This share of calls fails.
+    #[must_use]
+    pub const fn errors(mut self, share: Ratio) -> Self {
+        self.errors = share;
+        self
+    }
+
+    /// This share of calls takes this much longer.
+    #[must_use]
+    pub const fn latency(mut self, share: Ratio, by: Duration) -> Self {
+        self.latency = (share, by);
+        self
+    }
+
+    /// Draws the fate of one call: sleeps for the added latency on this timer, then fails or does not.
+    ///
+    /// # Errors
+    /// The injected one.
+    pub fn inject<E>(&self, timer: &impl BlockingSleep, error: impl FnOnce() -> E) -> Result<(), E> {
+        let (share, by) = self.latency;
+        if self.hits(share) {
+            timer.sleep(by);
+        }
+        if self.hits(self.errors) { Err(error()) } else { Ok(()) }
+    }
+
+    fn hits(&self, share: Ratio) -> bool {
+        let draw = self.drawn.get();
+        self.drawn.set(draw.wrapping_add(1));
+        let millionths = crate::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
+        millionths.subsec_nanos() < share.as_millionths()
+    }
+}
