@@ -116,6 +116,19 @@ pub enum Source {
     Spread,
 }
 
+impl Source {
+    /// It as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::Hint => "hint",
+            Self::Transparent => "transparent",
+            Self::Spread => "spread",
+        }
+    }
+}
+
 /// Why there was no further attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -15,7 +15,8 @@ use crate::future::Uncancelled;
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
 use crate::scope::Mark;
 use crate::setup::{
-    Ending, Explained, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own, Reported, Setup,
+    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
+    Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 use crate::{BlockingSleep, Entropy, Guards, Instant, Outcome, Policy, Stop, ThreadSleep};
@@ -110,7 +111,7 @@ where
 {
     /// Ends the call when this handle is cancelled: in the middle of a sleep, or after the attempt that is being made.
     /// The last error so far is kept.
-    pub fn cancelled_by(self, cancel: &Cancel) -> Blocking<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, &Cancel> {
+    pub fn cancelled_by(self, cancel: &Cancel) -> Blocking<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
         Blocking::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
 }
@@ -173,10 +174,11 @@ where
                     self.call.succeeded::<P::Error>();
                     return M::finish(self.call.end(Ok(value)));
                 }
-                Err((error, mark)) => match self.failed(error, mark, &mut kept) {
-                    Some(output) => return output,
-                    None => {}
-                },
+                Err((error, mark)) => {
+                    if let Some(output) = self.failed(error, mark, &mut kept) {
+                        return output;
+                    }
+                }
             }
         }
     }

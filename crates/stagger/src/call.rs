@@ -207,9 +207,8 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
                 self.until = if held_to { Until::at(clock.now().saturating_add(*after)) } else { Until::NONE };
                 Next::Wait(if skipped { Duration::ZERO } else { retry.on_ticks(*after, *source, resolution) })
             }
-            // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
-            Decision::Done => Next::Stop(Stop::Permanent),
             Decision::Stop(stop) => Next::Stop(*stop),
+            // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
             _ => Next::Stop(Stop::Permanent),
         };
         if X::LISTENS {

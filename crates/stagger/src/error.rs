@@ -6,7 +6,7 @@ use crate::{BreakerOpen, Stop};
 
 /// Why a call was given up, and the error that it ended with.
 ///
-/// It never replaces the caller's own error: [`source`](std::error::Error::source) is that error, and
+/// It never replaces the caller's own error: [`source`](core::error::Error::source) is that error, and
 /// [`own`](OwnError::own) gives it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error<E> {
@@ -136,8 +136,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.last {
             Last::Failed(error) => Some(error),
             Last::Refused(refused) => Some(refused),
@@ -155,7 +155,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl core::error::Error for Refused {}
 
 impl From<Refused> for std::io::Error {
     fn from(refused: Refused) -> Self {

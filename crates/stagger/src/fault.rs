@@ -97,8 +97,8 @@ impl<E: fmt::Display> fmt::Display for Fault<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for Fault<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl<E: core::error::Error + 'static> core::error::Error for Fault<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         self.error.source()
     }
 }

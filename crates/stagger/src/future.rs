@@ -12,7 +12,8 @@ use crate::event::{Event, OnEvent, Sink};
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
 use crate::scope::Mark;
 use crate::setup::{
-    Ending, Explained, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own, Reported, Setup,
+    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
+    Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 use crate::{Entropy, Guards, Instant, Outcome, Policy, Sleep, Stop};
@@ -156,7 +157,7 @@ where
 {
     /// Ends the call when this future is ready: in the middle of a sleep or of an attempt. A value that is ready at
     /// the same moment is still given. The last error so far is kept.
-    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> Retrying<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, N2> {
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> Retrying<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
         Retrying::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
 }

@@ -17,6 +17,7 @@ mod retrier;
 mod rule;
 pub mod scope;
 mod setup;
+pub mod sinks;
 mod steps;
 pub mod testing;
 mod timer;

@@ -112,7 +112,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         }
     }
 
-    fn failed<E>(&mut self, outcome: Outcome) -> Step {
+    fn failed(&mut self, outcome: Outcome) -> Step {
         let now = self.timer.now();
         self.machine.ended(self.machine.generation(), outcome, now, self.policy, &self.guards)
     }
@@ -178,7 +178,7 @@ where
                         return Ok(connection);
                     }
                     Err(error) => {
-                        let step = self.failed::<E>(rule(&error));
+                        let step = self.failed(rule(&error));
                         last = Some(error);
                         step
                     }
@@ -232,7 +232,7 @@ where
                         return Ok(connection);
                     }
                     Err(error) => {
-                        let step = self.failed::<E>(classify::built_in(&error));
+                        let step = self.failed(classify::built_in(&error));
                         last = Some(error);
                         step
                     }

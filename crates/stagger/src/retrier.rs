@@ -50,10 +50,12 @@ struct Shared {
     budget: Option<Arc<dyn Budget>>,
     breaker: Option<Arc<dyn Breaker>>,
     rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    listeners: Vec<Arc<dyn Fn(&Event<'_>) + Send + Sync>>,
+    listeners: Vec<Listener>,
     limits: Limits,
     seeds: Seeds,
 }
+
+type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// The rule for one type of error, as it is kept among those for others.
 struct RuleFor<E>(Box<dyn Fn(&E) -> Outcome + Send + Sync>);
@@ -62,7 +64,7 @@ struct RuleFor<E>(Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 type Shares<'a, T> = Setup<Listeners<'a>, Guarded<'a, T>, Limits, Seeds, Explained>;
 
 /// A call through a retrier.
-pub type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<'a>, T, Shares<'a, T>, Uncancelled>;
+type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<'a>, T, Shares<'a, T>, Uncancelled>;
 
 /// A blocking call through a retrier.
 type RunningBlocking<'a, F, O> =
@@ -260,13 +262,11 @@ impl Retrier {
 
     /// The loop form: lends anything, no closure, `?` and `break` inside. See [`HandCall`].
     #[cfg(feature = "tokio")]
-    #[must_use]
     pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<'_>> {
         self.call_on(crate::Tokio)
     }
 
     /// [`call`](Self::call) on another timer.
-    #[must_use]
     pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<'_>> {
         let setup = self.shares(timer.clone());
         HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::{Fault, Outcome, classify};
 
 /// What an operation gave: a value, or an error with the mark that the operation put on it.
-pub type Judged<T, E> = Result<T, (E, Option<Outcome>)>;
+pub(crate) type Judged<T, E> = Result<T, (E, Option<Outcome>)>;
 
 /// How the result of an operation is read.
 pub trait Reading<Out> {

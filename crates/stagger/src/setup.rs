@@ -19,6 +19,9 @@ pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M 
     pub(crate) mode: M,
 }
 
+/// A setup whose call gives [`Error<E>`].
+pub(crate) type Explaining<S, G, L, Y> = Setup<S, G, L, Y, Explained>;
+
 impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
     pub(crate) fn with_sink<S2>(self, sink: S2) -> Setup<S2, G, L, Y, M> {
         Setup { sink, guards: self.guards, limits: self.limits, entropy: self.entropy, mode: self.mode }
@@ -263,7 +266,7 @@ pub struct End<T, E, R> {
 
 /// How a call ended that did not succeed.
 #[derive(Debug)]
-pub enum Ending<E, R> {
+pub(crate) enum Ending<E, R> {
     /// With the operation's error.
     Failed(E),
     /// Without one.
@@ -303,7 +306,7 @@ impl<E> Keep<E> for Option<E> {
         *self = Some(error);
     }
 
-    fn take(&mut self) -> Option<E> {
+    fn take(&mut self) -> Self {
         self.take()
     }
 }

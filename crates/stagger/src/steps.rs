@@ -23,34 +23,28 @@ impl<'p, F, T, N> Parts<'p, F, Plain, BuiltIn, T, Setup, N> {
     }
 }
 
-impl<'p, F, P, R, T, S, G, L, Y, M, N> Parts<'p, F, P, R, T, Setup<S, G, L, Y, M>, N> {
-    pub(crate) fn with_reading<P2>(
-        self,
-        wrap: impl FnOnce(P) -> P2,
-    ) -> Parts<'p, F, P2, R, T, Setup<S, G, L, Y, M>, N> {
+impl<'p, F, P, R, T, X, N> Parts<'p, F, P, R, T, X, N> {
+    pub(crate) fn with_reading<P2>(self, wrap: impl FnOnce(P) -> P2) -> Parts<'p, F, P2, R, T, X, N> {
         let Self { policy, operation, reading, rule, timer, setup, cancel } = self;
         Parts { policy, operation, reading: wrap(reading), rule, timer, setup, cancel }
     }
 
-    pub(crate) fn with_rule<R2>(self, rule: R2) -> Parts<'p, F, P, R2, T, Setup<S, G, L, Y, M>, N> {
+    pub(crate) fn with_rule<R2>(self, rule: R2) -> Parts<'p, F, P, R2, T, X, N> {
         let Self { policy, operation, reading, timer, setup, cancel, .. } = self;
         Parts { policy, operation, reading, rule, timer, setup, cancel }
     }
 
-    pub(crate) fn with_timer<T2>(self, timer: T2) -> Parts<'p, F, P, R, T2, Setup<S, G, L, Y, M>, N> {
+    pub(crate) fn with_timer<T2>(self, timer: T2) -> Parts<'p, F, P, R, T2, X, N> {
         let Self { policy, operation, reading, rule, setup, cancel, .. } = self;
         Parts { policy, operation, reading, rule, timer, setup, cancel }
     }
 
-    pub(crate) fn with_setup<X2>(
-        self,
-        change: impl FnOnce(Setup<S, G, L, Y, M>) -> X2,
-    ) -> Parts<'p, F, P, R, T, X2, N> {
+    pub(crate) fn with_setup<X2>(self, change: impl FnOnce(X) -> X2) -> Parts<'p, F, P, R, T, X2, N> {
         let Self { policy, operation, reading, rule, timer, setup, cancel } = self;
         Parts { policy, operation, reading, rule, timer, setup: change(setup), cancel }
     }
 
-    pub(crate) fn with_cancel<N2>(self, cancel: N2) -> Parts<'p, F, P, R, T, Setup<S, G, L, Y, M>, N2> {
+    pub(crate) fn with_cancel<N2>(self, cancel: N2) -> Parts<'p, F, P, R, T, X, N2> {
         let Self { policy, operation, reading, rule, timer, setup, .. } = self;
         Parts { policy, operation, reading, rule, timer, setup, cancel }
     }
