@@ -142,11 +142,40 @@ where
     /// Runs it: the operation is called in this thread, which sleeps in between.
     #[inline]
     pub fn run(mut self) -> M::Output {
+        if !self.call.begins_at_once() {
+            return self.run_from_start();
+        }
+        let mark = Mark::deeper(self.call.policy());
+        let out = (self.operation)(Attempt::first(self.call.policy()));
+        let is_inside = mark.is_inside();
+        drop(mark);
+        match self.reading.read(out) {
+            Ok(value) => M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)),
+            Err((error, mark)) => self.run_after_first(error, mark, is_inside),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_after_first(mut self, error: P::Error, mark: Option<Outcome>, is_inside: bool) -> M::Output {
+        self.call.first_ended(is_inside);
+        let mut kept = M::Kept::EMPTY;
+        match self.failed(error, mark, &mut kept) {
+            Some(output) => output,
+            None => self.run_on(kept),
+        }
+    }
+
+    fn run_from_start(mut self) -> M::Output {
         let ask = self.call.start(Duration::ZERO);
         if !ask.is_zero() {
             self.wait(ask);
         }
-        let mut kept = M::Kept::EMPTY;
+        self.run_on(M::Kept::EMPTY)
+    }
+
+    /// One attempt after the other.
+    fn run_on(mut self, mut kept: M::Kept<P::Error>) -> M::Output {
         loop {
             // The first attempt is made even if it was cancelled before.
             if self.call.attempt() > 0 && self.cancel.is_cancelled() {
@@ -166,7 +195,7 @@ where
             }
             let time_limit = if L::LIMITS { self.call.time_limit() } else { None };
             let out = {
-                let _mark = Mark::deeper(self.call.retries());
+                let _mark = Mark::deeper(self.call.policy());
                 (self.operation)(Attempt::of(&self.call, time_limit))
             };
             match self.reading.read(out) {
@@ -184,7 +213,6 @@ where
     }
 
     /// What follows a failure: the end, or the sleep.
-    #[cold]
     fn failed(&mut self, error: P::Error, mark: Option<Outcome>, kept: &mut M::Kept<P::Error>) -> Option<M::Output> {
         let outcome = mark.unwrap_or_else(|| self.rule.outcome(&error));
         match self.call.failed(outcome, Some(&error), Duration::ZERO) {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::error::Refused;
 use crate::event::{Action, Event, Sink};
-use crate::scope::{self, Retries};
+use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
 use crate::{
     BreakerOpen, Clock, Decision, Instant, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop, testing,
@@ -119,6 +119,28 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         }
         self.phase = Phase::Due;
         if self.policy.spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
+    }
+
+    /// Whether the first attempt can be made before the call has any state: nothing is asked, nothing is told, and a
+    /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
+    #[inline]
+    pub(crate) const fn begins_at_once(&self) -> bool {
+        X::PLAIN && self.policy.begins_at_once()
+    }
+
+    /// The first attempt was made without a beginning, and is not over, or has failed.
+    pub(crate) fn first_ended(&mut self, is_inside: bool) {
+        if is_inside {
+            self.flags |= INSIDE;
+        }
+        // Nobody is there to refuse.
+        let _ = self.begin();
+    }
+
+    /// The end of a call that succeeded at the first attempt, before it had any state.
+    #[inline]
+    pub(crate) const fn end_at_once<T, E, R>(value: T) -> End<T, E, R> {
+        End { result: Ok(value), attempts: 1, elapsed: Duration::ZERO }
     }
 
     #[cold]
@@ -334,12 +356,6 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         self.policy
     }
 
-    /// Whether calls inside an attempt of this one stand down.
-    #[inline]
-    pub(crate) fn retries(&self) -> Retries {
-        Retries::of(self.policy)
-    }
-
     #[inline]
     fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
@@ -396,6 +412,12 @@ impl Attempt {
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.max.is_some_and(|max| self.number >= max.get())
+    }
+
+    /// The first one, of a call that brings nothing along.
+    #[inline]
+    pub(crate) const fn first(policy: &Policy) -> Self {
+        Self { number: 1, max: policy.max_attempts(), time_limit: None }
     }
 
     pub(crate) fn of<C: Clock, X: Extras>(call: &Call<'_, C, X>, time_limit: Option<Duration>) -> Self {

@@ -31,7 +31,8 @@ impl Entropy for SystemEntropy {
         // The hasher's keys are the one source of system entropy that the standard library has.
         let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
         let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-        process.for_call(given).for_call(wall_clock_nanos())
+        // An odd multiple spreads the time over all bits, so that no count can make up for a difference in time.
+        process.for_call(given.wrapping_add(wall_clock_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 }
 
@@ -57,13 +58,11 @@ pub fn seed() -> Seed {
     SystemEntropy.seed()
 }
 
-/// Not a time: bits that copies of one process do not share. Before 1970 and after 2554 it is a constant.
+/// Not a time: bits that copies of one process do not share. Before 1970 it is a constant.
 fn wall_clock_nanos() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
-        .ok()
-        .and_then(|since| u64::try_from(since.as_nanos()).ok())
-        .unwrap_or(0)
+        .map_or(0, |since| since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(since.subsec_nanos())))
 }
 
 #[cfg(test)]

@@ -194,22 +194,75 @@ where
     type Output = M::Output;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+        let mut this = self.as_mut().project();
+        if this.call.phase == Phase::Fresh && this.call.begins_at_once() {
+            let operation = &mut *this.operation;
+            this.attempt.set(Some(operation()));
+            let mark = Mark::deeper(this.call.policy());
+            let polled = match this.attempt.as_mut().as_pin_mut() {
+                Some(attempt) => attempt.poll(cx),
+                None => Poll::Pending,
+            };
+            let is_inside = mark.is_inside();
+            drop(mark);
+            let out = match polled {
+                Poll::Ready(out) => Some(this.reading.read(out)),
+                Poll::Pending => None,
+            };
+            if let Some(Ok(value)) = out {
+                this.attempt.set(None);
+                this.call.phase = Phase::Ended;
+                return Poll::Ready(M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+            }
+            this.call.first_ended(is_inside);
+            return self.poll_on(cx, out.and_then(Result::err));
+        }
+        self.poll_on(cx, None)
+    }
+}
+
+impl<F, O, P, R, T, S, G, L, Y, M, N> Retrying<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+where
+    F: FnMut() -> O,
+    O: Future,
+    P: Reading<O::Output>,
+    R: Rule<P::Error>,
+    T: Sleep,
+    S: Sink<P::Error>,
+    G: Guarding,
+    L: Limiting,
+    Y: Entropy,
+    M: Finish<P::Value, P::Error>,
+    N: Future,
+{
+    /// Everything but a call that succeeds at once. `failed` is what the first attempt failed with, if it just did.
+    #[inline(never)]
+    fn poll_on(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut failed: Option<(P::Error, Option<Outcome>)>,
+    ) -> Poll<M::Output> {
         let mut this = self.project();
         let call = this.call;
         loop {
             match call.phase {
                 Phase::Attempting | Phase::Timed => {
-                    let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-                    let polled = {
-                        let _mark = Mark::deeper(call.retries());
-                        attempt.poll(cx)
+                    let polled = match failed.take() {
+                        Some(failed) => Poll::Ready(Err(failed)),
+                        None => {
+                            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+                            let mark = Mark::deeper(call.policy());
+                            let polled = attempt.poll(cx);
+                            drop(mark);
+                            polled.map(|out| this.reading.read(out))
+                        }
                     };
                     let next = match polled {
-                        Poll::Ready(out) => {
+                        Poll::Ready(judged) => {
                             // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
                             this.attempt.set(None);
-                            match this.reading.read(out) {
+                            match judged {
                                 Ok(value) => {
                                     call.succeeded::<P::Error>();
                                     return Poll::Ready(M::finish(call.end(Ok(value))));

@@ -10,9 +10,9 @@ use crate::call::{Attempt, Call, Next};
 use crate::error::{Error, Refused};
 use crate::event::Sink;
 use crate::rule::Rule;
-use crate::scope::{Mark, Retries};
+use crate::scope::Mark;
 use crate::setup::{Ending, Extras};
-use crate::{Outcome, Sleep, Stop};
+use crate::{Outcome, Policy, Sleep, Stop};
 
 /// A call that is retried by a loop of the caller's own.
 ///
@@ -98,7 +98,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
         let limit = if X::LIMITS { self.call.time_limit() } else { None };
         let future = make(Attempt::of(&self.call, limit));
         let limit = limit.map(|limit| self.call.clock.sleep(limit));
-        let (outcome, error) = match (Bounded { future, limit, retries: self.call.retries() }).await {
+        let (outcome, error) = match (Bounded { future, limit, policy: self.call.policy() }).await {
             Some(Ok(value)) => {
                 self.call.succeeded::<E>();
                 return Some(Ok(value));
@@ -158,21 +158,21 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
 
 pin_project! {
     /// One attempt, marked as such, and with its limit of time: `None` when that is over.
-    struct Bounded<F, S> {
+    struct Bounded<'p, F, S> {
         #[pin]
         future: F,
         limit: Option<S>,
-        retries: Retries,
+        policy: &'p Policy,
     }
 }
 
-impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<F, S> {
+impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
     type Output = Option<F::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let this = self.project();
         let polled = {
-            let _mark = Mark::deeper(*this.retries);
+            let _mark = Mark::deeper(this.policy);
             this.future.poll(cx)
         };
         match (polled, this.limit) {

@@ -73,10 +73,17 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Marks what follows as one layer deeper, if the layer at hand can retry at all.
+    /// Marks what follows as one layer deeper, if the layer at hand can retry at all: one that is turned off must not
+    /// make the others stand down.
     #[inline]
-    pub(crate) fn deeper(retries: Retries) -> Self {
-        Self::set(DEPTH.get().saturating_add(retries as u32))
+    pub(crate) fn deeper(policy: &crate::Policy) -> Self {
+        Self::set(DEPTH.get().wrapping_add(u32::from(policy.retries())))
+    }
+
+    /// Whether there is a layer outside of the one that set this mark.
+    #[inline]
+    pub(crate) const fn is_inside(&self) -> bool {
+        self.before > 0
     }
 
     #[inline]
@@ -89,20 +96,5 @@ impl Drop for Mark {
     #[inline]
     fn drop(&mut self) {
         DEPTH.set(self.before);
-    }
-}
-
-/// Whether a layer retries: one that is turned off must not make the others stand down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Retries {
-    No = 0,
-    Yes = 1,
-}
-
-impl Retries {
-    #[inline]
-    pub(crate) fn of(policy: &crate::Policy) -> Self {
-        if policy.max_attempts().is_some_and(|most| most.get() == 1) { Self::No } else { Self::Yes }
     }
 }

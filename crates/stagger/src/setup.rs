@@ -410,6 +410,8 @@ pub trait Extras {
     const TIMED: bool;
     /// Whether an attempt can have a limit of time.
     const LIMITS: bool;
+    /// Whether nothing at all is asked before the first attempt.
+    const PLAIN: bool = !Self::TIMED && !Self::LIMITS && size_of::<Self::Held>() == 0;
 
     /// The guards.
     fn guards(&self) -> Guards<'_>;

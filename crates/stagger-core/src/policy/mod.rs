@@ -59,6 +59,10 @@ pub struct Policy {
 /// What the schedule reads for every delay, derived from the settings when the policy is built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Curve {
+    /// There is neither a spread nor a limit of time.
+    pub(crate) begins_at_once: bool,
+    /// There can be a second attempt.
+    pub(crate) retries: bool,
     /// The shape is [`Shape::PLAIN`].
     pub(crate) is_plain: bool,
     pub(crate) shape: Shape,
@@ -197,6 +201,21 @@ impl Policy {
         }
     }
 
+    /// Whether there can be a second attempt: `max_attempts` is not 1.
+    #[inline]
+    #[must_use]
+    pub const fn retries(&self) -> bool {
+        self.curve.retries
+    }
+
+    /// Whether a call begins with its first attempt: there is no spread to wait for, and no limit of time for which
+    /// the clock is read.
+    #[inline]
+    #[must_use]
+    pub const fn begins_at_once(&self) -> bool {
+        self.curve.begins_at_once
+    }
+
     /// How long after the start of the call a retry may start; `None` if there is no limit.
     #[inline]
     #[must_use]
@@ -289,6 +308,8 @@ impl Curve {
         };
         let floor = nanos(settings.floor);
         Self {
+            begins_at_once: settings.spread.is_zero() && settings.max_elapsed.is_none(),
+            retries: !matches!(settings.max_attempts, Some(1)),
             is_plain: matches!((route, draw, floor), (Route::Geometric, Draw::Full, 0)),
             shape: Shape { route, draw, floor },
             first,

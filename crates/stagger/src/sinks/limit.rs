@@ -19,9 +19,10 @@ use crate::{Clock, Instant, SystemClock};
 /// let clock = VirtualClock::new();
 /// let limit = LogLimit::on(clock.clone());
 /// assert_eq!(limit.admit("api"), Verbosity::Full { since: 0 });
-/// assert_eq!(limit.admit("api"), Verbosity::Silent);
 /// assert_eq!(limit.admit("database"), Verbosity::Full { since: 0 });
-/// clock.advance(Duration::from_secs(1));
+/// clock.advance(Duration::from_millis(700));
+/// assert_eq!(limit.admit("api"), Verbosity::Silent);
+/// clock.advance(Duration::from_millis(700));
 /// assert_eq!(limit.admit("api"), Verbosity::Summary { silenced: 1 });
 /// ```
 #[derive(Debug)]
