@@ -1,5 +1,68 @@
-//! wip
+//! Retries that don't stampede: exponential backoff and jitter for async and blocking code, and the judgement around it.
+//!
+//! ```
+//! use stagger::{Policy, policy};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
+//!
+//! # async fn fetch(_: &str) -> Result<String, std::io::Error> { Ok(String::from("page")) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! # let url = "";
+//! let page = stagger::retry(&POLICY, async || fetch(url).await).await?;
+//! # assert_eq!(page, "page"); Ok::<(), std::io::Error>(()) }).unwrap();
+//! ```
+//!
+//! | to … | use |
+//! |---|---|
+//! | retry one async call | [`retry`](fn@retry), [`retry_with_timer`] on another timer |
+//! | retry one blocking call | [`blocking::retry`] |
+//! | share budget, breaker, rules and listeners among calls | [`Retrier`] |
+//! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
+//! | say from inside the operation what an error means | [`Fault`] |
+//! | keep a connection up | [`Reconnecting`] |
+//! | test what uses it | [`testing`] |
+//! | write the loop by hand | [`Policy::delays`], or [`Retry`] for a driver of your own |
+//!
+//! Nothing here is decided but in the core: the policy, the order of the questions ([`Retry`]) and every formula are
+//! [`stagger_core`]'s, which is re-exported whole.
+//!
+//! # By hand
+//!
+//! Who wants no driver takes the delays and loops:
+//!
+//! ```
+//! use stagger::{Policy, policy};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(4));
+//!
+//! # let mut calls = 0; let mut call = || { calls += 1; if calls < 3 { Err("not yet") } else { Ok(calls) } };
+//! let mut delays = POLICY.delays(stagger::seed());
+//! let answer = loop {
+//!     match (call(), delays.next()) {
+//!         (Ok(answer), _) => break Ok(answer),
+//!         (Err(error), None) => break Err(error),
+//!         (Err(_), Some(delay)) => std::thread::sleep(delay),
+//!     }
+//! };
+//! assert_eq!(answer, Ok(3));
+//! ```
+//!
+//! # What it promises
+//!
+//! - The operation runs at least once, is created after the sleep, and its success is given even if it was cancelled
+//!   meanwhile. Only an open breaker can refuse the first attempt.
+//! - A success at the first attempt reads no clock, draws no random number and allocates nothing.
+//! - Dropping a future stops at once, and gives back what was borrowed from budget and breaker.
+//! - A call inside an attempt of another call stands down: see [`scope`].
+//! - No panic of its own, and no `unsafe`.
+//!
+//! # Features
+//!
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`: each only adds. Without `tokio`,
+//! [`retry`](fn@retry) is not there, and the timer is named in the call.
+
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
 mod call;
@@ -45,3 +108,7 @@ pub use timer::FuturesTimer;
 #[cfg(feature = "tokio")]
 pub use timer::Tokio;
 pub use timer::{BlockingSleep, Sleep, SleepFn, ThreadSleep};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

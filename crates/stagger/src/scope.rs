@@ -32,8 +32,18 @@ pub fn depth() -> u32 {
 
 /// Carries the mark of the present attempt into a future that is spawned, so that calls made in it stand down.
 ///
-/// ```ignore(a sketch: needs a runtime)
-/// tokio::spawn(stagger::scope::inherit(async move { inner_call().await }));
+/// ```
+/// use stagger::{Policy, scope};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let depths = stagger::retry(&Policy::DEFAULT, async || {
+///     let spawned = tokio::spawn(async { scope::depth() }).await.unwrap();
+///     let inherited = tokio::spawn(scope::inherit(async { scope::depth() })).await.unwrap();
+///     let detached = scope::detached(async { scope::depth() }).await;
+///     Ok::<_, ()>((spawned, inherited, detached))
+/// });
+/// assert_eq!(depths.await, Ok((0, 1, 0)));
+/// # });
 /// ```
 pub fn inherit<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: depth() }
