@@ -54,7 +54,8 @@ pub trait Budget: fmt::Debug + Send + Sync {
         Loan::NOTHING
     }
 
-    /// Asks for one retry after a failure of this kind. `None` is a refusal.
+    /// Asks for one retry after a failure of this kind. `None` is a refusal. What shall come back through
+    /// [`give_back`](Self::give_back) is another loan than [`Loan::NOTHING`].
     fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan>;
 
     /// An attempt for which `loan` was lent came to its end.
@@ -112,7 +113,7 @@ impl core::error::Error for BreakerOpen {}
 pub struct Loan(pub u64);
 
 impl Loan {
-    /// Nothing was lent.
+    /// Nothing was lent: there is nothing to give back, and only [`settle`](Budget::settle) hears of it.
     pub const NOTHING: Self = Self(0);
 }
 
@@ -204,10 +205,17 @@ impl<'a> Guards<'a> {
         self
     }
 
+    /// Whether nobody is asked; an outer layer may still be at work.
+    #[inline]
+    #[must_use]
+    pub const fn is_unguarded(&self) -> bool {
+        self.budget.is_none() && self.breaker.is_none()
+    }
+
     /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
     #[inline]
     pub fn give_back(&self, permit: Permit) {
-        if let Some(budget) = self.budget {
+        if let (Some(budget), true) = (self.budget, permit.loan != Loan::NOTHING) {
             budget.give_back(permit.loan);
         }
     }

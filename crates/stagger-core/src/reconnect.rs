@@ -46,6 +46,8 @@ pub struct Reconnect {
     phase: Phase,
     permit: Permit,
     last_wait: Duration,
+    /// Where `last_wait` came from: what is left of a hint is still a hint.
+    source: Source,
 }
 
 /// Which connection a report is about.
@@ -122,6 +124,7 @@ impl Reconnect {
             phase: Phase::Idle,
             permit: Permit::NONE,
             last_wait: Duration::ZERO,
+            source: Source::Schedule,
         }
     }
 
@@ -151,7 +154,7 @@ impl Reconnect {
         }
         let now = now();
         self.let_go(now, guards);
-        self.retry(policy).reset();
+        self.retry(policy).begin_episode();
         self.connect(policy, now, guards)
     }
 
@@ -159,9 +162,7 @@ impl Reconnect {
     pub fn due(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> Step {
         match self.phase {
             Phase::Waiting { until } if now >= until => self.connect(policy, now, guards),
-            Phase::Waiting { until } => {
-                Step::Wait { after: until.saturating_since(now), until, source: Source::Schedule }
-            }
+            Phase::Waiting { until } => Step::Wait { after: until.saturating_since(now), until, source: self.source },
             _ => Step::Rest,
         }
     }
@@ -209,7 +210,7 @@ impl Reconnect {
         match decision {
             Decision::Retry { after, source, permit } => {
                 self.permit = permit;
-                self.last_wait = after;
+                (self.last_wait, self.source) = (after, source);
                 let until = now.saturating_add(after);
                 self.phase = Phase::Waiting { until };
                 Step::Wait { after, until, source }

@@ -36,6 +36,8 @@ const REPEATS: u16 = 4;
 const BEGUN: u16 = 8;
 /// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
 const AHEAD: u16 = 16;
+/// The coming attempt was decided on, and its permit is the one of that decision.
+const DECIDED: u16 = 32;
 
 /// Whether a connection that was lost had lived long enough to count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,17 +186,9 @@ impl<'a> Retry<'a> {
         if self.policy.max_elapsed().is_some() {
             self.start_clock(&now);
         }
-        let repeats = self.state.flags & REPEATS != 0;
-        if guards.breaker.is_none() && guards.budget.is_none() {
-            self.count(repeats);
-            return Ok(permit);
-        }
-        self.begin_guarded(permit, &now, guards)
-    }
-
-    fn begin_guarded(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Result<Permit, Stop> {
+        let mut permit = permit;
         if let Some(breaker) = guards.breaker {
-            match breaker.admit(now) {
+            match breaker.admit(&now) {
                 Ok(pass) => permit.pass = pass,
                 Err(_) => {
                     guards.give_back(permit);
@@ -202,11 +196,12 @@ impl<'a> Retry<'a> {
                 }
             }
         }
-        let repeats = self.state.flags & REPEATS != 0;
-        if let (Some(budget), 0, false) = (guards.budget, self.state.attempt, repeats) {
-            permit.loan = budget.first(now);
+        if let (Some(budget), 0) = (guards.budget, self.state.flags & DECIDED) {
+            permit.loan = budget.first(&now);
         }
-        self.count(repeats);
+        // The one immediate repeat does not count.
+        self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
+        self.state.flags &= !(REPEATS | DECIDED);
         Ok(permit)
     }
 
@@ -219,20 +214,32 @@ impl<'a> Retry<'a> {
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
+        // Compiled twice: for a call without guards nothing is left of them.
+        if guards.is_unguarded() {
+            self.answer(outcome, permit, now, &Guards::none().nested(guards.nested))
+        } else {
+            self.answer(outcome, permit, now, guards)
+        }
+    }
+
+    #[inline(always)]
+    fn answer(
+        &mut self,
+        outcome: Outcome,
+        permit: Permit,
+        now: impl FnOnce() -> Instant,
+        guards: &Guards<'_>,
+    ) -> Decision {
         let now = Unread::new(now);
         // Step 4 keeps the permit that step 1 would settle, so its question is asked first; it has no side effect.
-        if outcome == Outcome::Unprocessed && self.may_repeat(&now, guards) {
+        if matches!(outcome, Outcome::Unprocessed) && self.may_repeat(&now, guards) {
             return self.repeat(permit, &now, guards);
         }
         guards.settle(permit, &outcome, &now);
-        let (kind, hint) = match outcome {
-            Outcome::Success => return Decision::Done,
-            Outcome::Permanent => return Decision::Stop(Stop::Permanent),
-            Outcome::Cancelled => return Decision::Stop(Stop::Cancelled),
-            Outcome::Unprocessed => (Kind::Transient, None),
-            Outcome::Failed { kind, hint } => (kind, hint),
-        };
-        self.again(kind, hint, None, &now, guards)
+        match passing(outcome) {
+            Ok((kind, hint)) => self.again(kind, hint, None, &now, guards),
+            Err(decision) => decision,
+        }
     }
 
     /// A connection that had been opened was lost: [`Reconnect`](crate::Reconnect)'s way in.
@@ -248,16 +255,15 @@ impl<'a> Retry<'a> {
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
-        let (kind, hint) = match outcome {
-            Outcome::Permanent => return Decision::Stop(Stop::Permanent),
-            Outcome::Cancelled => return Decision::Stop(Stop::Cancelled),
-            Outcome::Success | Outcome::Unprocessed => (Kind::Transient, None),
-            Outcome::Failed { kind, hint } => (kind, hint),
+        // A connection that ended as it should is wanted again all the same.
+        let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
+        let (kind, hint) = match passing(outcome) {
+            Ok(failure) => failure,
+            Err(decision) => return decision,
         };
         let mut spread = None;
         if health == Health::Stable {
-            self.reset();
-            self.state.flags &= !TIMED;
+            self.begin_episode();
             if self.policy.max_elapsed().is_some() {
                 self.start_clock(&now);
             }
@@ -280,10 +286,18 @@ impl<'a> Retry<'a> {
         healthy
     }
 
-    /// Starts the count of attempts and the schedule again, not the clock; draws go on with new numbers.
+    /// Starts the count of attempts and the schedule again, not the clock, before the decision about what just ended:
+    /// that is the first failure of the schedule. Draws go on with new numbers.
     pub const fn reset(&mut self) {
-        let State { start, episode, flags, .. } = *self.state;
-        *self.state = State { start, episode: episode.wrapping_add(1), flags: flags & TIMED, ..State::new() };
+        let State { start, flags, .. } = *self.state;
+        self.begin_episode();
+        self.state.start = start;
+        self.state.flags = flags & (TIMED | DECIDED) | AHEAD;
+    }
+
+    /// Starts everything again; draws go on with new numbers.
+    pub(crate) const fn begin_episode(&mut self) {
+        *self.state = State { episode: self.state.episode.wrapping_add(1), ..State::new() };
     }
 
     /// How long the attempt that is about to be made may take: what is left until the deadline. `None` if there is no
@@ -345,15 +359,6 @@ impl<'a> Retry<'a> {
     }
 
     #[inline]
-    fn count(&mut self, repeats: bool) {
-        if repeats {
-            self.state.flags &= !REPEATS;
-        } else {
-            self.state.attempt = self.state.attempt.saturating_add(1);
-        }
-    }
-
-    #[inline]
     fn start_clock(&mut self, now: &impl Now) {
         if self.state.flags & TIMED == 0 {
             self.state.start = now.now();
@@ -362,6 +367,7 @@ impl<'a> Retry<'a> {
     }
 
     /// Step 4, the question.
+    #[cold]
     fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
             && !self.is_too_late(Duration::ZERO, now)
@@ -369,17 +375,18 @@ impl<'a> Retry<'a> {
     }
 
     /// Step 4, the answer.
+    #[cold]
     fn repeat(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
             let pass = core::mem::replace(&mut permit.pass, crate::Pass::NOTHING);
             breaker.record(pass, &Outcome::Unprocessed, now);
         }
-        self.state.flags |= REPEATED | REPEATS;
+        self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: Source::Transparent, permit }
     }
 
     /// Steps 5 to 12. With `spread`, that is what the delay is drawn from, and the schedule does not begin.
-    #[inline]
+    #[inline(always)]
     fn again(
         &mut self,
         kind: Kind,
@@ -430,6 +437,7 @@ impl<'a> Retry<'a> {
                 None => return Decision::Stop(Stop::Budget),
             }
         }
+        self.state.flags |= DECIDED;
         Decision::Retry { after, source, permit }
     }
 
@@ -486,5 +494,17 @@ impl<'a> Retry<'a> {
     #[inline]
     fn bits(&self, purpose: Purpose) -> u64 {
         self.seed.bits(u32::from(self.state.episode), self.retry_number(), purpose)
+    }
+}
+
+/// Steps 2 and 3: what may pass, or the decision.
+#[inline(always)]
+fn passing(outcome: Outcome) -> Result<(Kind, Option<Hint>), Decision> {
+    match outcome {
+        Outcome::Failed { kind, hint } => Ok((kind, hint)),
+        Outcome::Unprocessed => Ok((Kind::Transient, None)),
+        Outcome::Success => Err(Decision::Done),
+        Outcome::Permanent => Err(Decision::Stop(Stop::Permanent)),
+        Outcome::Cancelled => Err(Decision::Stop(Stop::Cancelled)),
     }
 }

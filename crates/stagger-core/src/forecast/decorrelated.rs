@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use super::REPLAYS;
+use super::root::square_root;
 use crate::instant::nanos;
 use crate::outcome::Kind;
 use crate::{Policy, Seed};
@@ -126,12 +127,7 @@ fn uniform(y: f64, lo: f64, hi: f64) -> f64 {
 fn root(x: f64) -> f64 {
     let mut root = x;
     for _ in 0..CELLS.ilog2() {
-        // Newton from above converges from any start of at least the root.
-        let mut guess = root.max(1.0);
-        for _ in 0..64 {
-            guess = (guess + root / guess) / 2.0;
-        }
-        root = guess;
+        root = square_root(root);
     }
     root
 }

@@ -4,6 +4,7 @@
 //! transcendental function in it, so it needs no mathematics library.
 
 mod decorrelated;
+mod root;
 mod sum;
 
 use core::time::Duration;
@@ -12,7 +13,7 @@ use crate::Policy;
 use crate::instant::nanos;
 use crate::outcome::Kind;
 use crate::policy::Route;
-use crate::schedule::Interval;
+use crate::schedule::{Drawn, Interval};
 
 use decorrelated::Chain;
 use sum::UniformSum;
@@ -44,11 +45,15 @@ impl Policy {
     #[must_use]
     pub fn quantile(&self, n: u32, q: f64) -> Option<Duration> {
         let Interval { lo, hi } = self.interval(n)?;
-        let q = share(q)?;
-        Some(Duration::from_nanos(match self.curve.shape.route {
-            Route::Decorrelated => (Chain::at(self, n).quantile(q) as u64).clamp(lo, hi),
-            _ => (lo + ((hi - lo) as f64 * q) as u64).min(hi),
-        }))
+        let nanos = match Share::of(q)? {
+            Share::None => lo,
+            Share::All => hi,
+            Share::Some(q) => match self.curve.shape.route {
+                Route::Decorrelated => (Chain::at(self, n).quantile(q) as u64).clamp(lo, hi),
+                _ => (lo + ((hi - lo) as f64 * q) as u64).min(hi),
+            },
+        };
+        Some(Duration::from_nanos(nanos))
     }
 
     /// The least and the greatest time that passes in waiting until retry `n` starts: the delays 1 to `n`, and the
@@ -80,11 +85,15 @@ impl Policy {
 
     /// The time that passes in waiting until retry `n` starts, as it is not exceeded with probability `q`: for
     /// independent delays from their convolution on a grid (0.1 % of the whole), for decorrelated jitter from 4,096
-    /// replayed calls (1 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
+    /// replayed calls (2 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
     #[must_use]
     pub fn elapsed_quantile(&self, n: u32, q: f64) -> Option<Duration> {
         let (least, most) = self.elapsed_bounds(n)?;
-        let q = share(q)?;
+        let q = match Share::of(q)? {
+            Share::None => return Some(least),
+            Share::All => return Some(most),
+            Share::Some(q) => q,
+        };
         let nanos = if self.curve.shape.route == Route::Decorrelated {
             decorrelated::elapsed_quantile(self, n, q)
         } else {
@@ -109,7 +118,16 @@ impl Policy {
 
     /// What the delay before retry `n` lies in, over everything that may have been drawn before.
     fn interval(&self, n: u32) -> Option<Interval> {
-        self.intervals(n)?.last()
+        let mut carry = self.curve.first;
+        for k in 1..n {
+            let next = self.longest_delay(carry, k)?.carry;
+            if next.to_bits() == carry.to_bits() {
+                // The cap is reached, or nothing grows: every later interval is that of this ceiling.
+                break;
+            }
+            carry = next;
+        }
+        if n == 0 { None } else { Some(self.longest_delay(carry, n)?.interval) }
     }
 
     /// The intervals of retries 1 to `n`; `None` where there is no retry.
@@ -119,15 +137,35 @@ impl Policy {
         }
         let mut carry = self.curve.first;
         Some((1..=n).filter_map(move |k| {
-            // The longest delay is followed by the longest interval.
-            let drawn = self.next_delay(carry, k, Kind::Transient, u64::MAX)?;
+            let drawn = self.longest_delay(carry, k)?;
             carry = drawn.carry;
             Some(drawn.interval)
         }))
     }
+
+    /// The longest delay of retry `k`, which is followed by the longest interval.
+    fn longest_delay(&self, carry: f64, k: u32) -> Option<Drawn> {
+        self.next_delay(carry, k, Kind::Transient, u64::MAX)
+    }
 }
 
-/// A probability, or `None` for NaN.
-fn share(q: f64) -> Option<f64> {
-    if q.is_nan() { None } else { Some(q.clamp(0.0, 1.0)) }
+/// A probability.
+enum Share {
+    /// 0 or less: what is not exceeded is the lower bound, which no grid holds as exactly.
+    None,
+    Some(f64),
+    /// 1 or more: the upper bound.
+    All,
+}
+
+impl Share {
+    /// `None` for NaN.
+    fn of(q: f64) -> Option<Self> {
+        match q {
+            _ if q <= 0.0 => Some(Self::None),
+            _ if q >= 1.0 => Some(Self::All),
+            _ if q.is_nan() => None,
+            _ => Some(Self::Some(q)),
+        }
+    }
 }

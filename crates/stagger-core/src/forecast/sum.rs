@@ -1,16 +1,21 @@
+use super::root::square_root;
+
 /// The distribution of a sum of independent uniform draws, each from `[0, width]`.
 ///
 /// The distribution function is kept on a grid of equal steps and taken to be linear between them. Adding a draw from
 /// `[0, w]` turns `F(x)` into `(I(x) − I(x − w)) / w` with `I` the integral of `F`, which is exact for what the grid
-/// holds; the only error is that of taking the result to be linear between the steps again. (The closed form is an
-/// alternating sum over all subsets, which cancels: with 28 draws it answers 0.80 where 0.9987 is right.)
+/// holds; the only error is that of taking the result to be linear between the steps again. It makes the variance
+/// larger by a sixth of a step's square every time, which the following draws make good by being narrower. (The closed
+/// form is an alternating sum over all subsets, which cancels: with 28 draws it answers 0.80 where 0.9987 is right.)
 pub(super) struct UniformSum {
     /// `F` at the steps.
     values: [f64; STEPS + 1],
     step: f64,
-    /// What every draw so narrow that the grid cannot see it has moved the whole by.
+    /// What the whole is moved by, for what the grid does not hold of the draws.
     shift: f64,
-    /// Nothing has been added.
+    /// The variance that the grid has too much.
+    excess: f64,
+    /// The grid holds no draw: it is certainly 0.
     empty: bool,
 }
 
@@ -19,20 +24,23 @@ const STEPS: usize = 2048;
 impl UniformSum {
     /// An empty sum whose widths will add up to at most `total`.
     pub(super) fn new(total: u64) -> Self {
-        Self { values: [1.0; STEPS + 1], step: total as f64 / STEPS as f64, shift: 0.0, empty: true }
+        Self { values: [1.0; STEPS + 1], step: total as f64 / STEPS as f64, shift: 0.0, excess: 0.0, empty: true }
     }
 
     pub(super) fn add(&mut self, width: u64) {
         let width = width as f64;
-        if width <= self.step * 1e-3 {
+        let square = width * width - 12.0 * self.excess;
+        // A draw that is narrower than a step, or is used up by the excess, is held as its mean alone.
+        if square <= self.step * self.step {
             self.shift += width / 2.0;
-        } else if self.empty {
-            self.empty = false;
-            for (at, value) in self.values.iter_mut().enumerate() {
-                *value = (at as f64 * self.step / width).min(1.0);
-            }
+            self.excess -= width * width / 12.0;
         } else {
-            self.convolve(width);
+            let narrower = square_root(square);
+            self.shift += (width - narrower) / 2.0;
+            self.convolve(narrower);
+            // The first draw is linear by itself.
+            self.excess = if self.empty { 0.0 } else { self.step * self.step / 6.0 };
+            self.empty = false;
         }
     }
 

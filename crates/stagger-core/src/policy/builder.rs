@@ -2,6 +2,7 @@ use core::time::Duration;
 
 use super::{Policy, PolicyError};
 use crate::backoff::DelayList;
+use crate::instant::nanos;
 use crate::{Backoff, HintMode, Jitter, Ratio};
 
 /// The settings of a policy before they are checked.
@@ -72,11 +73,50 @@ impl Settings {
         match self.local_base {
             Some(base) => base,
             None => {
-                let base = crate::instant::nanos(self.base());
+                let base = nanos(self.base());
                 let longer = if base < SECOND / 10 { base * 10 } else { SECOND };
                 Duration::from_nanos(if longer > base { longer } else { base })
             }
         }
+    }
+}
+
+impl Settings {
+    /// The form that equal policies have in common: the jitter is told, and no length is longer than the core computes
+    /// with, so that what is printed and read again is the same policy.
+    pub(super) const fn canonical(mut self) -> Self {
+        self.jitter = Some(self.jitter());
+        self.backoff = match self.backoff {
+            Backoff::Constant { delay } => Backoff::Constant { delay: computable(delay) },
+            Backoff::Linear { base, step } => Backoff::Linear { base: computable(base), step: computable(step) },
+            Backoff::Exponential { base, multiplier } => Backoff::Exponential { base: computable(base), multiplier },
+            other => other,
+        };
+        self.hint_mode = match self.hint_mode {
+            HintMode::Clamp(above) => HintMode::Clamp(computable(above)),
+            other => other,
+        };
+        self.floor = computable(self.floor);
+        self.spread = computable(self.spread);
+        self.cap = computable_or_none(self.cap);
+        self.max_elapsed = computable_or_none(self.max_elapsed);
+        self.max_hint = computable_or_none(self.max_hint);
+        self.throttled_base = computable_or_none(self.throttled_base);
+        self.local_base = computable_or_none(self.local_base);
+        self.stable_after = computable_or_none(self.stable_after);
+        self
+    }
+}
+
+/// The length that the core computes with.
+const fn computable(length: Duration) -> Duration {
+    Duration::from_nanos(nanos(length))
+}
+
+const fn computable_or_none(length: Option<Duration>) -> Option<Duration> {
+    match length {
+        Some(length) => Some(computable(length)),
+        None => None,
     }
 }
 

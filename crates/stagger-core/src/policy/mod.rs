@@ -267,6 +267,7 @@ impl Policy {
     }
 
     pub(crate) const fn of_checked(settings: Settings) -> Self {
+        let settings = settings.canonical();
         Self { curve: Curve::of(&settings), settings }
     }
 }

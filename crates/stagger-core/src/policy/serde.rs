@@ -15,11 +15,13 @@ impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("backoff", self.backoff().name())?;
-        self.settings(|key, value| match value {
-            Value::Text(text) => map.serialize_entry(key, &AsText(text)),
-            Value::Count(count) => map.serialize_entry(key, &count),
-            Value::Number(number) => map.serialize_entry(key, &number),
-        })?;
+        for (name, value) in self.settings() {
+            match value {
+                Value::Count(count) => map.serialize_entry(name, &count)?,
+                Value::Number(number) => map.serialize_entry(name, &number)?,
+                text => map.serialize_entry(name, &AsText(&text))?,
+            }
+        }
         map.end()
     }
 }
@@ -155,9 +157,10 @@ impl<'de> Visitor<'de> for Scalar {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Self, A::Error> {
+        let mut comma = "";
         while let Some(one) = seq.next_element_seed(Self::new())? {
-            let comma = if self.len == 0 { "" } else { "," };
             self = self.push(format_args!("{comma}{}", one.as_str()))?;
+            comma = ",";
         }
         Ok(self)
     }

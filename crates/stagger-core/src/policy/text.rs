@@ -51,85 +51,76 @@ pub(super) enum Key {
 }
 
 /// The value of a setting, as it is printed and as configuration files hold it.
-pub(super) enum Value<'a> {
-    Text(&'a dyn fmt::Display),
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    Length(Duration),
     Count(u32),
     Number(f64),
+    List(DelayList),
+    Jitter(Jitter),
+    Mode(HintMode),
+    Share(Ratio),
+    /// There is no limit, in the word for this setting.
+    Unlimited(&'static str),
 }
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(text) => text.fmt(f),
+            Self::Length(length) => Compact(*length).fmt(f),
             Self::Count(count) => count.fmt(f),
             Self::Number(number) => number.fmt(f),
+            Self::List(list) => list.fmt(f),
+            Self::Jitter(jitter) => jitter.fmt(f),
+            Self::Mode(mode) => mode.fmt(f),
+            Self::Share(share) => share.fmt(f),
+            Self::Unlimited(word) => f.write_str(word),
         }
     }
 }
 
 impl Policy {
-    /// Hands every setting that is printed to `take`, in the order in which it is printed. Those at their default are
-    /// left out, except for the ones that say what kind of policy it is.
-    pub(super) fn settings<E>(&self, mut take: impl FnMut(&'static str, Value<'_>) -> Result<(), E>) -> Result<(), E> {
-        let settings = &self.settings;
-        let mut length = |key, length: Duration| take(key, Value::Text(&Compact(length)));
-        match settings.backoff {
-            Backoff::Constant { delay: base } | Backoff::Exponential { base, .. } => length("base", base)?,
-            Backoff::Linear { base, step } => {
-                length("base", base)?;
-                length("step", step)?;
+    /// Every setting that is printed, in the order in which it is printed. Those at their default are left out, except
+    /// for the ones that say what kind of policy it is.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+        KEYS.iter().filter_map(|&(key, name, _)| Some((name, self.settings.printed(key)?)))
+    }
+}
+
+impl super::Settings {
+    fn printed(&self, key: Key) -> Option<Value> {
+        let backoff = &self.backoff;
+        let grows = matches!(backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
+        let has_delays = !matches!(backoff, Backoff::Zero | Backoff::Stop);
+        let longer_than_none = |length: Duration| if length.is_zero() { None } else { Some(Value::Length(length)) };
+        match (key, backoff) {
+            (Key::Base, Backoff::Constant { .. } | Backoff::Linear { .. } | Backoff::Exponential { .. }) => {
+                Some(Value::Length(self.base()))
             }
-            Backoff::Zero | Backoff::List(_) | Backoff::Stop => {}
-        }
-        match (settings.cap, &settings.backoff) {
-            (Some(cap), _) => length("cap", cap)?,
-            (None, Backoff::Linear { .. } | Backoff::Exponential { .. }) => take("cap", Value::Text(&"none"))?,
-            (None, _) => {}
-        }
-        if !settings.floor.is_zero() {
-            take("floor", Value::Text(&Compact(settings.floor)))?;
-        }
-        match settings.backoff {
-            Backoff::Exponential { multiplier, .. } if settings.jitter() != Jitter::Decorrelated => {
-                take("multiplier", Value::Number(multiplier))?;
+            (Key::Step, Backoff::Linear { step, .. }) => Some(Value::Length(*step)),
+            (Key::Multiplier, Backoff::Exponential { multiplier, .. }) if self.jitter() != Jitter::Decorrelated => {
+                Some(Value::Number(*multiplier))
             }
-            Backoff::List(list) => take("delays", Value::Text(&list))?,
-            _ => {}
+            (Key::Delays, Backoff::List(list)) => Some(Value::List(*list)),
+            (Key::Base | Key::Step | Key::Multiplier | Key::Delays, _) => None,
+            (Key::Cap, _) => match self.cap {
+                Some(cap) => Some(Value::Length(cap)),
+                None => grows.then_some(Value::Unlimited("none")),
+            },
+            (Key::Floor, _) => longer_than_none(self.floor),
+            (Key::Jitter, _) => has_delays.then_some(Value::Jitter(self.jitter())),
+            (Key::Spread, _) => longer_than_none(self.spread),
+            (Key::MaxAttempts, Backoff::Stop) if self.max_attempts == Some(DEFAULT_MAX_ATTEMPTS) => None,
+            (Key::MaxAttempts, _) => Some(self.max_attempts.map_or(Value::Unlimited("inf"), Value::Count)),
+            (Key::MaxElapsed, _) => self.max_elapsed.map(Value::Length),
+            (Key::MaxHint, _) if self.max_hint == Some(DEFAULT_MAX_HINT) => None,
+            (Key::MaxHint, _) => Some(self.max_hint.map_or(Value::Unlimited("inf"), Value::Length)),
+            (Key::Hint, _) => (self.hint_mode != HintMode::AtLeast).then_some(Value::Mode(self.hint_mode)),
+            (Key::HintSpread, _) => self.hint_spread.map(Value::Share),
+            (Key::ThrottledBase, _) => self.throttled_base.map(Value::Length),
+            (Key::LocalBase, _) => self.local_base.map(Value::Length),
+            (Key::StableAfter, _) => self.stable_after.map(Value::Length),
         }
-        if !matches!(settings.backoff, Backoff::Zero | Backoff::Stop) {
-            take("jitter", Value::Text(&settings.jitter()))?;
-        }
-        if !settings.spread.is_zero() {
-            take("spread", Value::Text(&Compact(settings.spread)))?;
-        }
-        match settings.max_attempts {
-            Some(DEFAULT_MAX_ATTEMPTS) if settings.backoff == Backoff::Stop => {}
-            Some(attempts) => take("max-attempts", Value::Count(attempts))?,
-            None => take("max-attempts", Value::Text(&"inf"))?,
-        }
-        let mut optional = |key, length: Option<Duration>| match length {
-            Some(length) => take(key, Value::Text(&Compact(length))),
-            None => Ok(()),
-        };
-        optional("max-elapsed", settings.max_elapsed)?;
-        match settings.max_hint {
-            Some(DEFAULT_MAX_HINT) => {}
-            None => take("max-hint", Value::Text(&"inf"))?,
-            longest => optional("max-hint", longest)?,
-        }
-        if settings.hint_mode != HintMode::AtLeast {
-            take("hint", Value::Text(&settings.hint_mode))?;
-        }
-        if let Some(share) = settings.hint_spread {
-            take("hint-spread", Value::Text(&share))?;
-        }
-        let mut optional = |key, length: Option<Duration>| match length {
-            Some(length) => take(key, Value::Text(&Compact(length))),
-            None => Ok(()),
-        };
-        optional("throttled-base", settings.throttled_base)?;
-        optional("local-base", settings.local_base)?;
-        optional("stable-after", settings.stable_after)
     }
 }
 
@@ -137,7 +128,7 @@ impl Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.settings.backoff.name())?;
-        self.settings(|key, value| write!(f, " {key}={value}"))
+        self.settings().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }
 
@@ -216,6 +207,9 @@ enum Shape {
 
 impl Draft {
     pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
+        if self.backoff.is_some() {
+            return Err(ParseError::new(Problem::Twice, "backoff"));
+        }
         self.backoff = Some(match name {
             "zero" => Shape::Zero,
             "constant" => Shape::Constant,
@@ -451,7 +445,7 @@ mod tests {
             ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),
             ("constant", "a constant backoff needs base, like base=5s"),
             ("list", "a list backoff needs delays, like delays=1s,2s,5s"),
-            ("constant base=1s multiplier=2", "`multiplier` has no meaning for a constant backoff"),
+            ("constant base=1s multiplier=2", "`multiplier` has no meaning for constant backoff"),
             ("list delays=1ns,1h", "have no common unit"),
             ("list delays=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "more than 16 delays"),
         ] {

@@ -102,7 +102,7 @@ impl fmt::Display for ParseError {
             Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),
             Problem::Twice => write!(f, "`{word}` is set twice; keep one of them"),
             Problem::NotForShape(shape) => {
-                write!(f, "`{word}` has no meaning for a {shape} backoff; leave it out, or choose another backoff")
+                write!(f, "`{word}` has no meaning for {shape} backoff; leave it out, or choose another backoff")
             }
             Problem::Missing(example) => write!(f, "a {word} backoff needs {example}; add it"),
             Problem::Limitless => write!(f, "`{word}` must have a length; `inf` has no meaning there"),

@@ -1,0 +1,14 @@
+//! The laws of the core, tested through its public interface: conformance with the field, the settled meanings, the
+//! order of decisions, the reconnect machine, randomness, forecasts and text.
+
+#[cfg(test)]
+mod laws {
+    mod conformance;
+    mod decision;
+    mod forecast;
+    mod meanings;
+    mod random;
+    mod reconnect;
+    mod support;
+    mod text;
+}

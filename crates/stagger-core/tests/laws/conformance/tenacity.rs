@@ -1,0 +1,128 @@
+//! TN: tenacity.
+
+use core::time::Duration;
+
+use stagger_core::{Jitter, Policy, PolicyFault, Seed, Stop};
+
+use super::series::{ceilings, upper_bounds};
+use crate::laws::support::{Call, at, mean, ms, secs};
+
+/// tenacity's own default has no maximum.
+fn exponential(base: Duration) -> stagger_core::PolicyBuilder {
+    Policy::exponential(base, Duration::MAX).uncapped()
+}
+
+#[test]
+fn tn_01_exponential() {
+    assert_eq!(ceilings(exponential(secs(1)), 8), [1, 2, 4, 8, 16, 32, 64, 128].map(secs));
+}
+
+#[test]
+fn tn_03_exponential_with_a_minimum() {
+    let series = ceilings(exponential(secs(1)).floor(secs(20)), 20);
+    assert_eq!(series[..8], [20, 20, 20, 20, 20, 32, 64, 128].map(secs));
+    assert_eq!(series[19], secs(524_288));
+}
+
+#[test]
+fn tn_05_exponential_with_a_minimum_and_a_base_of_two() {
+    let series = ceilings(exponential(secs(2)).floor(secs(20)), 20);
+    assert_eq!(series[..8], [20, 20, 20, 20, 32, 64, 128, 256].map(secs));
+    assert_eq!(series[19], secs(1_048_576));
+}
+
+/// A length of time is at least a nanosecond here, so the ratio of the row is reached with the growth instead.
+#[test]
+fn tn_07_an_overflowing_growth_is_capped_and_no_error() {
+    let nano = Duration::from_nanos(1);
+    assert_eq!(ceilings(Policy::exponential(nano, nano).multiplier(1e300), 3), [nano; 3]);
+    assert_eq!(ceilings(Policy::exponential(nano, secs(60)).multiplier(f64::MAX), 3), [nano, secs(60), secs(60)]);
+}
+
+#[test]
+fn tn_09_incrementing() {
+    let want = [500, 600, 700].map(secs);
+    assert_eq!(ceilings(Policy::linear(secs(500), secs(100), secs(1000)), 3), want);
+}
+
+#[test]
+fn tn_13_random_up_to_two() {
+    let policy = Policy::constant(secs(2)).jitter(Jitter::Full).build().unwrap();
+    let delays: Vec<_> = policy.schedule(Seed::new(1)).take(100).collect();
+    assert!(delays.iter().all(|&delay| delay <= secs(2)));
+    assert!(delays.windows(2).any(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn tn_17_a_chain_repeats_its_last() {
+    let policy = Policy::list(&[1, 2, 3].map(secs)).jitter(Jitter::None).max_attempts(5).build().unwrap();
+    assert_eq!(Call::new(&policy).failing().waits, [1, 2, 3, 3].map(secs));
+}
+
+#[test]
+fn tn_19_an_empty_chain_cannot_be_built() {
+    assert!(Policy::list(&[]).build().unwrap_err().faults().eq([PolicyFault::List]));
+}
+
+#[test]
+fn tn_21_random_exponential() {
+    let policy = Policy::exponential(ms(500), secs(60)).build().unwrap();
+    let bounds = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000].map(ms);
+    assert_eq!(upper_bounds(&policy, 9), bounds);
+    let means =
+        [(0.25, 0.02), (0.5, 0.04), (1.0, 0.08), (2.0, 0.16), (4.0, 0.32), (8.0, 0.64), (16.0, 1.28), (30.0, 2.56)];
+    for (n, (want, within)) in (1..).zip(means) {
+        let drawn: Vec<_> = (0..4000).map(|id| policy.delay(n, Seed::new(2).for_call(id)).unwrap()).collect();
+        let got = mean(&drawn) / 1e9;
+        assert!((got - want).abs() < within, "retry {n}: mean {got}");
+    }
+}
+
+#[test]
+fn tn_23_the_range_collapses_to_a_minimum_above_it() {
+    let policy = exponential(secs(1)).floor(secs(5)).build().unwrap();
+    assert_eq!(policy.bounds(1), Some((secs(5), secs(5))));
+    assert_eq!(policy.delay(1, Seed::new(1)), Some(secs(5)));
+    assert_eq!(policy.bounds(4), Some((secs(5), secs(8))));
+}
+
+/// tenacity adds its jitter and caps then, so every client waits exactly 5. Here a cap below the base is a fault.
+#[test]
+fn tn_25_a_maximum_below_the_multiplier_cannot_be_built() {
+    assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+}
+
+#[test]
+fn tn_27_no_jitter() {
+    assert_eq!(ceilings(Policy::exponential(secs(10), secs(60)), 4), [10, 20, 40, 60].map(secs));
+}
+
+#[test]
+fn tn_39_attempts_are_counted_from_one() {
+    let policy = Policy::zero().max_attempts(3).build().unwrap();
+    let mut state = stagger_core::State::new();
+    let (guards, now) = (stagger_core::Guards::none(), || at(Duration::ZERO));
+    let mut retry = stagger_core::Retry::new(&policy, &mut state, Seed::new(1));
+    let seen = [1, 2, 3].map(|_| {
+        let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
+        let seen = retry.attempt();
+        let _ = retry.decide(stagger_core::Outcome::TRANSIENT, permit, now, &guards);
+        seen
+    });
+    assert_eq!(seen, [1, 2, 3]);
+}
+
+/// tenacity stops when `elapsed + sleep >= limit`. `max_elapsed` is a length, and what ends with it is inside it; a
+/// deadline is a point, and nothing starts at it, which is the row's rule.
+#[test]
+fn tn_41_a_sleep_that_ends_with_the_limit_is_inside_and_one_that_ends_at_the_deadline_is_not() {
+    let builder = Policy::constant(secs(5)).jitter(Jitter::None).unlimited_attempts();
+    let policy = builder.max_elapsed(secs(5)).build().unwrap();
+    let trace = Call::new(&policy).failing();
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (2, vec![secs(5)], Some(Stop::Elapsed)));
+
+    let policy = builder.build().unwrap();
+    let start = Call::START;
+    let trace = Call::new(&policy).deadline(start.saturating_add(secs(5))).failing();
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(Stop::Elapsed)));
+}

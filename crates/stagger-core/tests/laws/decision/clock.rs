@@ -1,0 +1,125 @@
+//! Who asks for the time pays for it.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Decision, Guards, Outcome, Permit, Policy, PolicyBuilder, Retry, Seed, State};
+
+use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
+
+const POLICY: PolicyBuilder = Policy::constant(ms(10));
+
+/// The reads of the clock by one attempt that fails and one that succeeds: begin, decide, begin, decide.
+fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4] {
+    let policy = policy.build().unwrap();
+    let reads = Reads::at(at(secs(1)));
+    let mut state = State::new();
+    let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+    let mut permit = Permit::NONE;
+    let mut taken = Vec::new();
+    for outcome in [Outcome::TRANSIENT, Outcome::Success] {
+        let begun = retry.begin(permit, reads.clock(), guards).unwrap();
+        taken.push(reads.taken());
+        permit = match retry.decide(outcome, begun, reads.clock(), guards) {
+            Decision::Retry { permit, .. } => permit,
+            _ => Permit::NONE,
+        };
+        taken.push(reads.taken());
+    }
+    taken.try_into().unwrap()
+}
+
+#[test]
+fn nobody_asks_and_the_clock_is_not_read() {
+    assert_eq!(reads(POLICY, false, &Guards::none()), [0, 0, 0, 0]);
+    let (purse, watch) = (Purse::default(), Watch::default());
+    assert_eq!(reads(POLICY, false, &Guards::none().budget(&purse).breaker(&watch)), [0, 0, 0, 0]);
+}
+
+#[test]
+fn a_limit_asks_once_at_the_start_and_once_for_every_failure() {
+    assert_eq!(reads(POLICY.max_elapsed(secs(9)), false, &Guards::none()), [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_deadline_asks_after_failures_only() {
+    assert_eq!(reads(POLICY, true, &Guards::none()), [0, 1, 0, 0]);
+}
+
+#[test]
+fn everybody_asks_and_the_clock_is_read_once_in_each_step() {
+    let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
+    let guards = Guards::none().budget(&purse).breaker(&watch);
+    assert_eq!(reads(POLICY.max_elapsed(secs(9)), true, &guards), [1, 1, 1, 1]);
+}
+
+#[test]
+fn only_a_spread_reads_the_clock_before_the_first_attempt() {
+    let reads = Reads::at(at(secs(1)));
+    for (policy, want) in [(POLICY, 0), (POLICY.spread(secs(1)), 1)] {
+        for deadline in [None, Some(at(secs(9)))] {
+            let policy = policy.build().unwrap();
+            let mut state = State::new();
+            let _ = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
+            assert_eq!(reads.taken(), want);
+        }
+    }
+}
+
+#[test]
+fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
+    let (policy, reads) = (POLICY.build().unwrap(), Reads::at(at(secs(1))));
+    let mut state = State::new();
+    assert_eq!(Retry::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
+    assert_eq!(reads.taken(), 0);
+    let retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
+    assert_eq!(retry.remaining(reads.clock()), Some(secs(3)));
+    assert_eq!(reads.taken(), 1);
+    reads.set(at(secs(5)));
+    assert_eq!(retry.remaining(reads.clock()), Some(Duration::ZERO));
+}
+
+#[test]
+fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
+    let reads = Reads::at(at(secs(1)));
+    for (purse, want) in [(Purse::default(), 0), (Purse::with_clock(), 1)] {
+        let guards = Guards::none().budget(&purse);
+        let policy = POLICY.build().unwrap();
+        let mut state = State::new();
+        let permit =
+            Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+        guards.abandon(permit, reads.clock());
+        assert_eq!(reads.taken(), want);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn no_step_reads_the_clock_twice(
+        limit in any::<bool>(), deadline in any::<bool>(), budget in any::<bool>(), breaker in any::<bool>(),
+        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::Unprocessed]), 1..6),
+    ) {
+        let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
+        let mut guards = Guards::none();
+        if budget { guards = guards.budget(&purse); }
+        if breaker { guards = guards.breaker(&watch); }
+        let policy = if limit { POLICY.max_elapsed(secs(9)) } else { POLICY };
+        let policy = policy.unlimited_attempts().build().unwrap();
+        let reads = Reads::at(at(secs(1)));
+        let mut state = State::new();
+        let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+        let mut permit = Permit::NONE;
+        for outcome in outcomes {
+            let begun = retry.begin(permit, reads.clock(), &guards).unwrap();
+            prop_assert!(reads.taken() <= 1);
+            let Decision::Retry { permit: lent, .. } = retry.decide(outcome, begun, reads.clock(), &guards) else {
+                panic!("nothing forbids it")
+            };
+            prop_assert!(reads.taken() <= 1);
+            permit = lent;
+        }
+        guards.give_back(permit);
+    }
+}

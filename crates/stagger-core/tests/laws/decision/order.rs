@@ -1,0 +1,202 @@
+//! Every step of the table in `Retry`'s documentation, alone and before every later one.
+
+use core::time::Duration;
+
+use stagger_core::{Decision, Guards, Hint, Kind, Nested, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+
+use crate::laws::support::{Purse, Watch, at, ms, secs};
+
+/// The reasons to stop after a failure, in the order in which they are asked.
+const STEPS: [Stop; 7] =
+    [Stop::Attempts, Stop::Exhausted, Stop::Nested, Stop::Hint, Stop::Elapsed, Stop::Breaker, Stop::Budget];
+
+const OUTCOMES: [Outcome; 6] = [
+    Outcome::TRANSIENT,
+    Outcome::throttled(None),
+    Outcome::Failed { kind: Kind::Local, hint: None },
+    Outcome::Success,
+    Outcome::Permanent,
+    Outcome::Cancelled,
+];
+
+/// A world in which all of `reasons` hold.
+struct World {
+    policy: Policy,
+    purse: Purse,
+    watch: Watch,
+    reasons: Vec<Stop>,
+    hint: Option<Hint>,
+}
+
+impl World {
+    /// `number` has a bit for each step.
+    fn new(number: usize) -> Self {
+        let reasons: Vec<_> =
+            STEPS.into_iter().enumerate().filter(|(at, _)| number >> at & 1 == 1).map(|(_, s)| s).collect();
+        let has = |stop| reasons.contains(&stop);
+        let builder = if has(Stop::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
+        let policy = builder.max_attempts(if has(Stop::Attempts) { 1 } else { 9 }).build().unwrap();
+        let purse = if has(Stop::Budget) { Purse::tight() } else { Purse::default() };
+        let watch = Watch::default();
+        watch.set_refuses_from(has(Stop::Breaker).then_some(Duration::ZERO));
+        Self { policy, purse, watch, hint: has(Stop::Hint).then_some(Hint::Never), reasons }
+    }
+
+    fn decide(&self, outcome: Outcome) -> Decision {
+        let has = |stop| self.reasons.contains(&stop);
+        let nested = if has(Stop::Nested) { Nested::StandDown } else { Nested::No };
+        let guards = Guards::none().budget(&self.purse).breaker(&self.watch).nested(nested);
+        let deadline = if has(Stop::Elapsed) { at(secs(1)) } else { at(secs(100)) };
+        let mut state = State::new();
+        let mut retry = Retry::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
+        let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+        let outcome = match outcome {
+            Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
+            outcome => outcome,
+        };
+        retry.decide(outcome, permit, || at(secs(1)), &guards)
+    }
+}
+
+fn worlds() -> impl Iterator<Item = World> {
+    (0..1 << STEPS.len()).map(World::new)
+}
+
+/// All 128 sets of reasons, so all pairs of them too.
+#[test]
+fn of_all_reasons_to_stop_the_earliest_in_the_table_wins() {
+    for world in worlds() {
+        for outcome in &OUTCOMES[..3] {
+            let got = world.decide(*outcome);
+            match world.reasons.first() {
+                Some(&stop) => assert_eq!(got, Decision::Stop(stop), "{:?} after {outcome:?}", world.reasons),
+                None => assert!(matches!(got, Decision::Retry { source: Source::Schedule, .. }), "{got:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn success_permanence_and_cancellation_come_before_every_other_reason() {
+    for world in worlds() {
+        assert_eq!(world.decide(Outcome::Success), Decision::Done);
+        assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(Stop::Permanent));
+        assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(Stop::Cancelled));
+    }
+}
+
+/// Step 4 comes before steps 5 to 12, but asks the limit of time and the breaker itself; where they forbid it, the
+/// failure is one like any other.
+#[test]
+fn what_was_not_processed_is_repeated_unless_time_or_breaker_forbid_it() {
+    for world in worlds() {
+        let got = world.decide(Outcome::Unprocessed);
+        let has = |stop| world.reasons.contains(&stop);
+        if has(Stop::Elapsed) || has(Stop::Breaker) {
+            // It carries no hint, so that reason does not hold.
+            let want = world.reasons.iter().copied().find(|&stop| stop != Stop::Hint).unwrap();
+            assert_eq!(got, Decision::Stop(want), "{:?}", world.reasons);
+        } else {
+            assert!(
+                matches!(got, Decision::Retry { after: Duration::ZERO, source: Source::Transparent, .. }),
+                "{:?}: {got:?}",
+                world.reasons
+            );
+        }
+    }
+}
+
+/// The guards are told first, whatever comes then; the budget pays last, so that no refusal has to be undone.
+#[test]
+fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
+    for world in worlds() {
+        for outcome in OUTCOMES {
+            let got = world.decide(outcome);
+            let mut want = vec!["first".to_owned(), format!("settle 1 {:?}", outcome.verdict())];
+            let asked = matches!(got, Decision::Retry { .. } | Decision::Stop(Stop::Budget));
+            if let (Outcome::Failed { kind, .. }, true) = (outcome, asked) {
+                want.push(format!("lend {kind:?}"));
+            }
+            // The purse numbers its loans on, so it is a fresh one for every outcome.
+            let events = core::mem::take(&mut world.purse.events());
+            let settled = events.iter().map(|event| event.replace(char::is_numeric, "1")).collect::<Vec<_>>();
+            assert_eq!(settled, want, "{:?} after {outcome:?}", world.reasons);
+            let records = world.watch.records();
+            assert_eq!(records.len(), 1);
+            assert_eq!(records[0].1.verdict(), outcome.verdict());
+        }
+    }
+}
+
+#[test]
+fn verdicts() {
+    use stagger_core::Verdict::{Ailing, Healthy, Unknown};
+    for (outcome, want) in [
+        (Outcome::Success, Healthy),
+        (Outcome::Permanent, Healthy),
+        (Outcome::TRANSIENT, Ailing),
+        (Outcome::throttled(Some(Hint::Never)), Ailing),
+        (Outcome::Failed { kind: Kind::Local, hint: None }, Unknown),
+        (Outcome::Unprocessed, Unknown),
+        (Outcome::Cancelled, Unknown),
+    ] {
+        assert_eq!(outcome.verdict(), want, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_breaker_is_asked_about_the_time_of_the_retry_and_not_about_now() {
+    let (watch, policy) = (Watch::default(), Policy::constant(ms(10)).build().unwrap());
+    let guards = Guards::none().breaker(&watch);
+    let mut state = State::new();
+    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+    let Decision::Retry { after, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(secs(1)), &guards) else {
+        panic!("nothing forbids it")
+    };
+    assert_eq!(watch.peeks(), [after]);
+    assert!(after >= ms(5));
+}
+
+/// A schedule that has ended is told apart from attempts that are used up.
+#[test]
+fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
+    for (attempts, want) in [(4, Stop::Exhausted), (1, Stop::Attempts)] {
+        let policy = Policy::stop().max_attempts(attempts).build().unwrap();
+        let trace = crate::laws::support::Call::new(&policy).failing();
+        assert_eq!((trace.attempts, trace.stop), (1, Some(want)));
+    }
+}
+
+#[test]
+fn reasons_have_names_of_their_own_and_say_who_refused() {
+    let all = [
+        Stop::Permanent,
+        Stop::Attempts,
+        Stop::Elapsed,
+        Stop::Hint,
+        Stop::Budget,
+        Stop::Breaker,
+        Stop::Nested,
+        Stop::Cancelled,
+        Stop::Exhausted,
+    ];
+    let names: Vec<_> = all.iter().map(|stop| stop.name()).collect();
+    assert_eq!(
+        names,
+        ["permanent", "attempts", "elapsed", "hint", "budget", "breaker", "nested", "cancelled", "exhausted"]
+    );
+    for (stop, want) in [
+        (Stop::Permanent, "the failure is permanent"),
+        (Stop::Attempts, "every attempt was used"),
+        (Stop::Elapsed, "the time limit left no room for another attempt"),
+        (Stop::Hint, "the server asked not to come back, or not soon enough"),
+        (Stop::Budget, "this client's own retry budget is used up"),
+        (Stop::Breaker, "this client's own circuit breaker is open"),
+        (Stop::Nested, "an outer layer is already retrying"),
+        (Stop::Cancelled, "cancelled"),
+        (Stop::Exhausted, "the schedule has no further delay"),
+    ] {
+        assert_eq!(stop.to_string(), want);
+    }
+}

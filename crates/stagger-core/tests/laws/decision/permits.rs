@@ -1,0 +1,191 @@
+//! What the guards lend is settled exactly once, whatever happens.
+
+use proptest::prelude::*;
+use stagger_core::{Decision, Guards, Kind, Loan, Outcome, Pass, Permit, Policy, Retry, Seed, State, Stop, Verdict};
+
+use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The attempt ends like this.
+    Ends(Outcome),
+    /// The same, after a life that is long enough for the count to start again.
+    EndsHealthy(Outcome),
+    /// The call is dropped while it is in its attempt, or in its sleep if `asleep`.
+    Dropped { asleep: bool },
+}
+
+fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
+    let outcome = prop_oneof![
+        4 => Just(Outcome::TRANSIENT),
+        2 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+        1 => Just(Outcome::Success),
+        1 => Just(Outcome::Permanent),
+        1 => Just(Outcome::Cancelled),
+    ];
+    let event = prop_oneof![
+        8 => outcome.clone().prop_map(Event::Ends),
+        2 => outcome.prop_map(Event::EndsHealthy),
+        1 => any::<bool>().prop_map(|asleep| Event::Dropped { asleep }),
+    ];
+    let rarely = || prop::bool::weighted(0.1);
+    (event, rarely(), rarely(), rarely())
+}
+
+/// One call that goes through the events; `Err` when it has ended.
+struct Driven<'a> {
+    policy: &'a Policy,
+    state: State,
+    guards: Guards<'a>,
+    permit: Permit,
+}
+
+impl Driven<'_> {
+    fn go(&mut self, event: Event) -> Result<(), Option<Stop>> {
+        let now = || at(secs(1));
+        let permit = Permit::take(&mut self.permit);
+        let mut retry = Retry::new(self.policy, &mut self.state, Seed::new(1));
+        if let Event::Dropped { asleep: true } = event {
+            self.guards.give_back(permit);
+            return Err(None);
+        }
+        let permit = retry.begin(permit, now, &self.guards)?;
+        let outcome = match event {
+            Event::Dropped { .. } => {
+                self.guards.abandon(permit, now);
+                return Err(None);
+            }
+            Event::Ends(outcome) => outcome,
+            Event::EndsHealthy(outcome) => {
+                assert!(retry.reset_if_healthy(secs(60)));
+                outcome
+            }
+        };
+        match retry.decide(outcome, permit, now, &self.guards) {
+            Decision::Retry { permit, .. } => {
+                self.permit = permit;
+                Ok(())
+            }
+            Decision::Stop(stop) => Err(Some(stop)),
+            _ => Err(None),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn a_permit_is_settled_exactly_once(
+        events in prop::collection::vec(event(), 1..30),
+        with_budget in prop::bool::weighted(0.9),
+        with_breaker in prop::bool::weighted(0.9),
+    ) {
+        let (purse, watch) = (Purse::default(), Watch::default());
+        let mut guards = Guards::none();
+        if with_budget { guards = guards.budget(&purse); }
+        if with_breaker { guards = guards.breaker(&watch); }
+        let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
+        let mut driven = Driven { policy: &policy, state: State::new(), guards, permit: Permit::NONE };
+        let mut ended = false;
+        for (event, tight, open, refuses) in events {
+            purse.set_tight(tight);
+            watch.set_open(open);
+            watch.set_refuses_from(refuses.then_some(ms(0)));
+            // Between attempts one loan is out, which is that of the coming retry, and no pass.
+            if let Err(_stop) = driven.go(event) {
+                ended = true;
+                break;
+            }
+            prop_assert_eq!((purse.out(), watch.out()), (usize::from(with_budget), 0));
+        }
+        if !ended {
+            guards.give_back(Permit::take(&mut driven.permit));
+        }
+        purse.assert_balanced();
+        watch.assert_balanced();
+    }
+}
+
+#[test]
+fn a_breaker_that_refuses_the_first_attempt_leaves_the_budget_alone() {
+    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
+    watch.set_open(true);
+    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let mut state = State::new();
+    let got = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards);
+    assert_eq!(got, Err(Stop::Breaker));
+    assert_eq!((purse.events(), state.attempt()), (vec![], 0));
+    purse.assert_balanced();
+}
+
+#[test]
+fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
+    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let now = || at(secs(1));
+    let mut state = State::new();
+    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
+        panic!("nothing forbids it")
+    };
+    watch.set_open(true);
+    assert_eq!(retry.begin(permit, now, &guards), Err(Stop::Breaker));
+    assert_eq!(retry.attempt(), 1, "an attempt that was refused was not made");
+    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "give back 2"]);
+    purse.assert_balanced();
+    watch.assert_balanced();
+}
+
+#[test]
+fn a_call_dropped_in_its_attempt_blames_nobody() {
+    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&purse).breaker(&watch);
+    let mut state = State::new();
+    let permit = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+    guards.abandon(permit, || at(secs(2)));
+    assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
+    assert_eq!(purse.events(), ["first", "settle 1 Unknown"]);
+    assert_eq!(Outcome::Cancelled.verdict(), Verdict::Unknown);
+}
+
+#[test]
+fn a_permit_is_taken_out_of_its_slot_once() {
+    let (purse, policy) = (Purse::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&purse);
+    let mut state = State::new();
+    let now = || at(secs(1));
+    let mut slot = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
+    assert_ne!(slot, Permit::NONE);
+    let taken = Permit::take(&mut slot);
+    assert_eq!(slot, Permit::NONE);
+    guards.abandon(taken, now);
+    purse.assert_balanced();
+}
+
+/// The defaults of what a budget need not say.
+#[test]
+fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says_so() {
+    #[derive(Debug)]
+    struct Plain;
+    impl stagger_core::Budget for Plain {
+        fn lend(&self, _: Kind, _: &dyn stagger_core::Now) -> Option<Loan> {
+            None
+        }
+        fn settle(&self, _: Loan, _: &Outcome, _: &dyn stagger_core::Now) {}
+        fn give_back(&self, _: Loan) {}
+    }
+    let plain: &dyn stagger_core::Budget = &Plain;
+    assert_eq!(plain.first(&at(secs(1))), Loan::NOTHING);
+    assert_eq!(plain.left(), None);
+    assert_ne!(Loan(1), Loan::NOTHING);
+    assert_ne!(Pass(1), Pass::NOTHING);
+}
+
+#[test]
+fn an_open_breaker_says_for_how_long() {
+    let open = stagger_core::BreakerOpen { retry_in: ms(1_260) };
+    assert_eq!(open.to_string(), "this client's own circuit breaker is open for another 1.3s");
+}

@@ -1,0 +1,63 @@
+//! The wait before the first attempt.
+
+use core::time::Duration;
+
+use stagger_core::{Guards, Instant, Policy, Retry, Seed, State, Stop};
+
+use crate::laws::support::{Call, at, ms, secs};
+
+#[test]
+fn it_is_what_the_policy_says_for_the_seed_and_the_schedule_begins_after_it() {
+    let policy = Policy::exponential(ms(100), secs(10)).spread(secs(30)).max_attempts(5).build().unwrap();
+    for seed in 0..50 {
+        let trace = Call::new(&policy).seed(seed).failing();
+        assert_eq!(trace.spread, policy.first_spread(Seed::new(seed)));
+        assert!(trace.waits.iter().copied().eq(policy.delays(Seed::new(seed))));
+    }
+}
+
+#[test]
+fn it_counts_in_elapsed() {
+    let policy = Policy::constant(secs(1)).spread(secs(10)).max_elapsed(secs(10)).unlimited_attempts();
+    let policy = policy.build().unwrap();
+    for seed in 0..50 {
+        let trace = Call::new(&policy).seed(seed).failing();
+        let waited: Duration = trace.waits.iter().sum();
+        assert_eq!(trace.last_start, trace.spread + waited);
+        assert!(trace.last_start <= secs(10), "{trace:?}");
+        assert_eq!(trace.stop, Some(Stop::Elapsed));
+    }
+}
+
+#[test]
+fn without_one_nothing_is_waited_for() {
+    assert_eq!(Call::new(&Policy::DEFAULT).failing().spread, Duration::ZERO);
+    assert_eq!(Policy::DEFAULT.first_spread(Seed::new(1)), Duration::ZERO);
+}
+
+/// The draw is made inside what is left, so that clients with one deadline do not all start at it.
+#[test]
+fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
+    let policy = Policy::constant(secs(1)).spread(secs(100)).build().unwrap();
+    let spread = |seed, deadline: Instant| {
+        let mut state = State::new();
+        Retry::new(&policy, &mut state, Seed::new(seed)).deadline(Some(deadline)).spread(|| at(secs(5)))
+    };
+    let waits: Vec<_> = (0..500).map(|seed| spread(seed, at(secs(15)))).collect();
+    assert!(waits.iter().all(|&wait| wait <= secs(10)));
+    assert!(waits.iter().any(|&wait| wait > ms(9_800)) && waits.iter().any(|&wait| wait < ms(200)));
+    assert_eq!(spread(1, at(secs(5))), Duration::ZERO);
+    assert_eq!(spread(1, at(secs(1))), Duration::ZERO);
+    assert_eq!(spread(1, at(secs(500))), policy.first_spread(Seed::new(1)));
+}
+
+/// Whoever waits starts the clock, so that the wait is not forgotten.
+#[test]
+fn it_starts_the_clock_of_the_call() {
+    let policy = Policy::constant(secs(1)).spread(secs(10)).build().unwrap();
+    let mut state = State::new();
+    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let _ = retry.spread(|| at(secs(5)));
+    let _ = retry.begin(stagger_core::Permit::NONE, || at(secs(9)), &Guards::none()).unwrap();
+    assert_eq!(state.start(), Some(at(secs(5))));
+}

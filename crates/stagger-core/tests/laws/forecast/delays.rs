@@ -1,0 +1,126 @@
+//! The delay before a retry.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Backoff, Jitter, Policy, Ratio, Seed};
+
+use crate::laws::support::{any_delays, any_policy, cases, ks_limit, mean, ms, secs};
+
+const CALLS: u64 = 4_000;
+
+fn policies() -> Vec<Policy> {
+    let exponential = Policy::exponential(ms(100), secs(3));
+    let builders = [
+        exponential.jitter(Jitter::None),
+        exponential,
+        exponential.jitter(Jitter::Equal),
+        exponential.jitter(Jitter::Factor(Ratio::percent(50))),
+        exponential.jitter(Jitter::Decorrelated),
+        exponential.uncapped(),
+        exponential.floor(ms(150)),
+        exponential.cap(ms(100)),
+        exponential.cap(ms(100)).jitter(Jitter::Decorrelated),
+        Policy::linear(ms(100), ms(70), secs(3)),
+        Policy::constant(ms(100)),
+        Policy::list(&[ms(10), ms(500), ms(20)]),
+        Policy::zero(),
+    ];
+    builders.into_iter().map(|builder| builder.build().unwrap()).collect()
+}
+
+#[test]
+fn mean_and_quantiles_are_those_of_the_delays_that_are_drawn() {
+    for policy in policies() {
+        for n in [1, 2, 4, 9] {
+            let mut drawn: Vec<_> = (0..CALLS).map(|id| policy.delay(n, Seed::new(6).for_call(id)).unwrap()).collect();
+            drawn.sort();
+            let (lo, hi) = policy.bounds(n).unwrap();
+            let got = policy.mean(n).unwrap().as_nanos() as f64;
+            // The deviation of one delay is at most half its range; five of those of the mean.
+            let within = 2.5 * (hi - lo).as_nanos() as f64 / (CALLS as f64).sqrt() + 1.0;
+            assert!((got - mean(&drawn)).abs() < within, "{policy}, retry {n}: mean {got}, not {}", mean(&drawn));
+            for q in [0.05, 0.25, 0.5, 0.75, 0.99] {
+                let x = policy.quantile(n, q).unwrap();
+                let below = drawn.partition_point(|&delay| delay < x) as f64 / CALLS as f64;
+                let up_to = drawn.partition_point(|&delay| delay <= x) as f64 / CALLS as f64;
+                let limit = ks_limit(CALLS as usize);
+                assert!(below - limit < q && q < up_to + limit, "{policy}, retry {n}: {x:?} for {q}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_independent_delays_mean_and_quantiles_are_exact() {
+    let policy = Policy::exponential(ms(100), secs(3)).jitter(Jitter::Equal).build().unwrap();
+    assert_eq!(policy.bounds(3), Some((ms(200), ms(400))));
+    assert_eq!(policy.mean(3), Some(ms(300)));
+    for (q, want) in [(0.0, 200), (0.25, 250), (0.5, 300), (0.75, 350), (1.0, 400)] {
+        assert_eq!(policy.quantile(3, q), Some(ms(want)), "{q}");
+    }
+    // The published figures of the first retry of decorrelated jitter: uniform on base to three bases.
+    let policy = Policy::decorrelated(ms(100), secs(3)).build().unwrap();
+    assert_eq!(policy.bounds(1), Some((ms(100), ms(300))));
+    for (got, want) in [(policy.mean(1), 200), (policy.quantile(1, 0.5), 200), (policy.quantile(1, 0.9), 280)] {
+        assert!(got.unwrap().abs_diff(ms(want)) < ms(1), "{got:?}, not {want} ms");
+    }
+}
+
+#[test]
+fn there_is_no_forecast_where_there_is_no_retry() {
+    for (policy, n) in
+        [(Policy::stop().build().unwrap(), 1), (Policy::DEFAULT, 0), (Policy::stop().build().unwrap(), 0)]
+    {
+        assert_eq!((policy.bounds(n), policy.mean(n), policy.quantile(n, 0.5)), (None, None, None));
+        assert_eq!(
+            (policy.elapsed_bounds(n), policy.elapsed_mean(n), policy.elapsed_quantile(n, 0.5)),
+            (None, None, None)
+        );
+        assert_eq!(policy.delay(n, Seed::new(1)), None);
+    }
+    let policy = Policy::decorrelated(ms(100), secs(3)).build().unwrap();
+    assert_eq!((policy.bounds(0), policy.mean(0), policy.elapsed_mean(0)), (None, None, None));
+}
+
+#[test]
+fn a_probability_is_taken_into_its_range_and_nan_is_none() {
+    for policy in policies() {
+        let (lo, hi) = policy.bounds(3).unwrap();
+        assert_eq!((policy.quantile(3, -1.0), policy.quantile(3, 7.0)), (Some(lo), Some(hi)), "{policy}");
+        assert_eq!(policy.quantile(3, f64::NAN), None);
+        let (lo, hi) = policy.elapsed_bounds(3).unwrap();
+        assert_eq!(
+            (policy.elapsed_quantile(3, -1.0), policy.elapsed_quantile(3, 7.0)),
+            (Some(lo), Some(hi)),
+            "{policy}"
+        );
+        assert_eq!(policy.elapsed_quantile(3, f64::NAN), None);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    #[test]
+    fn mean_and_quantiles_lie_inside_the_bounds_and_in_order(policy in any_delays(), n in 1..30_u32, a in 0.0..=1.0, b in 0.0..=1.0) {
+        let (lo, hi) = policy.bounds(n).unwrap();
+        let (a, b): (f64, f64) = if a < b { (a, b) } else { (b, a) };
+        let (below, above) = (policy.quantile(n, a).unwrap(), policy.quantile(n, b).unwrap());
+        prop_assert!(lo <= below && below <= above && above <= hi, "{lo:?} {below:?} {above:?} {hi:?}");
+        // The longest delays have more digits than a double.
+        let mean = policy.mean(n).unwrap();
+        let unit = Duration::from_nanos(1) + hi / 1_000_000;
+        prop_assert!(lo <= mean + unit && mean <= hi + unit, "{lo:?} {mean:?} {hi:?}");
+        prop_assert_eq!((policy.quantile(n, 0.0), policy.quantile(n, 1.0)), (Some(lo), Some(hi)));
+    }
+
+    #[test]
+    fn a_forecast_is_none_only_without_retries(policy in any_policy(), n in 1..30_u32) {
+        let none = *policy.backoff() == Backoff::Stop;
+        prop_assert_eq!(policy.bounds(n).is_none(), none);
+        prop_assert_eq!(policy.mean(n).is_none(), none);
+        prop_assert_eq!(policy.elapsed_bounds(n).is_none(), none);
+        prop_assert_eq!(policy.elapsed_mean(n).is_none(), none);
+    }
+}

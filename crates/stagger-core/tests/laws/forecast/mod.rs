@@ -1,0 +1,5 @@
+//! Forecasts, held against what is drawn.
+
+mod delays;
+mod elapsed;
+mod extremes;

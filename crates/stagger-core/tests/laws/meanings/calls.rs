@@ -1,0 +1,238 @@
+//! Meanings 6 to 9, 11, 12, 14 and 15: what a call does.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{
+    Decision, Guards, Hint, HintMode, Kind, Nested, Outcome, Permit, Policy, Ratio, Retry, Seed, Source, State, Stop,
+};
+
+use crate::laws::support::{Call, Purse, Reads, Watch, any_delays, at, cases, length, secs};
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let kind = prop::sample::select(vec![Kind::Transient, Kind::Throttled, Kind::Local]);
+    let hint = prop::option::of(length().prop_map(Hint::Floor));
+    prop_oneof![
+        4 => (kind, hint).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
+        1 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::Permanent),
+        1 => Just(Outcome::Cancelled),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn meaning_06_the_limit_counts_attempts_and_the_coming_sleep(
+        policy in any_delays(), seed in any::<u64>(), took in 1..1_u64 << 50, times in 0.0..8.0_f64,
+    ) {
+        let took = Duration::from_nanos(took);
+        let limit = (policy.base() + took).mul_f64(times).min(secs(1 << 32)).max(policy.base()).max(policy.floor());
+        let policy = policy.to_builder().unlimited_attempts().max_elapsed(limit).build();
+        prop_assume!(policy.is_ok() && limit < secs(1 << 33) && limit < 1_000 * took);
+        let policy = policy.unwrap();
+        let trace = Call::new(&policy).seed(seed).took(took).failing();
+        // The same, from the definition: a retry starts unless `elapsed + delay > max_elapsed`.
+        let mut elapsed = took;
+        let mut waits = Vec::new();
+        for delay in policy.schedule(Seed::new(seed)) {
+            if elapsed + delay > limit {
+                break;
+            }
+            waits.push(delay);
+            elapsed += delay + took;
+        }
+        prop_assert_eq!(trace.waits, waits);
+        prop_assert_eq!(trace.stop, Some(Stop::Elapsed));
+    }
+
+    #[test]
+    fn meaning_06_zero_is_a_limit_and_none_is_none(took in 1..1_000_000_u64) {
+        let took = Duration::from_nanos(took);
+        let policy = Policy::zero().unlimited_attempts().max_elapsed(Duration::ZERO);
+        let trace = Call::new(&policy.build().unwrap()).took(took).failing();
+        prop_assert_eq!((trace.runs, trace.stop), (1, Some(Stop::Elapsed)));
+        let policy = policy.unlimited_elapsed().build().unwrap();
+        prop_assert_eq!(policy.max_elapsed(), None);
+        prop_assert_eq!(Call::new(&policy).took(secs(86_400)).run([Outcome::TRANSIENT; 50]).runs, 51);
+    }
+
+    #[test]
+    fn meaning_06_who_does_not_ask_for_the_time_does_not_pay_for_it(
+        outcomes in prop::collection::vec(outcome(), 1..9), seed in any::<u64>(),
+    ) {
+        let (reads, mut state) = (Reads::at(at(secs(1))), State::new());
+        let mut retry = Retry::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
+        for outcome in outcomes {
+            let permit = retry.begin(Permit::NONE, reads.clock(), &Guards::none()).unwrap();
+            let _ = retry.decide(outcome, permit, reads.clock(), &Guards::none());
+        }
+        prop_assert_eq!(reads.taken(), 0);
+    }
+
+    #[test]
+    fn meaning_07_the_operation_runs_at_least_once_unless_the_breaker_is_open(
+        policy in any_delays(), late in any::<bool>(), nested in any::<bool>(), open in any::<bool>(),
+    ) {
+        let (purse, watch) = (Purse::tight(), Watch::default());
+        watch.set_open(open);
+        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let guards = if nested { guards.nested(Nested::StandDown) } else { guards };
+        let mut call = Call::new(&policy);
+        call.guards = guards;
+        call.deadline = late.then_some(at(Duration::ZERO));
+        let trace = call.run([]);
+        prop_assert_eq!((trace.runs, trace.stop), if open { (0, Some(Stop::Breaker)) } else { (1, None) });
+    }
+
+    #[test]
+    fn meaning_07_a_success_is_a_success_whatever_the_time(took in length()) {
+        let policy = Policy::zero().max_elapsed(Duration::ZERO).build().unwrap();
+        prop_assert_eq!(Call::new(&policy).took(took).deadline(at(secs(1))).run([]).stop, None);
+    }
+
+    #[test]
+    fn meaning_08_a_hint_is_a_floor_and_spread(
+        policy in any_delays(), seed in any::<u64>(), asked in length(), share in 0..=1_000_000_u32,
+    ) {
+        let share = Ratio::millionths(share);
+        let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_spread(share).build().unwrap();
+        let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(asked)) };
+        let trace = Call::new(&policy).seed(seed).run([failed]);
+        let above = policy.bounds(1).unwrap().1.max(Duration::from_nanos(share.of(asked.as_nanos() as u64)));
+        prop_assert!(asked <= trace.waits[0] && trace.waits[0] <= asked + above, "{:?}", trace.waits);
+        prop_assert_eq!(trace.sources, [Source::Hint]);
+    }
+
+    #[test]
+    fn meaning_08_a_slot_is_kept_to_the_tick_in_every_mode(
+        policy in any_delays(), seed in any::<u64>(), asked in length(), mode in 0..3_usize,
+    ) {
+        let mode = [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(5))][mode];
+        let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_mode(mode).build().unwrap();
+        let failed = Outcome::throttled(Some(Hint::Slot(asked)));
+        prop_assert_eq!(Call::new(&policy).seed(seed).run([failed]).waits, [asked]);
+    }
+
+    #[test]
+    fn meaning_08_every_hint_uses_up_attempts_time_and_budget(asked in 1..100_u64, most in 1..9_u32) {
+        let asked = secs(asked);
+        let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
+        let mut call = Call::new(&policy);
+        call.guards = Guards::none().budget(&purse);
+        let trace = call.run(vec![Outcome::throttled(Some(Hint::Slot(asked))); 20]);
+        prop_assert_eq!(trace.attempts, most);
+        prop_assert_eq!(trace.last_start, asked * (most - 1));
+        prop_assert_eq!(purse.events().iter().filter(|event| event.starts_with("lend")).count() as u32, most - 1);
+    }
+
+    #[test]
+    fn meaning_09_the_budget_pays_before_the_sleep(outcomes in prop::collection::vec(outcome(), 1..6)) {
+        let purse = Purse::default();
+        let guards = Guards::none().budget(&purse);
+        let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
+        let mut state = State::new();
+        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+        let mut permit = Permit::NONE;
+        for outcome in outcomes {
+            let begun = retry.begin(permit, || at(secs(1)), &guards).unwrap();
+            prop_assert_eq!(purse.out(), 1);
+            let decision = retry.decide(outcome, begun, || at(secs(1)), &guards);
+            let Decision::Retry { permit: lent, .. } = decision else {
+                prop_assert_eq!(purse.out(), 0);
+                return Ok(());
+            };
+            // Now the call sleeps, and what it will cost is out already.
+            prop_assert_eq!(purse.out(), 1);
+            permit = lent;
+        }
+        guards.give_back(permit);
+        purse.assert_balanced();
+    }
+
+    #[test]
+    fn meaning_09_shares_are_exact_at_every_ratio(millionths in 0..=1_000_000_u32, whole in any::<u64>()) {
+        let share = Ratio::millionths(millionths);
+        prop_assert_eq!(u128::from(share.of(whole)), u128::from(whole) * u128::from(millionths) / 1_000_000);
+        let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+        prop_assert_eq!(text.parse(), Ok(share));
+        let finer = format!("0.{:06}1", millionths % 1_000_000);
+        prop_assert!(finer.parse::<Ratio>().is_err());
+    }
+
+    #[test]
+    fn meaning_11_whatever_is_dropped_is_settled(asleep in any::<bool>(), failures in 0..4_usize) {
+        let (purse, watch) = (Purse::default(), Watch::default());
+        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
+        let (mut state, now) = (State::new(), || at(secs(1)));
+        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+        let mut permit = Permit::NONE;
+        for _ in 0..failures {
+            let begun = retry.begin(permit, now, &guards).unwrap();
+            let Decision::Retry { permit: lent, .. } = retry.decide(Outcome::TRANSIENT, begun, now, &guards) else {
+                panic!("nothing forbids it")
+            };
+            permit = lent;
+        }
+        if asleep {
+            guards.give_back(permit);
+        } else {
+            let begun = retry.begin(permit, now, &guards).unwrap();
+            guards.abandon(begun, now);
+        }
+        purse.assert_balanced();
+        watch.assert_balanced();
+    }
+
+    #[test]
+    fn meaning_12_the_count_starts_again_by_health_alone(
+        lives in prop::collection::vec(0..30_u64, 1..40), enough in 1..30_u64,
+    ) {
+        let policy = Policy::constant(secs(1)).stable_after(secs(enough)).unlimited_attempts().build().unwrap();
+        let (mut state, now, guards) = (State::new(), || at(secs(1)), Guards::none());
+        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+        let mut count = 0;
+        for lived in lives {
+            let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+            count += 1;
+            prop_assert_eq!(retry.attempt(), count);
+            prop_assert_eq!(retry.reset_if_healthy(secs(lived)), lived >= enough);
+            if lived >= enough {
+                count = 0;
+            }
+            let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
+        }
+    }
+
+    #[test]
+    fn meaning_14_a_coarse_timer_gets_one_of_two_neighbours_and_a_hint_its_whole_length(
+        seed in any::<u64>(), after in 1..10_000_000_u64, tick in 2..3_000_000_u64,
+    ) {
+        let mut state = State::new();
+        let retry = Retry::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
+        let (after, resolution) = (Duration::from_nanos(after), Duration::from_nanos(tick));
+        prop_assert_eq!(retry.on_ticks(after, Source::Hint, resolution), after);
+        let asked = retry.on_ticks(after, Source::Schedule, resolution).as_nanos() as u64;
+        let ticks = asked.div_ceil(tick);
+        prop_assert!(ticks == after.as_nanos() as u64 / tick || ticks == (after.as_nanos() as u64).div_ceil(tick));
+        // Just after the beginning of its last tick, so that no rounding of the timer's own adds another.
+        prop_assert!(asked == 0 || asked % tick == 1 % tick, "{asked} on {tick}");
+    }
+
+    #[test]
+    fn meaning_15_a_nested_call_makes_one_attempt_and_asks_nobody_for_more(
+        policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
+    ) {
+        let purse = Purse::default();
+        let mut call = Call::new(&policy).seed(seed);
+        call.guards = Guards::none().budget(&purse).nested(Nested::StandDown);
+        let trace = call.run([outcome]);
+        prop_assert_eq!(trace.attempts, 1);
+        prop_assert!(purse.events().iter().all(|event| !event.starts_with("lend")));
+        if let Outcome::Failed { .. } = outcome {
+            prop_assert_eq!((trace.runs, trace.stop), (1, Some(Stop::Nested)));
+        }
+    }
+}

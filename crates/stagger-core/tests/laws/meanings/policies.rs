@@ -1,0 +1,91 @@
+//! Meaning 13: what makes no sense cannot be built.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Backoff, Jitter, Policy, PolicyFault, Seed, policy};
+
+use crate::laws::support::{any_settings, cases, ms, secs};
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn meaning_13_what_can_be_built_makes_sense(builder in any_settings()) {
+        let Ok(policy) = builder.build() else { return Ok(()) };
+        let (base, cap) = (policy.base(), policy.cap().unwrap_or(Duration::MAX));
+        prop_assert!(policy.max_attempts().is_none_or(|most| most.get() >= 1));
+        prop_assert!(base <= cap && policy.floor() <= cap);
+        let limit = policy.max_elapsed().unwrap_or(Duration::MAX);
+        prop_assert!(policy.spread() <= limit && (policy.floor() <= limit || !policy.retries()));
+        if let Backoff::Exponential { multiplier, .. } = policy.backoff() {
+            prop_assert!(multiplier.is_finite() && *multiplier >= 1.0);
+        }
+        if let Jitter::Factor(share) = policy.jitter() {
+            prop_assert!(!share.is_above_one());
+        }
+        prop_assert!(!policy.hint_spread().is_above_one());
+        prop_assert!(base <= policy.throttled_base() && base <= policy.local_base());
+        let can_jitter = !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop);
+        prop_assert!(can_jitter || policy.jitter() == Jitter::None);
+        // And it does what it says without a panic.
+        for delay in policy.delays(Seed::new(7)).take(20) {
+            prop_assert!(delay >= policy.floor().min(Duration::from_nanos(i64::MAX as u64)));
+        }
+        prop_assert_eq!(policy.delays(Seed::new(7)).take(3).count() == 0, !policy.retries() || *policy.backoff() == Backoff::Stop);
+        prop_assert_eq!(policy.to_builder().build(), Ok(policy));
+    }
+
+    #[test]
+    fn meaning_13_every_fault_is_named_with_the_way_out(builder in any_settings()) {
+        let Err(error) = builder.build() else { return Ok(()) };
+        let text = error.to_string();
+        let faults: Vec<_> = error.faults().collect();
+        prop_assert!(!faults.is_empty());
+        // Each sentence says what is wrong, and after its colon what to do.
+        let sentences: Vec<_> = text.split("; ").collect();
+        prop_assert_eq!(sentences.len(), faults.len(), "{}", text);
+        prop_assert!(sentences.iter().all(|sentence| sentence.contains(": ")), "{}", text);
+    }
+}
+
+#[test]
+fn meaning_13_a_policy_known_at_compile_time_is_a_constant() {
+    const POLICY: Policy = policy!(
+        exponential(ms(100), secs(10))
+            .jitter(Jitter::Equal)
+            .max_attempts(7)
+            .max_elapsed(mins(2))
+            .hint_mode(HintMode::Exact)
+    );
+    assert_eq!(
+        POLICY.to_string(),
+        "exponential base=100ms cap=10s multiplier=2 jitter=equal max-attempts=7 max-elapsed=2m hint=exact"
+    );
+    const LIST: Policy = policy!(list(&[ms(1), secs(2)]));
+    assert_eq!(LIST.to_string(), "list delays=1ms,2s jitter=equal max-attempts=4");
+}
+
+#[test]
+fn meaning_13_all_faults_are_reported_at_once_in_a_fixed_order() {
+    let error = Policy::exponential(secs(1), ms(50))
+        .multiplier(f64::NAN)
+        .max_attempts(0)
+        .spread(secs(60))
+        .max_elapsed(secs(10))
+        .build()
+        .unwrap_err();
+    assert!(error.faults().eq([
+        PolicyFault::NoAttempt,
+        PolicyFault::CapBelowBase,
+        PolicyFault::Multiplier,
+        PolicyFault::SpreadAboveElapsed
+    ]));
+    assert_eq!(
+        error.to_string(),
+        "max-attempts is 0, but the first call counts: use 1 for no retry, or more; \
+         cap 50ms is below base 1s: raise cap or lower base; \
+         multiplier is not a finite number of at least 1: use 2, or 1 for no growth; \
+         spread 1m is longer than max-elapsed 10s: shorten spread or raise max-elapsed"
+    );
+}

@@ -1,0 +1,61 @@
+//! For every seed: inside the bounds, and the bounds are reached.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Backoff, Policy, Seed, draw};
+
+use crate::laws::support::{any_delays, any_policy, cases, length};
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn every_delay_lies_inside_its_bounds(policy in any_policy(), seed in any::<u64>()) {
+        let mut delays = policy.schedule(Seed::new(seed));
+        for n in 1..40 {
+            let bounds = policy.bounds(n);
+            let delay = delays.next();
+            prop_assert_eq!(delay.is_none(), *policy.backoff() == Backoff::Stop);
+            prop_assert_eq!(policy.delay(n, Seed::new(seed)), delay);
+            if let (Some((lo, hi)), Some(delay)) = (bounds, delay) {
+                prop_assert!(lo <= delay && delay <= hi, "retry {n}: {delay:?} outside {lo:?}..{hi:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_spread_lies_inside_it(longest in length(), seed in any::<u64>()) {
+        let policy = Policy::DEFAULT.to_builder().spread(longest).build().unwrap();
+        prop_assert!(policy.first_spread(Seed::new(seed)) <= longest);
+    }
+
+    #[test]
+    fn a_draw_is_monotonous_and_reaches_both_ends(lo in length(), more in length(), a in any::<u64>(), b in any::<u64>()) {
+        let hi = lo.saturating_add(more);
+        let (a, b) = (a.min(b), a.max(b));
+        prop_assert!(draw(lo, hi, a) <= draw(lo, hi, b));
+        let hi = hi.min(Duration::from_nanos(i64::MAX as u64));
+        prop_assert_eq!((draw(lo, hi, 0), draw(lo, hi, u64::MAX)), (lo, hi));
+        prop_assert_eq!(draw(hi, lo, a), hi);
+    }
+
+    /// A clone goes on from where the original stands; neither moves the other.
+    #[test]
+    fn a_cloned_schedule_gives_the_same_series_again(policy in any_delays(), seed in any::<u64>(), taken in 0..20_usize) {
+        let mut schedule = policy.schedule(Seed::new(seed));
+        schedule.by_ref().take(taken).for_each(drop);
+        let clone = schedule.clone();
+        prop_assert!(schedule.take(10).eq(clone.take(10)));
+    }
+
+    #[test]
+    fn there_are_as_many_delays_as_retries(policy in any_policy(), seed in any::<u64>()) {
+        let want = match (policy.backoff(), policy.max_attempts()) {
+            (Backoff::Stop, _) => 0,
+            (_, Some(most)) => 100.min(most.get() as usize - 1),
+            (_, None) => 100,
+        };
+        prop_assert_eq!(policy.delays(Seed::new(seed)).take(100).count(), want);
+    }
+}

@@ -1,0 +1,132 @@
+//! The distribution of decorrelated delays: against the forecast, and both against a chain written down here.
+
+use core::time::Duration;
+
+use stagger_core::{Policy, PolicyBuilder, Seed};
+
+use crate::laws::support::{mean, ms, secs};
+
+const CALLS: usize = 20_000;
+
+fn policies() -> [(&'static str, PolicyBuilder, f64); 3] {
+    [
+        ("cap of 50 bases", Policy::decorrelated(ms(100), secs(5)), 5e9),
+        ("cap of 2 bases", Policy::decorrelated(ms(100), ms(200)), 2e8),
+        ("no cap", Policy::decorrelated(ms(100), secs(1)).uncapped(), f64::INFINITY),
+    ]
+}
+
+/// SplitMix64, which has nothing to do with the generator under test.
+struct Other(u64);
+
+impl Other {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Delays before retry `n`, sorted, from the definition and another generator.
+fn by_definition(cap: f64, n: u32) -> Vec<f64> {
+    let (base, mut other) = (1e8, Other(3));
+    let mut sample: Vec<f64> = (0..CALLS)
+        .map(|_| (0..n).fold(base, |previous: f64, _| base + other.next() * (base.max(cap.min(3.0 * previous)) - base)))
+        .collect();
+    sample.sort_by(f64::total_cmp);
+    sample
+}
+
+fn drawn(policy: &Policy, n: u32) -> Vec<f64> {
+    let mut sample: Vec<f64> =
+        (0..CALLS as u64).map(|id| policy.delay(n, Seed::new(4).for_call(id)).unwrap().as_nanos() as f64).collect();
+    sample.sort_by(f64::total_cmp);
+    sample
+}
+
+/// Which share of a sorted sample is not above `x`.
+fn share_below(sample: &[f64], x: f64) -> f64 {
+    sample.partition_point(|&y| y <= x) as f64 / sample.len() as f64
+}
+
+#[test]
+fn drawn_delays_have_the_distribution_of_the_definition() {
+    for (name, builder, cap) in policies() {
+        let policy = builder.build().unwrap();
+        for n in [1, 2, 5, 12] {
+            let (ours, theirs) = (drawn(&policy, n), by_definition(cap, n));
+            // Two samples: the limit is that of one times the root of two.
+            let limit = 1.42 * crate::laws::support::ks_limit(CALLS);
+            let worst = theirs.iter().step_by(40).map(|&x| (share_below(&ours, x) - share_below(&theirs, x)).abs());
+            let worst = worst.fold(0.0, f64::max);
+            assert!(worst < limit, "{name}, retry {n}: {worst}");
+        }
+    }
+}
+
+#[test]
+fn the_forecast_has_the_distribution_of_the_definition() {
+    for (name, builder, cap) in policies() {
+        let policy = builder.build().unwrap();
+        for n in [1, 2, 3, 5, 8, 12, 30] {
+            let sample = by_definition(cap, n);
+            for q in [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99] {
+                let x = policy.quantile(n, q).unwrap().as_nanos() as f64;
+                let got = share_below(&sample, x);
+                // Five standard deviations of the sample, and what the forecast says of itself.
+                let within = 5.0 * (q * (1.0 - q) / CALLS as f64).sqrt() + 0.005;
+                assert!((got - q).abs() < within, "{name}, retry {n}: {x} is the {got}-quantile, not the {q}-quantile");
+            }
+        }
+    }
+}
+
+/// Without a cap the mean is `(base + 3 · mean before) / 2`, which needs no sample.
+#[test]
+fn the_forecast_of_the_mean_without_a_cap_agrees_with_the_recurrence() {
+    let policy = Policy::decorrelated(ms(100), secs(1)).uncapped().build().unwrap();
+    let (mut want, mut sum) = (1e8, 0.0);
+    for n in 1..=25 {
+        want = (1e8 + 3.0 * want) / 2.0;
+        sum += want;
+        let got = policy.mean(n).unwrap().as_nanos() as f64;
+        assert!((got / want - 1.0).abs() < 0.002, "retry {n}: {got}, not {want}");
+        let got = policy.elapsed_mean(n).unwrap().as_nanos() as f64;
+        assert!((got / sum - 1.0).abs() < 0.002, "until retry {n}: {got}, not {sum}");
+    }
+}
+
+#[test]
+fn the_forecast_of_the_mean_at_the_cap_agrees_with_the_drawn_delays() {
+    for (name, builder, _) in &policies()[..2] {
+        let policy = builder.build().unwrap();
+        for n in [1, 4, 12, 40] {
+            let sample: Vec<_> =
+                (0..CALLS as u64).map(|id| policy.delay(n, Seed::new(8).for_call(id)).unwrap()).collect();
+            let (got, want) = (policy.mean(n).unwrap().as_nanos() as f64, mean(&sample));
+            let cap = policy.cap().unwrap().as_nanos() as f64;
+            // The deviation of one delay is below a third of the cap.
+            let within = 0.002 * want + 5.0 * cap / 3.0 / (CALLS as f64).sqrt();
+            assert!((got - want).abs() < within, "{name}, retry {n}: {got}, not {want}");
+        }
+    }
+}
+
+/// The published form piles clients up on the cap. This one does not, however long the outage.
+#[test]
+fn nobody_piles_up_on_the_cap() {
+    let policy = Policy::decorrelated(ms(100), secs(5)).build().unwrap();
+    let sample = drawn(&policy, 12);
+    let near = 1.0 - share_below(&sample, 4.99e9);
+    assert!(near < 0.005, "{near} of the clients wait within 10 ms of the cap");
+    // With `min(cap, U(base, 3 · previous))` it would be 31 %.
+    let mut other = Other(5);
+    let published = (0..CALLS).filter(|_| {
+        (0..12).fold(1e8, |previous: f64, _| (1e8 + other.next() * (3.0 * previous - 1e8)).min(5e9)) >= 5e9
+    });
+    let published = published.count() as f64 / CALLS as f64;
+    assert!((published - 0.31).abs() < 0.01, "{published}");
+    assert!(policy.quantile(12, 0.9).unwrap() < secs(5));
+    assert_eq!(policy.bounds(12), Some((ms(100), Duration::from_secs(5))));
+}

@@ -1,0 +1,190 @@
+//! Spread first, then backoff.
+
+use core::time::Duration;
+
+use stagger_core::{Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Seed, Source, Step, Stop};
+
+use super::link::{Link, connects, waits};
+use crate::laws::support::{at, ms, secs};
+
+const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).max_attempts(6);
+const LONG: Duration = secs(60);
+
+fn after_a_loss(policy: PolicyBuilder) -> (Duration, Source) {
+    let mut link = Link::new(policy.build().unwrap()).up();
+    link.pass(LONG);
+    waits(link.ended(Outcome::TRANSIENT))
+}
+
+#[test]
+fn the_first_connection_is_made_at_once_and_its_failures_back_off() {
+    let mut link = Link::new(PLAIN.build().unwrap());
+    assert_eq!((link.machine.phase(), link.machine.generation().get(), link.machine.attempt()), (Phase::Idle, 0, 0));
+    assert_eq!(connects(link.reconnect_now()).get(), 1);
+    assert_eq!((link.machine.phase(), link.machine.attempt()), (Phase::Connecting, 1));
+    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), Stop::Attempts));
+}
+
+/// Without a spread, the loss itself is the schedule's first failure.
+#[test]
+fn a_loss_without_spread_waits_for_the_first_delay_and_the_next_failure_for_the_second() {
+    let mut link = Link::new(PLAIN.build().unwrap()).up();
+    assert_eq!(link.lose_after(LONG), ms(500));
+    link.retry();
+    assert_eq!(link.machine.attempt(), 1);
+    assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000, 16_000].map(ms).to_vec(), Stop::Attempts));
+}
+
+/// With one, the first wait is the spread and the backoff begins with the first failure after it.
+#[test]
+fn a_loss_with_spread_waits_for_it_and_the_backoff_begins_after_it() {
+    let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
+    link.pass(LONG);
+    let (after, source) = waits(link.ended(Outcome::TRANSIENT));
+    assert!(after <= secs(10));
+    assert_eq!(source, Source::Spread);
+    link.retry();
+    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), Stop::Attempts));
+}
+
+#[test]
+fn a_herd_that_loses_its_server_comes_back_over_the_whole_spread() {
+    let policy = PLAIN.spread(secs(10)).build().unwrap();
+    let mut seconds = [0_u32; 10];
+    for seed in 0..2_000 {
+        let mut link = Link::new(policy).seed(seed).up();
+        seconds[link.lose_after(LONG).as_secs() as usize] += 1;
+    }
+    // 200 expected, standard deviation 13.4.
+    assert!(seconds.iter().all(|count| (130..=270).contains(count)), "{seconds:?}");
+}
+
+#[test]
+fn every_loss_draws_a_spread_of_its_own() {
+    let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
+    let mut seen: Vec<_> = (0..50)
+        .map(|_| {
+            let wait = link.lose_after(LONG);
+            link.reopen();
+            wait
+        })
+        .collect();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 50);
+}
+
+/// The draws of retries have their numbers too: nothing is drawn twice.
+#[test]
+fn every_wait_of_an_outage_is_drawn_anew() {
+    let policy = Policy::exponential(secs(1), secs(1)).unlimited_attempts().build().unwrap();
+    let mut link = Link::new(policy).up();
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        seen.push(link.lose_after(LONG));
+        for _ in 0..5 {
+            link.retry();
+            seen.push(waits(link.ended(Outcome::TRANSIENT)).0);
+        }
+        link.reopen();
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 60);
+}
+
+#[test]
+fn the_first_outage_draws_what_the_schedule_says() {
+    let policy = Policy::exponential(ms(500), secs(30)).unlimited_attempts().build().unwrap();
+    let mut link = Link::new(policy).seed(9);
+    let _ = link.reconnect_now();
+    let drawn: Vec<_> = (0..8)
+        .map(|_| {
+            let wait = waits(link.ended(Outcome::TRANSIENT)).0;
+            link.retry();
+            wait
+        })
+        .collect();
+    // The episode that begins the link is number 1; that of a plain call would be number 0.
+    assert!(!drawn.iter().copied().eq(policy.schedule(Seed::new(9)).take(8)));
+    for (n, wait) in (1..).zip(drawn) {
+        assert!(wait <= policy.bounds(n).unwrap().1);
+    }
+}
+
+#[test]
+fn a_close_that_says_when_to_come_back_is_obeyed() {
+    let told = |hint| Outcome::Failed { kind: stagger_core::Kind::Transient, hint: Some(hint) };
+    let mut link = Link::new(PLAIN.spread(secs(3)).build().unwrap()).up();
+    link.pass(LONG);
+    let (after, source) = waits(link.ended(told(Hint::Floor(secs(20)))));
+    assert!(secs(20) <= after && after <= secs(30), "{after:?}");
+    assert_eq!(source, Source::Hint);
+
+    let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(told(Hint::Slot(ms(1_234))))), (ms(1_234), Source::Hint));
+}
+
+#[test]
+fn a_wait_says_until_when() {
+    let mut link = Link::new(PLAIN.build().unwrap()).up();
+    link.pass(LONG);
+    let until = at(link.now + ms(500));
+    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Wait { after: ms(500), until, source: Source::Schedule });
+    assert_eq!(link.machine.phase(), Phase::Waiting { until });
+}
+
+/// A driver that wakes up early is told what is left, of the same kind; a hint that is left is still a hint.
+#[test]
+fn waking_up_early_leaves_the_rest_of_the_same_wait() {
+    for (spread, outcome, source) in [
+        (Duration::ZERO, Outcome::TRANSIENT, Source::Schedule),
+        (secs(10), Outcome::TRANSIENT, Source::Spread),
+        (Duration::ZERO, Outcome::throttled(Some(Hint::Slot(secs(7)))), Source::Hint),
+    ] {
+        let mut link = Link::new(PLAIN.spread(spread).build().unwrap()).up();
+        link.pass(LONG);
+        let Step::Wait { after, until, .. } = link.ended(outcome) else { panic!("{:?}", link.machine) };
+        link.pass(after - ms(100));
+        assert_eq!(link.due(), Step::Wait { after: ms(100), until, source });
+        link.pass(ms(100) - Duration::from_nanos(1));
+        assert_eq!(link.due(), Step::Wait { after: Duration::from_nanos(1), until, source });
+        link.pass(Duration::from_nanos(1));
+        assert_eq!(connects(link.due()).get(), 2);
+    }
+}
+
+#[test]
+fn what_was_not_processed_is_tried_again_at_once_and_once() {
+    let mut link = Link::new(PLAIN.build().unwrap());
+    let _ = link.reconnect_now();
+    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (Duration::ZERO, Source::Transparent));
+    link.retry();
+    assert_eq!(link.machine.attempt(), 1);
+    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), Source::Schedule));
+    // A connection that was open and is lost is no such case: it had been processed.
+    let mut link = Link::new(PLAIN.build().unwrap()).up();
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), Source::Schedule));
+}
+
+#[test]
+fn a_loss_that_throttles_waits_from_its_own_base() {
+    let policy = PLAIN.throttled_base(secs(8));
+    let mut link = Link::new(policy.build().unwrap()).up();
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(Outcome::throttled(None))), (secs(8), Source::Schedule));
+    assert_eq!(after_a_loss(policy), (ms(500), Source::Schedule));
+}
+
+/// A connection that ended as it should and is wanted again.
+#[test]
+fn an_end_in_order_is_a_loss_like_any_other() {
+    let mut link = Link::new(PLAIN.build().unwrap()).up();
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(Outcome::Success)), (ms(500), Source::Schedule));
+    // And one that "succeeded" without having been opened has failed.
+    link.retry();
+    assert_eq!(waits(link.ended(Outcome::Success)), (secs(1), Source::Schedule));
+}

@@ -1,0 +1,142 @@
+//! Giving up, beginning again, closing.
+
+use core::time::Duration;
+
+use stagger_core::{Hint, Jitter, Outcome, Phase, Policy, PolicyBuilder, Step, Stop};
+
+use super::link::{Link, connects, waits};
+use crate::laws::support::{at, ms, secs};
+
+const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).max_attempts(3);
+
+#[test]
+fn it_gives_up_for_every_reason_and_says_which() {
+    let never = Outcome::throttled(Some(Hint::Never));
+    for (outcome, want) in
+        [(Outcome::Permanent, Stop::Permanent), (Outcome::Cancelled, Stop::Cancelled), (never, Stop::Hint)]
+    {
+        // While it connects, and when it was open.
+        let mut link = Link::new(PLAIN.build().unwrap());
+        let _ = link.reconnect_now();
+        assert_eq!(link.ended(outcome), Step::GiveUp(want));
+        assert_eq!(link.machine.phase(), Phase::GivenUp(want));
+
+        let mut link = Link::new(PLAIN.build().unwrap()).up();
+        link.pass(secs(60));
+        assert_eq!(link.ended(outcome), Step::GiveUp(want));
+        assert_eq!(link.machine.phase(), Phase::GivenUp(want));
+    }
+    let mut link = Link::new(Policy::stop().build().unwrap()).up();
+    link.pass(secs(60));
+    assert_eq!(link.ended(Outcome::TRANSIENT), Step::GiveUp(Stop::Exhausted));
+}
+
+#[test]
+fn after_giving_up_every_report_is_stale_and_nothing_is_due() {
+    let mut link = Link::new(PLAIN.build().unwrap());
+    let _ = link.reconnect_now();
+    let _ = link.ended(Outcome::Permanent);
+    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
+    assert_eq!(link.opened(link.machine.generation()), Step::Stale);
+    link.pass(secs(1000));
+    assert_eq!(link.due(), Step::Rest);
+}
+
+#[test]
+fn reconnect_now_begins_anew_from_every_phase() {
+    type Reach = fn(&mut Link<'_>);
+    let phases: [(&str, Reach); 5] = [
+        ("idle", |_| {}),
+        ("connecting", |link| {
+            let _ = link.reconnect_now();
+        }),
+        ("open", |link| {
+            let generation = connects(link.reconnect_now());
+            let _ = link.opened(generation);
+        }),
+        ("waiting", |link| {
+            let _ = link.reconnect_now();
+            let _ = link.ended(Outcome::TRANSIENT);
+            link.retry();
+            let _ = waits(link.ended(Outcome::TRANSIENT));
+        }),
+        ("given up", |link| {
+            let _ = link.reconnect_now();
+            let _ = link.fail_on();
+        }),
+    ];
+    for (name, reach) in phases {
+        let mut link = Link::new(PLAIN.build().unwrap());
+        reach(&mut link);
+        let before = link.machine.generation();
+        let generation = connects(link.reconnect_now());
+        assert_eq!(generation.get(), before.get() + 1, "{name}");
+        assert_eq!((link.machine.phase(), link.machine.attempt()), (Phase::Connecting, 1), "{name}");
+        // The count and the schedule have started again.
+        assert_eq!(link.fail_on(), ([500, 1000].map(ms).to_vec(), Stop::Attempts), "{name}");
+    }
+}
+
+#[test]
+fn an_episode_that_was_asked_for_has_the_whole_limit_of_time() {
+    let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap());
+    let _ = link.reconnect_now();
+    let (first, stop) = link.fail_on();
+    assert_eq!((&first[..], stop), (&[500, 1000, 2000].map(ms)[..], Stop::Elapsed));
+    link.pass(secs(3600));
+    let _ = link.reconnect_now();
+    assert_eq!(link.fail_on(), (first, Stop::Elapsed));
+}
+
+#[test]
+fn an_episode_that_a_loss_begins_has_the_whole_limit_of_time() {
+    let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap()).up();
+    assert_eq!(link.lose_after(secs(3600)), ms(500));
+    link.retry();
+    assert_eq!(link.fail_on(), ([1000, 2000].map(ms).to_vec(), Stop::Elapsed));
+}
+
+#[test]
+fn the_spread_of_a_loss_counts_in_elapsed() {
+    let policy = Policy::constant(secs(1)).jitter(Jitter::None).spread(secs(10)).max_elapsed(secs(10));
+    for seed in 0..20 {
+        let mut link = Link::new(policy.unlimited_attempts().build().unwrap()).seed(seed).up();
+        let spread = link.lose_after(secs(3600));
+        link.retry();
+        let (retries, stop) = link.fail_on();
+        assert_eq!((retries.len() as u64, stop), ((secs(10) - spread).as_secs(), Stop::Elapsed), "{spread:?}");
+    }
+}
+
+#[test]
+fn closing_is_for_good() {
+    let mut link = Link::new(PLAIN.build().unwrap()).up();
+    let generation = link.machine.generation();
+    link.close();
+    assert_eq!(link.machine.phase(), Phase::Closed);
+    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
+    assert_eq!(link.opened(generation), Step::Stale);
+    assert_eq!(link.reconnect_now(), Step::Rest);
+    assert_eq!(link.due(), Step::Rest);
+    assert_eq!((link.machine.phase(), link.machine.generation()), (Phase::Closed, generation));
+}
+
+#[test]
+fn a_wait_that_is_closed_is_never_due() {
+    let mut link = Link::new(PLAIN.build().unwrap());
+    let _ = link.reconnect_now();
+    let _ = waits(link.ended(Outcome::TRANSIENT));
+    link.close();
+    link.pass(secs(3600));
+    assert_eq!(link.due(), Step::Rest);
+}
+
+#[test]
+fn an_open_connection_knows_since_when() {
+    let mut link = Link::new(PLAIN.build().unwrap());
+    let generation = connects(link.reconnect_now());
+    link.pass(secs(3));
+    assert_eq!(link.opened(generation), Step::Rest);
+    assert_eq!(link.machine.phase(), Phase::Open { since: at(link.now) });
+    link.pass(Duration::ZERO);
+}

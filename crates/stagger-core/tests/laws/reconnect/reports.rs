@@ -1,0 +1,119 @@
+//! Generations: one loss schedules once.
+
+use proptest::prelude::*;
+use stagger_core::{Outcome, Phase, Policy, Reconnect, Seed, Step};
+
+use super::link::{Link, connects};
+use crate::laws::support::{cases, secs};
+
+#[test]
+fn an_error_and_a_close_of_one_loss_schedule_once() {
+    let mut link = Link::new(Policy::DEFAULT).up();
+    link.pass(secs(60));
+    let wait = link.ended(Outcome::TRANSIENT);
+    assert!(matches!(wait, Step::Wait { .. }), "{wait:?}");
+    let phase = link.machine.phase();
+    for outcome in [Outcome::TRANSIENT, Outcome::Success, Outcome::Permanent, Outcome::Cancelled] {
+        assert_eq!(link.ended(outcome), Step::Stale);
+    }
+    assert_eq!(link.machine.phase(), phase);
+}
+
+#[test]
+fn a_late_report_about_an_earlier_connection_changes_nothing() {
+    let mut link = Link::new(Policy::DEFAULT).up();
+    let old = link.machine.generation();
+    let new = connects(link.reconnect_now());
+    assert!(new > old);
+    assert_eq!(link.ended_as(old, Outcome::Permanent), Step::Stale);
+    assert_eq!(link.opened(old), Step::Stale);
+    assert_eq!(link.machine.phase(), Phase::Connecting);
+    assert_eq!(link.opened(new), Step::Rest);
+    assert_eq!(link.ended_as(old, Outcome::TRANSIENT), Step::Stale);
+    assert_eq!(link.machine.phase(), Phase::Open { since: crate::laws::support::at(link.now) });
+}
+
+#[test]
+fn a_connection_opens_once() {
+    let mut link = Link::new(Policy::DEFAULT).up();
+    let generation = link.machine.generation();
+    let phase = link.machine.phase();
+    link.pass(secs(5));
+    assert_eq!(link.opened(generation), Step::Stale);
+    assert_eq!(link.machine.phase(), phase, "the life it has lived is not forgotten");
+}
+
+#[test]
+fn reports_before_anything_began_are_stale() {
+    let mut link = Link::new(Policy::DEFAULT);
+    let generation = link.machine.generation();
+    assert_eq!(link.opened(generation), Step::Stale);
+    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
+    assert_eq!(link.due(), Step::Rest);
+}
+
+#[test]
+fn being_due_means_something_only_in_a_wait() {
+    let mut link = Link::new(Policy::DEFAULT);
+    let _ = link.reconnect_now();
+    assert_eq!(link.due(), Step::Rest);
+    let generation = link.machine.generation();
+    let _ = link.opened(generation);
+    link.pass(secs(100));
+    assert_eq!(link.due(), Step::Rest);
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    /// Whatever comes in whatever order, a generation is connected once, ends once, and the numbers grow by one.
+    #[test]
+    fn every_generation_begins_and_ends_once(
+        events in prop::collection::vec((0..6_u8, 0..3_u64, 0..20_u64), 0..80),
+    ) {
+        let mut link = Link::new(Policy::DEFAULT.to_builder().max_attempts(5).build().unwrap());
+        let mut generations = Vec::new();
+        let (mut connected, mut scheduled) = (0, 0);
+        for (event, back, passed) in events {
+            link.pass(secs(passed));
+            let present = link.machine.generation();
+            let about = generations.iter().rev().nth(back as usize).copied().unwrap_or(present);
+            let step = match event {
+                0 => link.reconnect_now(),
+                1 | 2 => link.due(),
+                3 => link.opened(about),
+                _ => link.ended_as(about, Outcome::TRANSIENT),
+            };
+            match step {
+                Step::Connect { generation } => {
+                    connected += 1;
+                    prop_assert_eq!(generation.get(), connected);
+                    generations.push(generation);
+                }
+                Step::Wait { .. } | Step::GiveUp(_) if event > 3 => {
+                    prop_assert_eq!(about, present, "an earlier connection scheduled something");
+                    scheduled += 1;
+                }
+                _ => {}
+            }
+            prop_assert!(scheduled <= connected);
+        }
+    }
+}
+
+#[test]
+fn links_of_different_seeds_are_not_in_step() {
+    let waits: Vec<_> = (0..20)
+        .map(|seed| {
+            let mut link = Link::new(Policy::DEFAULT).up();
+            link.machine = Reconnect::new(Seed::new(seed));
+            let _ = link.reconnect_now();
+            match link.ended(Outcome::TRANSIENT) {
+                Step::Wait { after, .. } => after,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    let distinct: std::collections::HashSet<_> = waits.iter().collect();
+    assert_eq!(distinct.len(), waits.len());
+}

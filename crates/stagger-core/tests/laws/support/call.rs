@@ -1,0 +1,104 @@
+use core::time::Duration;
+
+use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+
+/// One call, driven as the core's documentation tells a driver to, on a virtual clock.
+pub(crate) struct Call<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) seed: Seed,
+    pub(crate) guards: Guards<'a>,
+    /// How long every attempt takes.
+    pub(crate) took: Duration,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Trace {
+    pub(crate) attempts: u32,
+    /// How often the operation ran: transparent repeats included.
+    pub(crate) runs: u32,
+    pub(crate) spread: Duration,
+    pub(crate) waits: Vec<Duration>,
+    pub(crate) sources: Vec<Source>,
+    /// `None`: it succeeded.
+    pub(crate) stop: Option<Stop>,
+    /// When the last attempt started, since the beginning.
+    pub(crate) last_start: Duration,
+}
+
+impl<'a> Call<'a> {
+    /// When every call starts. Not zero: an elapsed time must be told from a point in time.
+    pub(crate) const START: Instant = Instant::from_nanos(5_000_000_000);
+
+    pub(crate) const fn new(policy: &'a Policy) -> Self {
+        Self { policy, seed: Seed::new(1), guards: Guards::none(), took: Duration::ZERO, deadline: None }
+    }
+
+    pub(crate) const fn seed(mut self, seed: u64) -> Self {
+        self.seed = Seed::new(seed);
+        self
+    }
+
+    pub(crate) const fn took(mut self, took: Duration) -> Self {
+        self.took = took;
+        self
+    }
+
+    pub(crate) const fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Every attempt fails.
+    pub(crate) fn failing(self) -> Trace {
+        self.run(core::iter::repeat(Outcome::TRANSIENT))
+    }
+
+    /// The attempts end like this, and succeed when the script has ended.
+    pub(crate) fn run(self, outcomes: impl IntoIterator<Item = Outcome>) -> Trace {
+        let mut outcomes = outcomes.into_iter();
+        let mut state = State::new();
+        let mut retry = Retry::new(self.policy, &mut state, self.seed).deadline(self.deadline);
+        let mut now = Self::START;
+        let mut trace = Trace {
+            attempts: 0,
+            runs: 0,
+            spread: retry.spread(|| now),
+            waits: Vec::new(),
+            sources: Vec::new(),
+            stop: None,
+            last_start: Duration::ZERO,
+        };
+        now = now.saturating_add(trace.spread);
+        let mut permit = Permit::NONE;
+        loop {
+            permit = match retry.begin(permit, || now, &self.guards) {
+                Ok(permit) => permit,
+                Err(stop) => {
+                    trace.stop = Some(stop);
+                    return trace;
+                }
+            };
+            trace.attempts = retry.attempt();
+            trace.runs += 1;
+            assert!(trace.runs < 100_000, "a call that does not end");
+            trace.last_start = now.saturating_since(Self::START);
+            now = now.saturating_add(self.took);
+            let outcome = outcomes.next().unwrap_or(Outcome::Success);
+            match retry.decide(outcome, permit, || now, &self.guards) {
+                Decision::Retry { after, source, permit: lent } => {
+                    trace.waits.push(after);
+                    trace.sources.push(source);
+                    now = now.saturating_add(after);
+                    permit = lent;
+                }
+                Decision::Stop(stop) => {
+                    trace.stop = Some(stop);
+                    return trace;
+                }
+                _ => return trace,
+            }
+        }
+    }
+}

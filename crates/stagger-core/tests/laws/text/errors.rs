@@ -1,0 +1,125 @@
+//! What is said about a text that cannot be read.
+
+use core::error::Error;
+
+use stagger_core::text::parse_duration;
+use stagger_core::{Policy, PolicyFault};
+
+#[test]
+fn a_misspelt_setting_is_answered_with_the_nearest_one() {
+    for (word, want) in [
+        ("bse", "base"),
+        ("baes", "base"),
+        ("basee", "base"),
+        ("atempts", "attempts"),
+        ("max-atempts", "max-attempts"),
+        ("max_elapsed", "max-elapsed"),
+        ("maxdelay", "max-delay"),
+        ("jiter", "jitter"),
+        ("stable-afer", "stable-after"),
+        ("sped", "step"),
+        ("spreed", "spread"),
+        ("multiplyer", "multiplier"),
+        ("throtled-base", "throttled-base"),
+        ("hint-sprad", "hint-spread"),
+        ("x", "max"),
+    ] {
+        let error = format!("exponential {word}=1s").parse::<Policy>().unwrap_err();
+        assert_eq!(error.to_string(), format!("`{word}` is not a setting; did you mean `{want}`?"));
+        assert_eq!(error.word(), word);
+        assert!(error.policy_error().is_none());
+    }
+    let long = format!("{}=1", "w".repeat(500));
+    assert!(long.parse::<Policy>().unwrap_err().to_string().contains("did you mean"));
+}
+
+#[test]
+fn a_setting_that_the_backoff_has_not_is_refused_by_name() {
+    for (line, want) in [
+        ("zero base=1s", "`base` has no meaning for zero backoff; leave it out, or choose another backoff"),
+        ("stop delay=1s", "`base` has no meaning for stop backoff"),
+        ("list delays=1 base=1s", "`base` has no meaning for list backoff"),
+        ("exponential step=1s", "`step` has no meaning for exponential backoff"),
+        ("linear factor=2", "`multiplier` has no meaning for linear backoff"),
+        ("exponential delays=1s", "`delays` has no meaning for exponential backoff"),
+        ("constant base=1s delays=1s", "`delays` has no meaning for constant backoff"),
+        ("zero multiplier=2", "`multiplier` has no meaning for zero backoff"),
+    ] {
+        let error = line.parse::<Policy>().unwrap_err().to_string();
+        assert!(error.contains(want), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_limit_that_must_be_there_cannot_be_infinite() {
+    for key in ["base", "floor", "spread", "throttled-base", "local-base"] {
+        let error = format!("exponential {key}=inf").parse::<Policy>().unwrap_err();
+        assert_eq!(error.to_string(), format!("`{key}` must have a length; `inf` has no meaning there"));
+    }
+    let error = "list delays=1s,inf".parse::<Policy>().unwrap_err().to_string();
+    assert_eq!(error, "`inf` must have a length; `inf` has no meaning there");
+    let error = "linear step=none".parse::<Policy>().unwrap_err().to_string();
+    assert!(error.starts_with("`step` must have a length"), "{error}");
+}
+
+#[test]
+fn every_setting_is_set_at_most_once() {
+    for line in [
+        "base=1s base=1s",
+        "cap=1s max=1s",
+        "max=1s max-delay=1s",
+        "attempts=3 max-attempts=3",
+        "deadline=1m max-elapsed=1m",
+        "stable-after=1s reset-after=1s",
+        "multiplier=2 factor=2",
+        "local-base=1s local-base=1s",
+    ] {
+        let error = line.parse::<Policy>().unwrap_err().to_string();
+        assert!(error.ends_with("is set twice; keep one of them"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn faults_of_the_whole_are_told_apart_from_words_that_cannot_be_read() {
+    let error = "exponential base=1s cap=50ms".parse::<Policy>().unwrap_err();
+    assert!(error.policy_error().unwrap().faults().eq([PolicyFault::CapBelowBase]));
+    assert_eq!(error.to_string(), "cap 50ms is below base 1s: raise cap or lower base");
+    assert_eq!(error.word(), "");
+    // The sentence is the whole story: there is no second one behind it.
+    assert!(error.source().is_none());
+}
+
+#[test]
+fn what_cannot_be_read_is_quoted() {
+    for (line, want) in [
+        ("exponential base", "`base` has no value; write it as name=value, like base=500ms"),
+        ("base=1s exponential", "`exponential` has no value; write it as name=value, like base=500ms"),
+        ("cap=5x", "`5x` has a unit that is not known; use ns, us, ms, s, m, h or d after each number"),
+        ("cap=300y", "`300y` has a unit that is not known"),
+        ("cap=1000000d", "`1000000d` is longer than 292 years; use inf or none where no limit is meant"),
+        ("cap=0.5ns", "`0.5ns` is finer than a nanosecond; round it"),
+        ("cap=", "`` is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h"),
+        ("max-attempts=1.5", "`1.5` is not a whole number; write one from 1 to 4294967295, or inf"),
+        ("max-attempts=4294967296", "`4294967296` is not a whole number"),
+        ("multiplier=", "`` is not a number; write a multiplier of 1 or more, like 2 or 1.5"),
+        ("jitter=fulll", "`fulll` is not a jitter; use full, equal, decorrelated, none, or a share like ±20%"),
+        ("jitter=0.3333333", "`0.3333333` is not a whole number of millionths; round it to six decimals"),
+        ("hint-spread=2", "`2` is not a share; write it as 20% or 0.2, from 0 to 1"),
+        ("hint=maybe", "`maybe` does not say what to do with a server's hint; use at-least, exact or clamp:5s"),
+        ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear, constant, list, zero or stop"),
+        ("list delays=1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8", "has more than 16 delays; the last one repeats, so shorten"),
+        ("list delays=1ns,1h", "`1ns,1h`: these delays have no common unit that fits; round them, to milliseconds"),
+        ("list delays=1s,,2s", "`` is not a length of time"),
+        ("constant", "a constant backoff needs base, like base=5s; add it"),
+        ("list", "a list backoff needs delays, like delays=1s,2s,5s; add it"),
+    ] {
+        let error = line.parse::<Policy>().unwrap_err().to_string();
+        assert!(error.contains(want), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_long_word_is_quoted_in_part() {
+    let error = parse_duration(&"9".repeat(100)).unwrap_err();
+    assert_eq!(error.word(), "9".repeat(40));
+}

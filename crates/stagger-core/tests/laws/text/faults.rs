@@ -1,0 +1,173 @@
+//! Every fault that a policy can have, alone, with its sentence.
+
+use core::time::Duration;
+
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, PolicyFault, Ratio};
+
+use crate::laws::support::{ms, secs};
+
+const EXPONENTIAL: PolicyBuilder = Policy::exponential(ms(100), secs(30));
+const NANO: Duration = Duration::from_nanos(1);
+
+#[test]
+fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
+    let ratio = Ratio::millionths(1_000_001);
+    let decorrelated = "decorrelated jitter takes base and cap of an exponential backoff and nothing else: drop \
+                        multiplier and floor, or choose another jitter";
+    let nothing_to_cap = "cap and floor are for delays that grow: drop them, or use an exponential or linear backoff";
+    let misplaced = "base, step or multiplier is set for a backoff that has none: drop it, or choose another backoff";
+    let list = "the list needs 1 to 16 delays that are multiples of a common unit: shorten it, or round its delays";
+    let multiplier = "multiplier is not a finite number of at least 1: use 2, or 1 for no growth";
+    let above_one = "a share is above 100%: use at most 1";
+    let zero_base = "base is 0, so every delay would be: raise base, or use a zero backoff";
+    let nothing_to_jitter = "there is no delay to jitter: drop jitter, or choose another backoff";
+    let unused = "hint-spread has no effect with this hint mode: drop one of the two";
+    for (builder, fault, sentence) in [
+        (
+            EXPONENTIAL.max_attempts(0),
+            PolicyFault::NoAttempt,
+            "max-attempts is 0, but the first call counts: use 1 for no retry, or more",
+        ),
+        (EXPONENTIAL.base(Duration::ZERO), PolicyFault::ZeroBase, zero_base),
+        (Policy::constant(Duration::ZERO), PolicyFault::ZeroBase, zero_base),
+        (Policy::linear(Duration::ZERO, secs(1), secs(2)), PolicyFault::ZeroBase, zero_base),
+        (
+            EXPONENTIAL.cap(ms(100) - NANO),
+            PolicyFault::CapBelowBase,
+            "cap 99.999999ms is below base 100ms: raise cap or lower base",
+        ),
+        (
+            EXPONENTIAL.floor(secs(30) + NANO),
+            PolicyFault::FloorAboveCap,
+            "floor 30.000000001s is above cap 30s: lower floor or raise cap",
+        ),
+        (EXPONENTIAL.multiplier(0.999), PolicyFault::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(f64::NAN), PolicyFault::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(f64::INFINITY), PolicyFault::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(-2.0), PolicyFault::Multiplier, multiplier),
+        (EXPONENTIAL.jitter(Jitter::Factor(ratio)), PolicyFault::RatioAboveOne, above_one),
+        (EXPONENTIAL.hint_spread(ratio), PolicyFault::RatioAboveOne, above_one),
+        (Policy::list(&[]), PolicyFault::List, list),
+        (Policy::list(&[secs(1); 17]), PolicyFault::List, list),
+        (Policy::list(&[NANO, secs(3600)]), PolicyFault::List, list),
+        (EXPONENTIAL.jitter(Jitter::Decorrelated).multiplier(3.0), PolicyFault::Decorrelated, decorrelated),
+        (EXPONENTIAL.jitter(Jitter::Decorrelated).floor(ms(1)), PolicyFault::Decorrelated, decorrelated),
+        (Policy::linear(ms(1), ms(1), ms(9)).jitter(Jitter::Decorrelated), PolicyFault::Decorrelated, decorrelated),
+        (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyFault::Decorrelated, decorrelated),
+        (Policy::zero().jitter(Jitter::Full), PolicyFault::NothingToJitter, nothing_to_jitter),
+        (Policy::stop().jitter(Jitter::Equal), PolicyFault::NothingToJitter, nothing_to_jitter),
+        (Policy::constant(ms(1)).cap(ms(2)), PolicyFault::NothingToCap, nothing_to_cap),
+        (Policy::list(&[ms(1)]).floor(ms(1)), PolicyFault::NothingToCap, nothing_to_cap),
+        (Policy::zero().cap(secs(1)), PolicyFault::NothingToCap, nothing_to_cap),
+        (Policy::zero().base(secs(1)), PolicyFault::Misplaced, misplaced),
+        (Policy::list(&[ms(1)]).base(secs(1)), PolicyFault::Misplaced, misplaced),
+        (Policy::constant(ms(1)).multiplier(2.0), PolicyFault::Misplaced, misplaced),
+        (EXPONENTIAL.step(secs(1)), PolicyFault::Misplaced, misplaced),
+        (
+            EXPONENTIAL.spread(secs(10)).max_elapsed(secs(10) - NANO),
+            PolicyFault::SpreadAboveElapsed,
+            "spread 10s is longer than max-elapsed 9.999999999s: shorten spread or raise max-elapsed",
+        ),
+        (
+            EXPONENTIAL.jitter(Jitter::None).max_elapsed(ms(99)),
+            PolicyFault::ElapsedBelowBase,
+            "max-elapsed 99ms ends before the first retry can start: raise max-elapsed, lower base, or set \
+             max-attempts to 1",
+        ),
+        (EXPONENTIAL.hint_mode(HintMode::Exact).hint_spread(Ratio::percent(10)), PolicyFault::HintSpreadUnused, unused),
+        (
+            EXPONENTIAL.throttled_base(ms(99)),
+            PolicyFault::ThrottledBase,
+            "throttled-base 99ms does not lie between base 100ms and cap: change it, or leave it out",
+        ),
+        (
+            EXPONENTIAL.local_base(secs(31)),
+            PolicyFault::LocalBase,
+            "local-base 31s does not lie between base 100ms and cap: change it, or leave it out",
+        ),
+    ] {
+        let error = builder.build().expect_err(sentence);
+        assert!(error.faults().eq([fault]), "{fault:?}: {error}");
+        assert_eq!(error.to_string(), sentence);
+    }
+}
+
+/// One step away from each fault there is none.
+#[test]
+fn at_the_edge_of_a_fault_there_is_none() {
+    for builder in [
+        EXPONENTIAL.max_attempts(1),
+        EXPONENTIAL.base(NANO),
+        EXPONENTIAL.cap(ms(100)),
+        EXPONENTIAL.floor(secs(30)),
+        EXPONENTIAL.uncapped().floor(secs(3000)),
+        EXPONENTIAL.multiplier(1.0),
+        EXPONENTIAL.multiplier(f64::MAX),
+        EXPONENTIAL.jitter(Jitter::Factor(Ratio::ONE)),
+        EXPONENTIAL.hint_spread(Ratio::ONE),
+        Policy::list(&[secs(1); 16]),
+        Policy::list(&[Duration::ZERO]),
+        EXPONENTIAL.jitter(Jitter::Decorrelated).multiplier(2.0),
+        Policy::zero().jitter(Jitter::None),
+        Policy::linear(NANO, Duration::ZERO, NANO),
+        EXPONENTIAL.spread(secs(10)).max_elapsed(secs(10)),
+        EXPONENTIAL.jitter(Jitter::None).max_elapsed(ms(100)),
+        EXPONENTIAL.jitter(Jitter::None).max_elapsed(ms(99)).max_attempts(1),
+        EXPONENTIAL.max_elapsed(Duration::ZERO),
+        EXPONENTIAL.jitter(Jitter::Equal).max_elapsed(ms(50)),
+        EXPONENTIAL.floor(ms(30)).max_elapsed(ms(30)),
+        EXPONENTIAL.hint_mode(HintMode::AtLeast).hint_spread(Ratio::ZERO),
+        EXPONENTIAL.throttled_base(ms(100)),
+        EXPONENTIAL.throttled_base(secs(30)),
+        EXPONENTIAL.local_base(ms(100)),
+        EXPONENTIAL.local_base(secs(30)),
+        Policy::constant(ms(1)).throttled_base(secs(1)),
+    ] {
+        assert!(builder.build().is_ok(), "{}", builder.build().unwrap_err());
+    }
+}
+
+#[test]
+fn the_first_delay_decides_whether_a_limit_of_time_leaves_room() {
+    let limited = |builder: PolicyBuilder, limit| builder.max_elapsed(limit).build().is_ok();
+    for (builder, least) in [
+        (EXPONENTIAL.jitter(Jitter::None), ms(100)),
+        (EXPONENTIAL.jitter(Jitter::Decorrelated), ms(100)),
+        (EXPONENTIAL.jitter(Jitter::Equal), ms(50)),
+        (EXPONENTIAL.floor(ms(7)), ms(7)),
+        (Policy::list(&[ms(20), ms(1)]).jitter(Jitter::None), ms(20)),
+    ] {
+        assert!(limited(builder, least) && !limited(builder, least - NANO), "{least:?}");
+    }
+}
+
+/// A kind of failure has a base only where there is one.
+#[test]
+fn bases_of_kinds_need_a_base() {
+    for builder in [Policy::zero(), Policy::stop(), Policy::list(&[secs(1)])] {
+        assert!(builder.throttled_base(secs(1)).build().unwrap_err().faults().eq([PolicyFault::ThrottledBase]));
+        assert!(builder.local_base(secs(1)).build().unwrap_err().faults().eq([PolicyFault::LocalBase]));
+    }
+}
+
+/// All sentences of the worst policy fit into the message, the last one too.
+#[test]
+fn no_sentence_is_lost_however_many_faults_there_are() {
+    let worst = Policy::exponential(secs(86_399), ms(1))
+        .jitter(Jitter::Decorrelated)
+        .multiplier(f64::NAN)
+        .floor(Duration::from_nanos(86_399_999_999_999))
+        .step(secs(1))
+        .max_attempts(0)
+        .spread(Duration::from_nanos(86_399_999_999_998))
+        .max_elapsed(Duration::from_nanos(86_399_999_999))
+        .hint_mode(HintMode::Exact)
+        .hint_spread(Ratio::percent(101))
+        .throttled_base(NANO)
+        .local_base(NANO);
+    let error = worst.build().unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.faults().count(), 12, "{text}");
+    assert_eq!(text.split("; ").count(), 12, "{text}");
+    assert!(text.ends_with("local-base 1ns does not lie between base 23h59m59s and cap: change it, or leave it out"));
+}

@@ -1,0 +1,238 @@
+//! The policy language.
+
+use proptest::prelude::*;
+use stagger_core::{HintMode, Jitter, Policy, Ratio};
+
+use crate::laws::support::{any_policy, any_settings, cases, ms, secs};
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn what_is_printed_is_read_back_as_the_same_policy(policy in any_policy()) {
+        let line = policy.to_string();
+        let read: Policy = line.parse().map_err(|error| TestCaseError::fail(format!("{line}: {error}")))?;
+        prop_assert_eq!(read, policy, "{}", line);
+        prop_assert_eq!(read.to_string(), line);
+    }
+
+    #[test]
+    fn whatever_can_be_built_can_be_printed_and_read(builder in any_settings()) {
+        if let Ok(policy) = builder.build() {
+            let line = policy.to_string();
+            prop_assert_eq!(line.parse(), Ok(policy), "{}", line);
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_settings_does_not_matter(policy in any_policy(), seed in any::<u64>()) {
+        let line = policy.to_string();
+        let mut words: Vec<_> = line.split(' ').collect();
+        let count = words.len() - 1;
+        for at in 1..count {
+            let other = at + (seed.rotate_left(at as u32) as usize) % (count - at + 1);
+            words.swap(at, other);
+        }
+        prop_assert_eq!(words.join("  ").parse(), Ok(policy));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_and_never_a_panic(text in "\\PC{0,60}") {
+        let _ = text.parse::<Policy>();
+        let _ = text.parse::<Jitter>();
+        let _ = text.parse::<Ratio>();
+        let _ = text.parse::<HintMode>();
+    }
+
+    /// Words of the language, put together without sense.
+    #[test]
+    fn any_words_are_read_or_refused_with_a_message(
+        words in prop::collection::vec((0..KEYS.len(), 0..VALUES.len()), 0..6), shape in 0..SHAPES.len(),
+    ) {
+        let settings = words.iter().map(|&(key, value)| format!("{}={}", KEYS[key], VALUES[value]));
+        let line = [SHAPES[shape].to_owned()].into_iter().chain(settings).collect::<Vec<_>>().join(" ");
+        match line.parse::<Policy>() {
+            Ok(policy) => prop_assert_eq!(policy.to_string().parse(), Ok(policy)),
+            Err(error) => {
+                let message = error.to_string();
+                let way_out = ["; ", ": ", "use ", "write ", "did you mean"].iter().any(|words| message.contains(words));
+                prop_assert!(way_out, "{line}: {message}");
+            }
+        }
+    }
+}
+
+const SHAPES: [&str; 6] = ["exponential", "linear", "constant", "list", "zero", "stop"];
+const KEYS: [&str; 17] = [
+    "base",
+    "step",
+    "cap",
+    "floor",
+    "multiplier",
+    "delays",
+    "jitter",
+    "spread",
+    "max-attempts",
+    "max-elapsed",
+    "max-hint",
+    "hint",
+    "hint-spread",
+    "throttled-base",
+    "local-base",
+    "stable-after",
+    "wobble",
+];
+const VALUES: [&str; 15] = [
+    "0",
+    "1",
+    "5ms",
+    "1s,2s",
+    "30s",
+    "1h",
+    "inf",
+    "none",
+    "full",
+    "decorrelated",
+    "20%",
+    "exact",
+    "clamp:5s",
+    "1.5",
+    "nan",
+];
+
+#[test]
+fn every_setting_is_read_and_printed() {
+    let policy = Policy::exponential(ms(500), secs(30))
+        .multiplier(1.5)
+        .floor(ms(20))
+        .jitter(Jitter::Factor(Ratio::percent(20)))
+        .spread(secs(30))
+        .max_attempts(8)
+        .max_elapsed(secs(300))
+        .max_hint(secs(60))
+        .hint_mode(HintMode::AtLeast)
+        .hint_spread(Ratio::percent(25))
+        .throttled_base(secs(1))
+        .local_base(secs(2))
+        .stable_after(secs(10))
+        .build()
+        .unwrap();
+    let line = "exponential base=500ms cap=30s floor=20ms multiplier=1.5 jitter=±20% spread=30s max-attempts=8 \
+                max-elapsed=5m max-hint=1m hint-spread=25% throttled-base=1s local-base=2s stable-after=10s";
+    assert_eq!(policy.to_string(), line);
+    assert_eq!(line.parse(), Ok(policy));
+    // And the readers say what was set.
+    assert_eq!((policy.base(), policy.cap(), policy.floor()), (ms(500), Some(secs(30)), ms(20)));
+    assert_eq!((policy.spread(), policy.max_elapsed()), (secs(30), Some(secs(300))));
+    assert_eq!((policy.max_hint(), policy.hint_spread()), (Some(secs(60)), Ratio::percent(25)));
+    assert_eq!((policy.throttled_base(), policy.local_base()), (secs(1), secs(2)));
+    assert_eq!((policy.stable_after(), policy.hint_mode()), (Some(secs(10)), HintMode::AtLeast));
+}
+
+#[test]
+fn what_is_left_out_is_at_its_default() {
+    let policy = Policy::DEFAULT;
+    assert_eq!(policy, Policy::default());
+    assert_eq!(policy.to_string(), "exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4");
+    assert_eq!(policy.to_string().parse(), Ok(policy));
+    assert_eq!("exponential".parse(), Ok(policy));
+    assert_eq!((policy.max_elapsed(), policy.stable_after(), policy.spread()), (None, None, ms(0)));
+    assert_eq!((policy.max_hint(), policy.hint_spread()), (Some(secs(300)), Ratio::percent(50)));
+    assert_eq!((policy.throttled_base(), policy.local_base()), (ms(100), secs(1)));
+    for (base, want) in [(ms(10), ms(100)), (ms(100), secs(1)), (ms(400), secs(1)), (secs(3), secs(3))] {
+        assert_eq!(Policy::exponential(base, secs(30)).build().unwrap().local_base(), want, "{base:?}");
+    }
+}
+
+/// `exponential(…)` and the same with its own default jitter told are one policy, however it was come by.
+#[test]
+fn equal_policies_are_equal_however_they_were_written() {
+    let policy = Policy::exponential(ms(100), secs(30)).build().unwrap();
+    assert_eq!(policy, Policy::exponential(ms(100), secs(30)).jitter(Jitter::Full).build().unwrap());
+    assert_eq!(Policy::zero().build(), Policy::zero().jitter(Jitter::None).build());
+    let longest = Policy::constant(core::time::Duration::MAX).build().unwrap();
+    assert_eq!(longest.to_string().parse(), Ok(longest));
+}
+
+#[test]
+fn a_builder_takes_single_settings_in_the_words_of_the_language() {
+    let builder = Policy::exponential(ms(100), secs(30));
+    let set = [
+        ("base", "2s"),
+        ("max-delay", "1m"),
+        ("factor", "3"),
+        ("floor", "1s"),
+        ("jitter", "equal"),
+        ("spread", "5s"),
+        ("attempts", "9"),
+        ("deadline", "10m"),
+        ("max-hint", "inf"),
+        ("hint", "clamp:5s"),
+        ("throttled-base", "3s"),
+        ("local-base", "4s"),
+        ("reset-after", "20s"),
+    ];
+    let policy = set.iter().fold(builder, |builder, (key, value)| builder.set(key, value).unwrap()).build().unwrap();
+    assert_eq!(
+        policy.to_string(),
+        "exponential base=2s cap=1m floor=1s multiplier=3 jitter=equal spread=5s max-attempts=9 max-elapsed=10m \
+         max-hint=inf hint=clamp:5s throttled-base=3s local-base=4s stable-after=20s"
+    );
+    // And takes them back.
+    let back =
+        [("cap", "none"), ("max-attempts", "inf"), ("max-elapsed", "none"), ("max-hint", "5m"), ("hint", "at-least")];
+    let builder = back.iter().fold(policy.to_builder(), |builder, (key, value)| builder.set(key, value).unwrap());
+    let policy = builder.set("hint-spread", "0.25").unwrap().set("stable-after", "none").unwrap().build().unwrap();
+    assert_eq!(
+        policy.to_string(),
+        "exponential base=2s cap=none floor=1s multiplier=3 jitter=equal spread=5s max-attempts=inf hint-spread=25% \
+         throttled-base=3s local-base=4s"
+    );
+    assert_eq!((policy.cap(), policy.max_attempts()), (None, None));
+
+    let list = Policy::list(&[secs(1)]).set("delays", "1s,90s").unwrap().build().unwrap();
+    assert_eq!(list.to_string(), "list delays=1s,1m30s jitter=equal max-attempts=4");
+    let linear = Policy::linear(secs(1), secs(1), secs(9)).set("step", "2s").unwrap().build().unwrap();
+    assert_eq!(linear.to_string(), "linear base=1s step=2s cap=9s jitter=full max-attempts=4");
+    let constant = Policy::constant(secs(1)).set("delay", "2s").unwrap().build().unwrap();
+    assert_eq!(constant.to_string(), "constant base=2s jitter=equal max-attempts=4");
+}
+
+#[test]
+fn shapes_have_defaults_of_their_own() {
+    for (line, want) in [
+        ("linear", "linear base=100ms step=100ms cap=30s jitter=full max-attempts=4"),
+        ("linear base=2s", "linear base=2s step=2s cap=30s jitter=full max-attempts=4"),
+        ("linear step=3s", "linear base=100ms step=3s cap=30s jitter=full max-attempts=4"),
+        ("linear cap=none", "linear base=100ms step=100ms cap=none jitter=full max-attempts=4"),
+        ("exponential jitter=decorrelated", "exponential base=100ms cap=30s jitter=decorrelated max-attempts=4"),
+        ("constant base=5", "constant base=5s jitter=equal max-attempts=4"),
+        ("list delays=1,2", "list delays=1s,2s jitter=equal max-attempts=4"),
+        ("zero", "zero max-attempts=4"),
+        ("stop", "stop"),
+        ("stop max-attempts=2", "stop max-attempts=2"),
+        ("stop max-attempts=inf", "stop max-attempts=inf"),
+        ("zero max-attempts=unlimited", "zero max-attempts=inf"),
+    ] {
+        let policy: Policy = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(policy.to_string(), want);
+        assert_eq!(want.split(' ').next(), Some(policy.backoff().name()));
+    }
+}
+
+#[test]
+fn hint_modes_round_trip() {
+    for (text, want) in
+        [("at-least", HintMode::AtLeast), ("exact", HintMode::Exact), ("clamp:5s", HintMode::Clamp(secs(5)))]
+    {
+        assert_eq!(text.parse(), Ok(want));
+        assert_eq!(want.to_string(), text);
+    }
+    assert_eq!(HintMode::default(), HintMode::AtLeast);
+    for (text, want) in
+        [("clamp", "use at-least, exact or clamp:5s"), ("clamp:5x", "a unit"), ("clamp:inf", "use at-least")]
+    {
+        let error = text.parse::<HintMode>().unwrap_err().to_string();
+        assert!(error.contains(want), "{text}: {error}");
+    }
+}
