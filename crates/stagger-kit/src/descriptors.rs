@@ -1,0 +1,88 @@
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::shortage::Shortage;
+
+/// For what a process opens without being asked: its standard streams, an event queue, a name
+/// resolver.
+const SLACK: u64 = 64;
+
+/// Makes room for `needed` more open files, connections included.
+///
+/// Raises the soft limit of `RLIMIT_NOFILE` to the hard one if it is too low. To be called before
+/// anything is measured: a test that meets the limit half-way measures the limit.
+///
+/// # Errors
+/// [`Shortage::Descriptors`] if the hard limit is too low.
+pub fn descriptors(needed: u64) -> Result<(), Shortage> {
+    // /dev/fd is there on every Unix; where it is not, the slack has to do.
+    let open = fs::read_dir("/dev/fd").map_or(0, |entries| entries.count() as u64);
+    let limit = getrlimit(Resource::Nofile);
+    let Some(raised) = plan(open.saturating_add(needed).saturating_add(SLACK), limit)? else {
+        return Ok(());
+    };
+    setrlimit(Resource::Nofile, raised)
+        .map_err(|error| Shortage::Unknown { source: "RLIMIT_NOFILE", reason: error.to_string() })
+}
+
+/// The limit to set, or `None` if there is room already. No limit is `None` in an [`Rlimit`].
+fn plan(total: u64, limit: Rlimit) -> Result<Option<Rlimit>, Shortage> {
+    match limit {
+        Rlimit { current, .. } if current.is_none_or(|soft| soft >= total) => Ok(None),
+        Rlimit { maximum: Some(hard), .. } if hard < total => Err(Shortage::Descriptors { needed: total, hard }),
+        Rlimit { maximum, .. } => Ok(Some(Rlimit { current: maximum, maximum })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Program;
+    use core::time::Duration;
+    use std::env;
+    use std::fs::File;
+
+    #[test]
+    fn the_soft_limit_is_raised_only_when_needed_and_never_above_the_hard_one() {
+        let limit = |current, maximum| Rlimit { current, maximum };
+        let short = Err(Shortage::Descriptors { needed: 4097, hard: 4096 });
+        for (total, now, want) in [
+            (1024, limit(Some(1024), Some(4096)), Ok(None)),
+            (1025, limit(Some(1024), Some(4096)), Ok(Some(limit(Some(4096), Some(4096))))),
+            (4096, limit(Some(1024), Some(4096)), Ok(Some(limit(Some(4096), Some(4096))))),
+            (4097, limit(Some(1024), Some(4096)), short),
+            (4097, limit(Some(1024), None), Ok(Some(limit(None, None)))),
+            (u64::MAX, limit(None, None), Ok(None)),
+        ] {
+            assert_eq!(plan(total, now), want, "{total} with {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_asked_opens_more_files_than_its_soft_limit_allowed() {
+        let child = Program::this_test("descriptors::tests::opens_300_files_from_a_limit_of_100").unwrap();
+        let done = child.env("KIT_LOW_LIMIT", "yes").run(Duration::from_secs(10)).unwrap();
+        assert!(done.stdout_text().contains("300 files are open"), "{done}");
+    }
+
+    #[test]
+    #[ignore = "lowers the limit of the whole process; the test above runs it in one of its own"]
+    fn opens_300_files_from_a_limit_of_100() {
+        if env::var_os("KIT_LOW_LIMIT").is_none() {
+            return;
+        }
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum }).unwrap();
+        let open = || (0..300).map(|_| File::open("/dev/null")).collect::<Result<Vec<_>, _>>();
+        open().expect_err("100 is the limit");
+        descriptors(300).unwrap();
+        println!("{} files are open", open().unwrap().len());
+    }
+
+    #[test]
+    fn the_message_of_a_shortage_says_what_to_do() {
+        let message = Shortage::Descriptors { needed: 70_064, hard: 20_000 }.to_string();
+        assert!(message.contains("70064 open files") && message.contains("`ulimit -Hn 70064`"), "{message}");
+    }
+}

@@ -1,0 +1,255 @@
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// A file of records that are on the disk before they are acknowledged.
+///
+/// A server under test writes its effects here, is killed in the middle, and is started again;
+/// afterwards the records say what really happened. [`append`](Self::append) returns once the
+/// record is synchronised. A write that a crash cut off is dropped when the ledger is opened again;
+/// it had not been acknowledged.
+///
+/// One line per record: the CRC-32 of the record as eight hexadecimal digits, a space, the record.
+#[derive(Debug)]
+pub struct Ledger {
+    file: Locked,
+    records: Vec<String>,
+    /// Where the last whole record ends.
+    length: u64,
+    /// Set while the end of the file is unknown.
+    broken: bool,
+}
+
+impl Ledger {
+    /// Opens or creates the ledger, cuts off a torn last record, and keeps other writers out.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another process has it open, `InvalidData` if a whole record is damaged: a
+    /// crash in the middle of a write does not do that.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        file.try_lock()?;
+        let mut file = Locked(file);
+        let Contents { records, length } = Contents::of(&mut file.0)?;
+        file.0.set_len(length)?;
+        file.0.seek(SeekFrom::Start(length))?;
+        file.0.sync_all()?;
+        if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            // A file is only there to stay once its name is, too.
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(Self { file, records, length, broken: false })
+    }
+
+    /// The whole records of a ledger, in order, also while somebody writes it.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidData` as in [`open`](Self::open).
+    pub fn read(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Ok(Contents::of(&mut File::open(path)?)?.records)
+    }
+
+    /// The records that are known to be on the disk, in order.
+    #[must_use]
+    pub fn records(&self) -> &[String] {
+        &self.records
+    }
+
+    /// Writes a record and returns when it is on the disk.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the record has a line end in it. Otherwise what the disk says; the record
+    /// is then not in the ledger, and if even that cannot be ensured, nothing can be appended any
+    /// more.
+    pub fn append(&mut self, record: &str) -> Result<()> {
+        if record.contains('\n') {
+            return Err(Error::new(ErrorKind::InvalidInput, "a record is one line"));
+        }
+        if self.broken {
+            return Err(Error::other("an earlier write failed half-way; open the ledger again"));
+        }
+        let line = format!("{:08x} {record}\n", crc32fast::hash(record.as_bytes()));
+        self.broken = true;
+        let file = &mut self.file.0;
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            let end = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
+            self.broken = end.is_err();
+            return Err(error);
+        }
+        self.broken = false;
+        self.length += line.len() as u64;
+        self.records.push(record.to_owned());
+        Ok(())
+    }
+}
+
+/// A locked file, unlocked by its drop.
+///
+/// Closing it would not be enough: a process that another thread is just starting has a copy of the
+/// descriptor until it runs its own program, and with it the lock.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // An error leaves nothing to be done.
+        let _ = self.0.unlock();
+    }
+}
+
+struct Contents {
+    records: Vec<String>,
+    /// Of the whole records.
+    length: u64,
+}
+
+impl Contents {
+    fn of(file: &mut File) -> Result<Self> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let mut contents = Self { records: Vec::new(), length: 0 };
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            // A write that was cut off lacks its end; whatever has one was whole once.
+            let Some(line) = line.strip_suffix(b"\n") else {
+                break;
+            };
+            let Some(record) = record(line) else {
+                let message = format!("damaged record after byte {}", contents.length);
+                return Err(Error::new(ErrorKind::InvalidData, message));
+            };
+            contents.records.push(record.to_owned());
+            contents.length += line.len() as u64 + 1;
+        }
+        Ok(contents)
+    }
+}
+
+/// The record in a line; `None` if the line is not exactly what [`Ledger::append`] writes.
+fn record(line: &[u8]) -> Option<&str> {
+    let (sum, record) = str::from_utf8(line).ok()?.split_once(' ')?;
+    (sum == format!("{:08x}", crc32fast::hash(record.as_bytes()))).then_some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Tally};
+    use core::time::Duration;
+    use std::{env, fs};
+    use tempfile::tempdir;
+
+    #[test]
+    fn records_come_back_in_order() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        for round in 0..3 {
+            let mut ledger = Ledger::open(&path).unwrap();
+            assert_eq!(ledger.records().len(), round * 2);
+            ledger.append(&format!("{round} déjà vu")).unwrap();
+            ledger.append("").unwrap();
+        }
+        let want = ["0 déjà vu", "", "1 déjà vu", "", "2 déjà vu", ""];
+        assert_eq!(Ledger::read(&path).unwrap(), want);
+    }
+
+    #[test]
+    fn wherever_a_crash_cuts_the_file_only_the_last_record_is_lost() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let mut ledger = Ledger::open(&path).unwrap();
+        let records = ["first", "", "third and last"];
+        let mut ends = vec![0];
+        for record in records {
+            ledger.append(record).unwrap();
+            ends.push(fs::metadata(&path).unwrap().len() as usize);
+        }
+        drop(ledger);
+        let whole = fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let kept = ends.iter().filter(|end| **end <= cut).count() - 1;
+            let mut ledger = Ledger::open(&path).unwrap();
+            assert_eq!(ledger.records(), &records[..kept], "cut at {cut}");
+            assert_eq!(fs::metadata(&path).unwrap().len() as usize, ends[kept], "cut at {cut}");
+            // Shorter than most of what was cut off, so that nothing of that may stay behind it.
+            ledger.append("").unwrap();
+            drop(ledger);
+            let want = [&records[..kept], &[""]].concat();
+            assert_eq!(Ledger::read(&path).unwrap(), want, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_reported_not_repaired() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let mut ledger = Ledger::open(&path).unwrap();
+        ledger.append("first").unwrap();
+        ledger.append("second").unwrap();
+        drop(ledger);
+        let whole = fs::read(&path).unwrap();
+        // But for the very last byte: without a line end, the last record looks cut off.
+        for bit in 0..(whole.len() - 1) * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(Ledger::open(&path).map(|_| ()).unwrap_err().kind(), ErrorKind::InvalidData, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_second_writer_is_kept_out() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let _first = Ledger::open(&path).unwrap();
+        assert_eq!(Ledger::open(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_record_of_two_lines_is_refused_and_leaves_no_trace() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let mut ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.append("one\ntwo").unwrap_err().kind(), ErrorKind::InvalidInput);
+        ledger.append("one").unwrap();
+        assert_eq!(Ledger::read(&path).unwrap(), ["one"]);
+    }
+
+    #[test]
+    fn what_was_acknowledged_survives_twenty_kills_exactly_once() {
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let writer = Program::this_test("ledger::tests::appends_until_killed").unwrap().env("KIT_LEDGER", &path);
+        let mut acknowledged = 0;
+        for round in 0..20 {
+            let mut running = writer.spawn().unwrap();
+            // A different moment each time: the kill meets the writer anywhere between two
+            // acknowledgements.
+            for _ in 0..=round {
+                let line = running.wait_for(crate::Stream::Stdout, "acknowledged ", Duration::from_secs(10)).unwrap();
+                acknowledged = line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+            }
+            running.kill();
+            let records = Ledger::read(&path).unwrap();
+            assert!(records.len() as u64 > acknowledged, "{acknowledged} was acknowledged; {records:?}");
+            let every = 0..records.len();
+            Tally::of(records).exactly_once(every.map(|number| number.to_string())).unwrap();
+        }
+        assert!(acknowledged >= 200, "each round goes on where the last one was killed: {acknowledged}");
+    }
+
+    #[test]
+    #[ignore = "runs until it is killed; the test above starts and kills it"]
+    fn appends_until_killed() {
+        let Some(path) = env::var_os("KIT_LEDGER") else {
+            return;
+        };
+        let mut ledger = Ledger::open(path).unwrap();
+        for number in ledger.records().len().. {
+            ledger.append(&number.to_string()).unwrap();
+            println!("acknowledged {number}");
+        }
+    }
+}
