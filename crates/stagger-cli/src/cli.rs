@@ -1,0 +1,87 @@
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use anstyle::AnsiColor;
+use clap::{Parser, Subcommand};
+
+use crate::error::{CliError, MISUSED, OWN_FAILURE};
+use crate::term::{ColorChoice, Progress, Term};
+
+/// Retries that don't stampede: exponential backoff and jitter
+#[derive(Debug, Parser)]
+#[command(name = "stagger", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub(crate) color: ColorChoice,
+
+    /// Draw no live line, also on a terminal
+    #[arg(long, global = true)]
+    no_progress: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Box<crate::run::RunArgs>),
+    Plan(Box<crate::plan::PlanArgs>),
+    Completions(crate::completions::CompletionsArgs),
+    Man(crate::man::ManArgs),
+}
+
+impl Cli {
+    pub(crate) fn progress(&self) -> Progress {
+        if self.no_progress { Progress::Hidden } else { Progress::Live }
+    }
+}
+
+/// Says what is wrong with the command line, or shows the help that was asked for.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    // A reader that has gone has seen enough.
+    let _ = error.print();
+    let misused = if is_run(std::env::args_os().skip(1)) { OWN_FAILURE } else { MISUSED };
+    if error.use_stderr() { ExitCode::from(misused) } else { ExitCode::SUCCESS }
+}
+
+/// Says why a command could not do its work.
+pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode {
+    let style = if term.stderr.colour { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
+    eprintln!("{style}error:{style:#} {error}");
+    ExitCode::from(match (command, error) {
+        (Command::Run(_), _) | (_, CliError::Io { .. }) => OWN_FAILURE,
+        (_, CliError::Usage(_)) => MISUSED,
+    })
+}
+
+/// Whether `run` was meant by a command line that cannot be understood as a whole.
+fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
+    const NAMES: [&str; 5] = ["run", "retry", "plan", "completions", "man"];
+    let mut named = words.filter_map(|word| NAMES.into_iter().find(|name| word.as_ref() == *name));
+    named.next().is_some_and(|name| name == "run" || name == "retry")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_line_beyond_understanding_still_names_its_command() {
+        for (words, want) in [
+            (&["run", "--bogus"][..], true),
+            (&["--color", "never", "retry", "plan"], true),
+            (&["plan", "run"], false),
+            (&["--bogus"], false),
+            (&[], false),
+        ] {
+            assert_eq!(is_run(words.iter()), want, "{words:?}");
+        }
+    }
+}

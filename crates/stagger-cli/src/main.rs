@@ -1,0 +1,36 @@
+//! `stagger`: runs a command again until it works, and shows what a retry policy does.
+
+#![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some of what is here serves it alone"))]
+
+mod cli;
+mod completions;
+mod error;
+mod man;
+mod output;
+mod plan;
+mod plot;
+mod policy_args;
+mod run;
+mod term;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::term::Term;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return cli::refuse(&error),
+    };
+    let term = Term::detect(cli.color, cli.progress());
+    let done = match &cli.command {
+        Command::Run(args) => run::run(args, &term),
+        Command::Plan(args) => plan::run(args, &term),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    };
+    done.unwrap_or_else(|error| cli::fail(&cli.command, &error, &term))
+}

@@ -1,0 +1,133 @@
+use core::time::Duration;
+
+use stagger_core::Policy;
+
+/// What is known of a length of time before it is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    pub(crate) min: Duration,
+    pub(crate) max: Duration,
+    pub(crate) mean: Duration,
+    pub(crate) p10: Duration,
+    pub(crate) p50: Duration,
+    pub(crate) p90: Duration,
+    pub(crate) p99: Duration,
+}
+
+/// What is known of one retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its number, from 1.
+    pub(crate) retry: u32,
+    /// The delay before it.
+    pub(crate) delay: Outlook,
+    /// All that was waited by then, spread included.
+    pub(crate) elapsed: Outlook,
+}
+
+/// What is known of a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Forecast {
+    pub(crate) policy: Policy,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) shown: Shown,
+}
+
+/// Which of the policy's retries the rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// All of them.
+    All,
+    /// The first of so many.
+    FirstOf(u32),
+    /// The first of a series without end.
+    FirstOfEndless,
+}
+
+/// Rows that are shown unless a number is asked for: a screenful, and for a series without end what
+/// shows its course.
+const SCREENFUL: u32 = 20;
+const ENDLESS: u32 = 10;
+
+impl Forecast {
+    /// The forecast of the first `retries` retries, or of as many as fit a screen.
+    pub(crate) fn new(policy: Policy, retries: Option<u32>) -> Self {
+        let all = policy.max_attempts().map(|attempts| attempts.get() - 1);
+        let wanted = retries.unwrap_or(if all.is_some() { SCREENFUL } else { ENDLESS });
+        let count = all.map_or(wanted, |all| all.min(wanted));
+        // The series of a policy that never retries ends at once.
+        let rows: Vec<Row> = (1..=count).map_while(|retry| row(&policy, retry)).collect();
+        let ended = rows.len() < count as usize;
+        let shown = match all {
+            _ if ended => Shown::All,
+            Some(all) if all > count => Shown::FirstOf(all),
+            Some(_) => Shown::All,
+            None => Shown::FirstOfEndless,
+        };
+        Self { policy, rows, shown }
+    }
+}
+
+fn row(policy: &Policy, retry: u32) -> Option<Row> {
+    let delay = outlook(policy.bounds(retry)?, policy.mean(retry)?, |q| policy.quantile(retry, q))?;
+    let elapsed =
+        outlook(policy.elapsed_bounds(retry)?, policy.elapsed_mean(retry)?, |q| policy.elapsed_quantile(retry, q))?;
+    Some(Row { retry, delay, elapsed })
+}
+
+fn outlook(
+    (min, max): (Duration, Duration),
+    mean: Duration,
+    quantile: impl Fn(f64) -> Option<Duration>,
+) -> Option<Outlook> {
+    Some(Outlook {
+        min,
+        max,
+        mean,
+        p10: quantile(0.1)?,
+        p50: quantile(0.5)?,
+        p90: quantile(0.9)?,
+        p99: quantile(0.99)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forecast(policy: &str, retries: Option<u32>) -> Forecast {
+        Forecast::new(policy.parse().unwrap(), retries)
+    }
+
+    #[test]
+    fn the_rows_are_the_retries_that_the_policy_makes() {
+        for (policy, retries, want) in [
+            ("exponential max-attempts=6", None, (5, Shown::All)),
+            ("exponential max-attempts=6", Some(3), (3, Shown::FirstOf(5))),
+            ("exponential max-attempts=6", Some(9), (5, Shown::All)),
+            ("exponential max-attempts=6", Some(5), (5, Shown::All)),
+            ("exponential max-attempts=1000", None, (20, Shown::FirstOf(999))),
+            ("exponential max-attempts=inf", None, (10, Shown::FirstOfEndless)),
+            ("exponential max-attempts=inf", Some(12), (12, Shown::FirstOfEndless)),
+            ("exponential max-attempts=1", None, (0, Shown::All)),
+            ("stop max-attempts=inf", None, (0, Shown::All)),
+        ] {
+            let got = forecast(policy, retries);
+            assert_eq!((got.rows.len(), got.shown), want, "{policy}, {retries:?}");
+            assert!(got.rows.iter().map(|row| row.retry).eq(1..=got.rows.len() as u32));
+        }
+    }
+
+    #[test]
+    fn every_outlook_is_in_order() {
+        for jitter in ["none", "full", "equal", "decorrelated", "±20%"] {
+            let policy = format!("exponential base=1s cap=30s jitter={jitter} spread=3s max-attempts=8");
+            for row in forecast(&policy, None).rows {
+                for Outlook { min, max, mean, p10, p50, p90, p99 } in [row.delay, row.elapsed] {
+                    assert!([min, p10, p50, p90, p99, max].is_sorted(), "{jitter}: {row:?}");
+                    assert!((min..=max).contains(&mean), "{jitter}: {row:?}");
+                }
+            }
+        }
+    }
+}

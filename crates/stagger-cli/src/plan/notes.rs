@@ -1,0 +1,198 @@
+use core::time::Duration;
+
+use serde::Serialize;
+
+use super::brief::{brief, span};
+use super::forecast::{Forecast, Row, Shown};
+
+/// Something about a policy that its figures do not say by themselves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Note {
+    /// Which note it is: the same word in every version of the program.
+    pub(crate) code: &'static str,
+    /// What it says, with the way out where there is one.
+    pub(crate) text: String,
+}
+
+/// What there is to be said about a policy.
+pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
+    let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
+        return vec![Note { code: "no-retry", text: "one attempt and no retry: there is no delay to show".to_owned() }];
+    };
+    [together(forecast, first), beyond_cap(forecast), cut_short(forecast, last), part_shown(forecast)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// How near to one another clients come back that fail together.
+fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
+    let spread = forecast.policy.spread();
+    if forecast.rows.iter().all(|row| row.delay.max.is_zero()) {
+        return Some(Note {
+            code: "no-delay",
+            text: "no delay at all: each retry follows at once, from every client together; \
+                   give the policy a base"
+                .to_owned(),
+        });
+    }
+    let in_step = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
+    let delay = first.delay;
+    match (in_step, spread.is_zero()) {
+        (true, true) => Some(Note {
+            code: "in-step",
+            text: "no jitter: clients that fail together come back together, every time; \
+                   add --jitter full"
+                .to_owned(),
+        }),
+        (true, false) => Some(Note {
+            code: "in-step",
+            text: format!(
+                "no jitter: only the spread of {} sets clients apart that fail together; \
+                 add --jitter full",
+                brief(spread)
+            ),
+        }),
+        (false, true) => {
+            let when = if delay.min.is_zero() {
+                format!("within {} of", brief(delay.max))
+            } else {
+                format!("{} after", span(delay.min, delay.max))
+            };
+            Some(Note {
+                code: "first-retry",
+                text: format!(
+                    "every client makes its first retry {when} a common failure; \
+                     add --spread if many clients share a server"
+                ),
+            })
+        }
+        (false, false) => None,
+    }
+}
+
+fn beyond_cap(forecast: &Forecast) -> Option<Note> {
+    let cap = forecast.policy.cap()?;
+    let most = forecast.rows.iter().map(|row| row.delay.max).max()?;
+    (most > cap).then(|| Note {
+        code: "beyond-cap",
+        text: format!(
+            "jitter {} goes beyond the cap of {}: delays of up to {}",
+            forecast.policy.jitter(),
+            brief(cap),
+            brief(most)
+        ),
+    })
+}
+
+/// What the limit on the elapsed time does to the retries that are shown.
+fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
+    let limit = forecast.policy.max_elapsed()?;
+    let never = forecast.rows.iter().find(|row| row.elapsed.min > limit);
+    let text = if let Some(row) = never {
+        let reached = row.retry - 1;
+        format!("max-elapsed {}: no call gets beyond retry {reached}", brief(limit))
+    } else if last.elapsed.max > limit {
+        let share = within(limit, |q| forecast.policy.elapsed_quantile(last.retry, q));
+        format!(
+            "max-elapsed {}: {} of calls that keep failing get to retry {}, fewer with the time that attempts take",
+            brief(limit),
+            percent(share),
+            last.retry
+        )
+    } else {
+        return None;
+    };
+    Some(Note { code: "max-elapsed", text })
+}
+
+/// The share of draws that are at most `limit`, found where the quantiles pass it.
+fn within(limit: Duration, quantile: impl Fn(f64) -> Option<Duration>) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    // Ten halvings are a thousandth.
+    for _ in 0..10 {
+        let middle = f64::midpoint(low, high);
+        if quantile(middle).is_some_and(|length| length <= limit) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p < 1.0 => "less than 1%".to_owned(),
+        p if p > 99.0 => "more than 99%".to_owned(),
+        p => format!("{p:.0}%"),
+    }
+}
+
+fn part_shown(forecast: &Forecast) -> Option<Note> {
+    let shown = forecast.rows.len();
+    let text = match forecast.shown {
+        Shown::All => return None,
+        Shown::FirstOf(all) => {
+            format!("the first {shown} of {all} retries are shown; --retries {all} shows all")
+        }
+        Shown::FirstOfEndless => {
+            format!("attempts are unlimited: the first {shown} retries are shown; --retries N chooses")
+        }
+    };
+    Some(Note { code: "part-shown", text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes_on(policy: &str) -> Vec<(&'static str, String)> {
+        let forecast = Forecast::new(policy.parse().unwrap(), None);
+        notes(&forecast).into_iter().map(|note| (note.code, note.text)).collect()
+    }
+
+    fn codes(policy: &str) -> Vec<&'static str> {
+        notes_on(policy).into_iter().map(|(code, _)| code).collect()
+    }
+
+    #[test]
+    fn each_note_is_made_where_it_is_true_and_nowhere_else() {
+        for (policy, want) in [
+            ("exponential base=1s cap=30s", &["first-retry"][..]),
+            ("exponential base=1s cap=30s spread=30s", &[]),
+            ("exponential base=1s cap=30s jitter=none", &["in-step"]),
+            ("exponential base=1s cap=30s jitter=none spread=30s", &["in-step"]),
+            ("zero", &["no-delay"]),
+            ("stop", &["no-retry"]),
+            ("exponential max-attempts=1", &["no-retry"]),
+            ("exponential spread=1s max-attempts=inf", &["part-shown"]),
+            ("exponential spread=1s max-attempts=100", &["part-shown"]),
+            ("exponential base=1s cap=2s jitter=±20% spread=1s", &["beyond-cap"]),
+            ("exponential base=1s cap=30s jitter=±20% spread=1s max-attempts=3", &[]),
+            ("exponential base=1s cap=30s spread=1s max-attempts=6 max-elapsed=20s", &["max-elapsed"]),
+            ("exponential base=1s cap=30s spread=1s max-attempts=6 max-elapsed=32s", &[]),
+        ] {
+            assert_eq!(codes(policy), want, "{policy}");
+        }
+    }
+
+    #[test]
+    fn the_note_on_the_first_retry_says_when_it_is() {
+        let text = |policy| notes_on(policy).swap_remove(0).1;
+        assert!(text("exponential base=1s cap=30s").contains("within 1s of a common failure"));
+        assert!(text("constant delay=4s").contains("2s–4s after a common failure"));
+    }
+
+    #[test]
+    fn the_limit_on_elapsed_time_is_put_in_calls() {
+        let text = |policy: &str| notes_on(policy).into_iter().find(|(code, _)| *code == "max-elapsed").unwrap().1;
+        let never = text("constant delay=10s jitter=none max-attempts=9 max-elapsed=35s");
+        assert!(never.contains("no call gets beyond retry 3"), "{never}");
+        // The delays add up to a sum that is as often below its middle as above it.
+        let half = text("exponential base=1s cap=30s max-attempts=6 max-elapsed=15500ms");
+        let share = half.split(' ').find_map(|word| word.strip_suffix('%')).unwrap();
+        assert!((49..=51).contains(&share.parse().unwrap()), "{half}");
+    }
+}

@@ -1,0 +1,173 @@
+use core::time::Duration;
+
+use super::brief::{brief, span};
+use super::clients::Client;
+use super::forecast::{Forecast, Outlook, Row};
+use super::verdict::Verdict;
+use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
+
+/// How the waits of single clients are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// A mark at each retry: where lines would tangle.
+    Marks,
+    /// A mark at each retry and a line from one to the next.
+    Lines,
+}
+
+/// The delay before each retry: what it can be, its median, and what a few clients drew.
+pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+    let drawn: Vec<_> = clients.iter().map(|client| client.delays.clone()).collect();
+    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.delay), brief(row.delay.p50));
+    Figure {
+        title: "Delay before each retry".to_owned(),
+        description: described("The delay before each retry", forecast, sentence),
+        x: Axis::new("retry", Unit::Count),
+        y: seconds("delay", spacing),
+        series: fan(forecast, |row| row.delay, &drawn, paths),
+    }
+}
+
+/// The time waited by each retry: what it can be, its median, and what a few clients drew.
+pub(crate) fn waited(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+    let drawn: Vec<_> = clients.iter().map(|client| client.elapsed().collect()).collect();
+    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.elapsed), brief(row.elapsed.p50));
+    Figure {
+        title: "Time waited by each retry, attempts not counted".to_owned(),
+        description: described("The time waited by each retry", forecast, sentence),
+        x: Axis::new("retry", Unit::Count),
+        y: seconds("time waited", spacing),
+        series: fan(forecast, |row| row.elapsed, &drawn, paths),
+    }
+}
+
+/// How the drawn delays of all retries are spread over what is equally likely.
+pub(crate) fn tenths(verdict: &Verdict) -> Figure {
+    let mut counts = [0.0; 10];
+    for fit in verdict.checks.iter().filter_map(|check| check.fit.as_ref()) {
+        for (count, more) in counts.iter_mut().zip(fit.tenths()) {
+            *count += more;
+        }
+    }
+    let level = counts.iter().sum::<f64>() / 10.0;
+    let bars = counts.iter().enumerate().map(|(i, height)| Bar {
+        left: i as f64 / 10.0,
+        right: (i + 1) as f64 / 10.0,
+        height: *height,
+    });
+    let ends = [Point { x: 0.0, y: level }, Point { x: 1.0, y: level }];
+    let texts: Vec<String> = counts.iter().map(f64::to_string).collect();
+    Figure {
+        title: "Drawn delays in ten parts that are equally likely".to_owned(),
+        description: format!(
+            "How many drawn delays fell in each tenth of the forecast, shortest first: {}; {level} were to be \
+             expected in each.",
+            texts.join(", ")
+        ),
+        x: Axis::new(SHORTER, Unit::Share),
+        y: Axis::new("draws", Unit::Count),
+        series: vec![
+            Series {
+                name: Some("drawn".to_owned()),
+                shape: Shape::Bars(bars.collect()),
+                hue: Hue::Sky,
+                weight: Weight::Light,
+            },
+            Series {
+                name: Some("as forecast".to_owned()),
+                shape: Shape::Line(ends.to_vec()),
+                hue: Hue::Vermilion,
+                weight: Weight::Strong,
+            },
+        ],
+    }
+}
+
+/// The axis along a forecast's probability.
+const SHORTER: &str = "share of delays so short or shorter, as forecast";
+
+/// Retries whose distributions are told apart in one picture.
+const TOLD_APART: usize = 6;
+
+/// How far the distribution of the drawn delays lies from the forecast's, and how far it may.
+pub(crate) fn distance(verdict: &Verdict) -> Figure {
+    let fits = || verdict.checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?)));
+    let allowed = fits().map(|(_, fit)| fit.allowed(verdict.threshold)).fold(0.0, f64::max);
+    let ends = [0.0, 1.0].map(|x| Span { x, low: -allowed, high: allowed });
+    let mut series = vec![Series {
+        name: Some("within chance".to_owned()),
+        shape: Shape::Band(ends.to_vec()),
+        hue: Hue::Sky,
+        weight: Weight::Light,
+    }];
+    series.extend(fits().take(TOLD_APART).enumerate().map(|(i, (retry, fit))| {
+        let start = Point { x: 0.0, y: 0.0 };
+        let steps = fit.excess().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
+        Series {
+            name: Some(format!("retry {retry}")),
+            shape: Shape::Steps([start].into_iter().chain(steps).collect()),
+            hue: Hue::nth(i),
+            weight: Weight::Light,
+        }
+    }));
+    Figure {
+        title: "Drawn delays beside their forecast".to_owned(),
+        description: format!("How far the drawn delays lie from their forecast: {}.", verdict.text),
+        x: Axis::new(SHORTER, Unit::Share),
+        y: Axis::new("drawn so short or shorter, less forecast", Unit::Share),
+        series,
+    }
+}
+
+/// Band, median and clients, the way both pictures over the retries show them.
+fn fan(forecast: &Forecast, outlook: impl Fn(&Row) -> Outlook, clients: &[Vec<Duration>], paths: Paths) -> Vec<Series> {
+    let rows = &forecast.rows;
+    let x = |row: &Row| f64::from(row.retry);
+    let band = rows.iter().map(|row| Span {
+        x: x(row),
+        low: outlook(row).min.as_secs_f64(),
+        high: outlook(row).max.as_secs_f64(),
+    });
+    let median = rows.iter().map(|row| Point { x: x(row), y: outlook(row).p50.as_secs_f64() });
+    let mut series = vec![
+        Series {
+            name: Some("least to most".to_owned()),
+            shape: Shape::Band(band.collect()),
+            hue: Hue::Sky,
+            weight: Weight::Light,
+        },
+        Series {
+            name: Some("median".to_owned()),
+            shape: Shape::Line(median.collect()),
+            hue: Hue::Ink,
+            weight: Weight::Strong,
+        },
+    ];
+    for (i, lengths) in clients.iter().enumerate() {
+        let places = rows.iter().zip(lengths).map(|(row, length)| Point { x: x(row), y: length.as_secs_f64() });
+        let places: Vec<Point> = places.collect();
+        let path = |name, shape| Series { name, shape, hue: Hue::nth(i), weight: Weight::Light };
+        if paths == Paths::Lines {
+            series.push(path(None, Shape::Line(places.clone())));
+        }
+        series.push(path(Some("drawn clients".to_owned()), Shape::Points(places)));
+    }
+    series
+}
+
+fn seconds(label: &str, spacing: Spacing) -> Axis {
+    let axis = Axis::new(label, Unit::Seconds).spaced(spacing);
+    match spacing {
+        Spacing::Linear => axis.including(0.0),
+        Spacing::Log => axis,
+    }
+}
+
+fn of(outlook: Outlook) -> String {
+    span(outlook.min, outlook.max)
+}
+
+fn described(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
+    let rows: Vec<String> = forecast.rows.iter().map(sentence).collect();
+    format!("{what}, least to most. {}.", rows.join("; "))
+}

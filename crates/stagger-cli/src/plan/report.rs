@@ -1,0 +1,156 @@
+use super::brief::{brief, span};
+use super::clients::Client;
+use super::forecast::Forecast;
+use super::notes::Note;
+use super::pictures::{Paths, envelope};
+use super::verdict::{Verdict, p_value, percent};
+use crate::plot::{Align, Column, Keep, Look, Spacing, sparkline, table, terminal, wrap};
+
+/// What people read: the policy, its figures, what is to be said of them, and the picture.
+pub(crate) fn report(forecast: &Forecast, notes: &[Note], clients: &[Client], spacing: Spacing, look: Look) -> String {
+    let mut out = paragraph(&forecast.policy.to_string(), "", look);
+    if !forecast.rows.is_empty() {
+        out.push_str(&figures(forecast, look));
+    }
+    for note in notes {
+        out.push_str(&paragraph(&format!("note: {}", note.text), "      ", look));
+    }
+    if !forecast.rows.is_empty() {
+        out.push('\n');
+        out.push_str(&terminal::paint(&envelope(forecast, clients, Paths::Marks, spacing), look));
+    }
+    out
+}
+
+/// The verdict on drawn delays and its grounds.
+pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, look: Look) -> String {
+    let mut out = format!("\nDelays of {clients} clients, seed {seed}\n");
+    let rows: Vec<Vec<String>> = verdict
+        .checks
+        .iter()
+        .map(|check| {
+            let mut row = vec![check.retry.to_string(), span(check.min, check.max), span(check.least, check.most)];
+            match &check.fit {
+                Some(fit) => row.extend([
+                    format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
+                    sparkline(&fit.tenths(), look.glyphs),
+                    p_value(fit.p_value),
+                ]),
+                None => row.extend([String::new(), String::new(), String::new()]),
+            }
+            row
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push_str(&table(&SAMPLE, &rows, look));
+    }
+    out.push_str(&paragraph(&format!("verdict: {}", verdict.text), "         ", look));
+    out
+}
+
+const fn right(heading: &'static str) -> Column {
+    Column { heading, align: Align::Right, keep: Keep::Always }
+}
+
+const fn left(heading: &'static str) -> Column {
+    Column { heading, align: Align::Left, keep: Keep::Always }
+}
+
+const fn spare(column: Column) -> Column {
+    Column { keep: Keep::WithRoom, ..column }
+}
+
+const FIGURES: [Column; 6] =
+    [right("retry"), left("delay"), spare(right("mean")), right("by then: p50"), right("p99"), right("worst")];
+
+/// The reach says what was drawn in shares, the retries' intervals are in the table above.
+const SAMPLE: [Column; 6] =
+    [right("retry"), spare(left("interval")), spare(left("drawn")), left("reach"), left("tenths"), right("KS p")];
+
+fn figures(forecast: &Forecast, look: Look) -> String {
+    let row = |row: &super::forecast::Row| {
+        vec![
+            row.retry.to_string(),
+            span(row.delay.min, row.delay.max),
+            brief(row.delay.mean),
+            brief(row.elapsed.p50),
+            brief(row.elapsed.p99),
+            brief(row.elapsed.max),
+        ]
+    };
+    let rows: Vec<Vec<String>> = forecast.rows.iter().map(row).collect();
+    table(&FIGURES, &rows, look)
+}
+
+fn paragraph(text: &str, indent: &str, look: Look) -> String {
+    wrap(text, usize::from(look.columns), indent).join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_core::Seed;
+
+    use super::*;
+    use crate::plan::clients::draw;
+    use crate::plan::notes::notes;
+    use crate::plot::{Colour, Glyphs};
+
+    const LOOK: Look = Look { columns: 80, glyphs: Glyphs::Unicode, colour: Colour::Off };
+
+    fn text(policy: &str, look: Look) -> String {
+        let forecast = Forecast::new(policy.parse().unwrap(), None);
+        let clients = draw(&forecast.policy, Seed::new(1), 200, forecast.rows.len());
+        let verdict = Verdict::new(&forecast, &clients);
+        let text = report(&forecast, &notes(&forecast), &clients[..3], Spacing::Linear, look);
+        text + &sample(&verdict, 1, clients.len(), look)
+    }
+
+    #[test]
+    fn the_table_says_what_each_retry_does() {
+        let text = text("exponential base=1s cap=30s max-attempts=6", LOOK);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..3],
+            [
+                "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6",
+                "retry   delay    mean   by then: p50     p99   worst",
+                "    1   0–1s    500ms          500ms   990ms      1s",
+            ]
+        );
+        // The p50 and the p99 of a sum are what the library computes on a grid; its ends are exact.
+        assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
+        assert!(lines[6].ends_with("31s"), "{}", lines[6]);
+    }
+
+    #[test]
+    fn it_ends_with_the_verdict() {
+        for (policy, want) in [
+            ("exponential base=1s cap=30s", "verdict: yes: "),
+            ("exponential base=1s cap=30s jitter=none", "verdict: no: "),
+            ("stop", "verdict: there is no retry"),
+        ] {
+            let text = text(policy, Look { columns: 1000, ..LOOK });
+            let last = text.lines().last().unwrap();
+            assert!(last.starts_with(want), "{last}");
+        }
+    }
+
+    #[test]
+    fn a_policy_without_retries_has_neither_table_nor_picture() {
+        let text = text("stop", LOOK);
+        assert!(!text.contains("retry  "), "{text}");
+        assert!(!text.contains('┤'), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_wider_than_the_terminal() {
+        for jitter in ["full", "none", "±20%"] {
+            let policy = format!("exponential base=1s cap=30s jitter={jitter} max-attempts=9 max-elapsed=20s");
+            for columns in [40, 60, 80, 120] {
+                for line in text(&policy, Look { columns, ..LOOK }).lines() {
+                    assert!(line.chars().count() <= usize::from(columns), "{columns}, {jitter}: {line}");
+                }
+            }
+        }
+    }
+}

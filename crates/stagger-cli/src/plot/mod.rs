@@ -1,0 +1,24 @@
+//! Pictures of figures: described once as [`Figure`], painted with characters or as SVG.
+
+mod figure;
+mod look;
+mod palette;
+#[cfg(test)]
+mod samples;
+mod scale;
+mod sparkline;
+pub(crate) mod svg;
+mod table;
+pub(crate) mod terminal;
+mod ticks;
+mod unit;
+mod wrap;
+
+pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
+pub(crate) use look::{Colour, Glyphs, Look};
+pub(crate) use palette::Hue;
+pub(crate) use scale::Spacing;
+pub(crate) use sparkline::sparkline;
+pub(crate) use table::{Align, Column, Keep, table};
+pub(crate) use unit::Unit;
+pub(crate) use wrap::wrap;

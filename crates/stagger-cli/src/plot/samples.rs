@@ -1,0 +1,51 @@
+//! Figures for tests.
+
+use super::figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
+use super::palette::Hue;
+use super::scale::Spacing;
+use super::unit::Unit;
+
+/// One of everything: band, line, steps, points and bars over `n` places.
+pub(crate) fn everything(n: u32, spacing: Spacing) -> Figure {
+    let top = |x: u32| f64::from(x * x);
+    let along = |share: f64| (1..=n).map(move |x| Point { x: f64::from(x), y: top(x) * share }).collect();
+    let band = (1..=n).map(|x| Span { x: f64::from(x), low: 0.0, high: top(x) });
+    let bars = (1..=n).map(|x| Bar { left: f64::from(x) - 0.5, right: f64::from(x) + 0.5, height: top(x) / 4.0 });
+    let shapes = [
+        Shape::Band(band.collect()),
+        Shape::Bars(bars.collect()),
+        Shape::Line(along(0.5)),
+        Shape::Steps(along(0.3)),
+        Shape::Points(along(0.8)),
+    ];
+    let series = shapes.into_iter().enumerate().map(|(i, shape)| Series {
+        name: Some(format!("series {i}")),
+        shape,
+        hue: Hue::ALL[i],
+        weight: Weight::Light,
+    });
+    Figure {
+        title: "Everything".to_owned(),
+        description: "One of everything.".to_owned(),
+        x: Axis::new("retry", Unit::Count),
+        y: Axis::new("delay", Unit::Seconds).spaced(spacing),
+        series: series.collect(),
+    }
+}
+
+/// A band from zero up to `tops`, one place each.
+pub(crate) fn band(tops: &[f64]) -> Figure {
+    let spans = tops.iter().zip(1..).map(|(top, x)| Span { x: f64::from(x), low: 0.0, high: *top });
+    Figure {
+        title: "Delay".to_owned(),
+        description: "A band.".to_owned(),
+        x: Axis::new("retry", Unit::Count),
+        y: Axis::new("delay", Unit::Seconds),
+        series: vec![Series {
+            name: Some("least to most".to_owned()),
+            shape: Shape::Band(spans.collect()),
+            hue: Hue::Sky,
+            weight: Weight::Light,
+        }],
+    }
+}

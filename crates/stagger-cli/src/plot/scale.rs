@@ -1,0 +1,100 @@
+/// How values are laid along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    /// Equal differences take equal room.
+    Linear,
+    /// Equal ratios take equal room. Zero has no place on such an axis; it lies at the low end.
+    Log,
+}
+
+/// The stretch of values that an axis shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    spacing: Spacing,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// The narrowest scale that shows every value; values that are not finite are passed over.
+    ///
+    /// It is never empty: where all values are one, that one lies in the middle.
+    pub(crate) fn fit(spacing: Spacing, values: impl IntoIterator<Item = f64>) -> Self {
+        let (low, high) = values
+            .into_iter()
+            .filter(|v| v.is_finite() && (spacing == Spacing::Linear || *v > 0.0))
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = if low < high {
+            (low, high)
+        } else if low.is_finite() && low.abs() > 0.0 {
+            (low - low.abs() / 2.0, low + low.abs() / 2.0)
+        } else if spacing == Spacing::Log {
+            (0.1, 1.0)
+        } else {
+            (0.0, 1.0)
+        };
+        Self { spacing, low, high }
+    }
+
+    /// Where a value lies: 0 at the low end, 1 at the high end.
+    pub(crate) fn position(self, value: f64) -> f64 {
+        match self.spacing {
+            Spacing::Linear => (value - self.low) / (self.high - self.low),
+            Spacing::Log if value <= 0.0 => 0.0,
+            Spacing::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+        }
+    }
+
+    pub(crate) fn spacing(self) -> Spacing {
+        self.spacing
+    }
+
+    pub(crate) fn low(self) -> f64 {
+        self.low
+    }
+
+    pub(crate) fn high(self) -> f64 {
+        self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_lie_at_zero_and_one() {
+        for spacing in [Spacing::Linear, Spacing::Log] {
+            let scale = Scale::fit(spacing, [2.0, 8.0, 4.0]);
+            assert!(scale.position(2.0).abs() < 1e-12 && (scale.position(8.0) - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_log_scale_gives_equal_room_to_equal_ratios() {
+        let scale = Scale::fit(Spacing::Log, [1.0, 100.0]);
+        assert!((scale.position(10.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn zero_lies_at_the_low_end_of_a_log_scale_and_does_not_stretch_it() {
+        let scale = Scale::fit(Spacing::Log, [0.0, 1.0, 100.0]);
+        assert_eq!((scale.low(), scale.position(0.0)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn no_set_of_values_gives_an_empty_scale() {
+        for spacing in [Spacing::Linear, Spacing::Log] {
+            for values in [&[][..], &[0.0], &[3.0, 3.0], &[-3.0], &[f64::NAN, f64::INFINITY]] {
+                let scale = Scale::fit(spacing, values.iter().copied());
+                assert!(scale.low() < scale.high(), "{spacing:?} of {values:?}");
+                assert!(scale.position(scale.low()).is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn a_lone_value_lies_in_the_middle() {
+        assert!((Scale::fit(Spacing::Linear, [3.0]).position(3.0) - 0.5).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,189 @@
+use super::panel::{MARGIN, WIDTH, panel};
+use super::style::sheet;
+use super::xml::Element;
+use crate::plot::figure::Figure;
+use crate::plot::wrap::wrap;
+
+/// What stands above the figures of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Page {
+    /// What the document is, for a reader's list of pages.
+    pub(crate) title: String,
+    /// Shown in a fixed-width face: a policy, a command.
+    pub(crate) subject: String,
+    /// Shown small, one below the other: what the reader must know beside the figures.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Characters that fit side by side in the fixed-width face, and about as many as do in the other.
+const SUBJECT_COLUMNS: usize = 98;
+const REMARK_COLUMNS: usize = 112;
+const LINE: f64 = 17.0;
+
+/// The figures below one another in one SVG document.
+pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
+    let mut y = MARGIN;
+    let mut content = Vec::new();
+    let mut paragraph = |class: &str, text: &str, columns: usize| {
+        for line in wrap(text, columns, "") {
+            y += LINE;
+            let element = Element::new("text").set("class", class).set("x", MARGIN).set("y", y);
+            content.push(element.text(line));
+        }
+    };
+    paragraph("code", &page.subject, SUBJECT_COLUMNS);
+    for remark in &page.remarks {
+        paragraph("quiet", remark, REMARK_COLUMNS);
+    }
+    for figure in figures {
+        y += MARGIN;
+        let (group, height) = panel(figure, y);
+        content.push(group);
+        y += height;
+    }
+    let height = y + MARGIN;
+    let described = figures.iter().map(|figure| &figure.description);
+    let description: Vec<&str> =
+        [&page.subject].into_iter().chain(&page.remarks).chain(described).map(String::as_str).collect();
+    let root = Element::new("svg")
+        .set("xmlns", "http://www.w3.org/2000/svg")
+        .set("class", "stagger")
+        .set("viewBox", format!("0 0 {WIDTH} {height}"))
+        .set("width", WIDTH)
+        .set("height", height)
+        .set("role", "img")
+        .set("aria-labelledby", "stagger-title stagger-description")
+        .child(Element::new("title").set("id", "stagger-title").text(&*page.title))
+        .child(Element::new("desc").set("id", "stagger-description").text(description.join("\n")))
+        .child(Element::new("style").text(sheet()))
+        .child(Element::new("rect").set("class", "ground").set("width", "100%").set("height", "100%"))
+        .children(content);
+    format!("{root}")
+}
+
+#[cfg(test)]
+mod tests {
+    use roxmltree::{Document, Node};
+
+    use super::*;
+    use crate::plot::palette::Hue;
+    use crate::plot::samples::{band, everything};
+    use crate::plot::scale::Spacing;
+
+    fn page(subject: &str) -> Page {
+        Page { title: "A title".to_owned(), subject: subject.to_owned(), remarks: vec!["a remark".to_owned()] }
+    }
+
+    fn everywhere() -> String {
+        let figures = [everything(6, Spacing::Linear), everything(6, Spacing::Log), band(&[1.0])];
+        document(&page("constant 1s"), &figures)
+    }
+
+    fn texts(parsed: &Document<'_>) -> Vec<String> {
+        let is_text = |node: &Node<'_, '_>| node.has_tag_name(("http://www.w3.org/2000/svg", "text"));
+        let text = |node: Node<'_, '_>| node.text().unwrap_or_default().to_owned();
+        parsed.descendants().filter(is_text).map(text).collect()
+    }
+
+    #[test]
+    fn the_document_is_well_formed_and_needs_nothing_beside_it() {
+        let svg = everywhere();
+        Document::parse(&svg).unwrap();
+        for outside in ["href", "url(", "@import", "<script", "<image", "<foreignObject"] {
+            assert!(!svg.contains(outside), "{outside}");
+        }
+        assert_eq!(svg.matches("http").count(), 1, "the name of the SVG namespace, and nothing else");
+    }
+
+    #[test]
+    fn the_same_figures_give_the_same_bytes() {
+        assert_eq!(everywhere(), everywhere());
+    }
+
+    #[test]
+    fn whatever_a_text_holds_it_stays_text() {
+        let hostile = "</text><script>alert('&amp;\"')</script>";
+        let mut figure = band(&[1.0, 2.0]);
+        figure.title = hostile.to_owned();
+        figure.series[0].name = Some(hostile.to_owned());
+        let svg = document(&page("constant"), &[figure]);
+        let parsed = Document::parse(&svg).unwrap();
+        assert_eq!(texts(&parsed).iter().filter(|text| *text == hostile).count(), 2);
+        assert!(!parsed.descendants().any(|node| node.tag_name().name() == "script"));
+    }
+
+    #[test]
+    fn who_does_not_see_the_picture_is_told_what_is_in_it() {
+        let svg = everywhere();
+        let parsed = Document::parse(&svg).unwrap();
+        let root = parsed.root_element();
+        let named = root.attribute("aria-labelledby").unwrap();
+        let told: Vec<&str> = named
+            .split(' ')
+            .map(|id| root.children().find(|node| node.attribute("id") == Some(id)).unwrap().text().unwrap())
+            .collect();
+        assert_eq!(told[0], "A title");
+        for part in ["constant 1s", "a remark", "One of everything."] {
+            assert!(told[1].contains(part), "{part} is not in {}", told[1]);
+        }
+    }
+
+    #[test]
+    fn every_colour_has_a_light_and_a_dark_form() {
+        let sheet = sheet();
+        let (light, dark) = sheet.split_once("@media (prefers-color-scheme:dark)").unwrap();
+        for hue in Hue::ALL {
+            assert!(light.contains(&format!(".{}{{stroke:{}", hue.class(), hue.on_light())));
+            assert!(dark.contains(&format!(".{}{{stroke:{}", hue.class(), hue.on_dark())));
+        }
+    }
+
+    #[test]
+    fn lines_that_share_a_picture_differ_in_their_dashes_too() {
+        let mut dashes: Vec<&str> = (0..6).map(|n| Hue::nth(n).dash()).collect();
+        dashes.sort_unstable();
+        dashes.dedup();
+        assert_eq!(dashes.len(), 6);
+    }
+
+    #[test]
+    fn everything_is_drawn_on_the_page() {
+        let svg = everywhere();
+        let parsed = Document::parse(&svg).unwrap();
+        let height: f64 = parsed.root_element().attribute("height").unwrap().parse().unwrap();
+        for node in parsed.descendants() {
+            for (name, limit) in [("x", WIDTH), ("cx", WIDTH), ("x2", WIDTH), ("y", height), ("cy", height)] {
+                if let Some(Ok(value)) = node.attribute(name).map(str::parse::<f64>) {
+                    assert!((0.0..=limit).contains(&value), "{name}={value} of {}", node.tag_name().name());
+                }
+            }
+            for pair in node.attribute("points").into_iter().flat_map(str::split_whitespace) {
+                let (x, y) = pair.split_once(',').unwrap();
+                let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                assert!((0.0..=WIDTH).contains(&x) && (0.0..=height).contains(&y), "{pair}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_only_one_place_is_wide_enough_to_be_seen() {
+        let svg = document(&page("constant"), &[everything(1, Spacing::Linear)]);
+        let parsed = Document::parse(&svg).unwrap();
+        for drawn in parsed.descendants().filter_map(|node| node.attribute("points")) {
+            let xs = drawn.split_whitespace().filter_map(|pair| pair.split_once(',')).map(|(x, _)| x);
+            let xs: Vec<f64> = xs.map(|x| x.parse().unwrap()).collect();
+            let width = xs.iter().copied().fold(f64::MIN, f64::max) - xs.iter().copied().fold(f64::MAX, f64::min);
+            assert!(width >= 20.0, "{drawn}");
+        }
+    }
+
+    #[test]
+    fn a_long_policy_is_broken_at_its_spaces() {
+        let words = vec!["max-attempts=5"; 30];
+        let svg = document(&page(&words.join(" ")), &[]);
+        let parsed = Document::parse(&svg).unwrap();
+        let lines: Vec<String> = texts(&parsed);
+        assert!(lines.iter().all(|line| line.len() <= SUBJECT_COLUMNS));
+        assert_eq!(lines[..lines.len() - 1].join(" ").split(' ').collect::<Vec<_>>(), words);
+    }
+}

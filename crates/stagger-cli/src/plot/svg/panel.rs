@@ -1,0 +1,118 @@
+use super::shapes;
+use super::xml::Element;
+use crate::plot::figure::{Entry, Figure, Point, Series, legend};
+use crate::plot::scale::Scale;
+
+/// The width of a document, in pixels.
+pub(super) const WIDTH: f64 = 760.0;
+/// The room around and between its parts.
+pub(super) const MARGIN: f64 = 20.0;
+
+/// The height of the field in which series are drawn.
+const FIELD_HEIGHT: f64 = 250.0;
+/// Room for the upright axis's labels.
+const GUTTER: f64 = 62.0;
+const TICKS_UP: usize = 7;
+const TICKS_ACROSS: usize = 12;
+
+const HEADING: f64 = 18.0;
+/// The upright axis's name, above it.
+const LABEL: f64 = 30.0;
+/// The other axis's labels and name, below it.
+const FOOT: f64 = 40.0;
+const LEGEND_LINE: f64 = 19.0;
+const SWATCH_GAP: f64 = 6.0;
+const LEGEND_GAP: f64 = 16.0;
+/// About the width of a letter at the size of the text; fonts differ, so it is generous.
+const LETTER: f64 = 6.8;
+
+/// The field of a figure in pixels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x: Scale,
+    y: Scale,
+}
+
+impl Field {
+    /// A point's place on the page.
+    pub(super) fn place(&self, point: Point) -> (f64, f64) {
+        (self.across(self.x.position(point.x)), self.up(self.y.position(point.y)))
+    }
+
+    fn across(&self, position: f64) -> f64 {
+        self.left + position * (self.right - self.left)
+    }
+
+    fn up(&self, position: f64) -> f64 {
+        self.bottom - position * (self.bottom - self.top)
+    }
+}
+
+/// A figure whose top is at `y`, and its height.
+pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
+    let (x_scale, y_scale) = figure.scales();
+    let (key, key_height) = key(&figure.series, y + HEADING);
+    let top = y + HEADING + key_height + LABEL;
+    let field =
+        Field { left: MARGIN + GUTTER, right: WIDTH - MARGIN, top, bottom: top + FIELD_HEIGHT, x: x_scale, y: y_scale };
+    let heading = Element::new("text").set("class", "heading").set("x", MARGIN).set("y", y + 12.0);
+    let group = Element::new("g")
+        .child(heading.text(&*figure.title))
+        .children(key)
+        .children(axes(figure, &field))
+        .children(figure.series.iter().flat_map(|series| shapes::series(series, &field)));
+    (group, field.bottom + FOOT - y)
+}
+
+fn axes(figure: &Figure, field: &Field) -> Vec<Element> {
+    let mut out = Vec::new();
+    let text = |anchor: &str, x: f64, y: f64| {
+        Element::new("text").set("class", "quiet").set("text-anchor", anchor).set("x", x).set("y", y)
+    };
+    for tick in figure.y.ticks(field.y, TICKS_UP) {
+        let y = field.up(tick.position);
+        out.push(line("rule", (field.left, y), (field.right, y)));
+        out.push(text("end", field.left - 8.0, y + 4.0).text(tick.label));
+    }
+    for tick in figure.x.ticks(field.x, TICKS_ACROSS) {
+        let x = field.across(tick.position);
+        out.push(line("axis", (x, field.bottom), (x, field.bottom + 5.0)));
+        out.push(text("middle", x, field.bottom + 18.0).text(tick.label));
+    }
+    out.push(line("axis", (field.left, field.bottom), (field.right, field.bottom)));
+    out.push(text("end", field.right, field.bottom + 34.0).text(&*figure.x.label));
+    out.push(text("start", MARGIN, field.top - 12.0).text(&*figure.y.label));
+    out
+}
+
+fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
+    Element::new("line").set("class", class).set("x1", from.0).set("y1", from.1).set("x2", to.0).set("y2", to.1)
+}
+
+/// The named series in one line, or in as many as it takes, and the height of those.
+fn key(series: &[Series], top: f64) -> (Vec<Element>, f64) {
+    let mut out = Vec::new();
+    let (mut x, mut y) = (MARGIN, top + LEGEND_LINE - 5.0);
+    let entries = legend(series);
+    for Entry { name, series } in &entries {
+        let widths = series.iter().map(|one| shapes::swatch_width(one) + SWATCH_GAP);
+        let swatches: f64 = widths.clone().sum();
+        let length = swatches + name.chars().count() as f64 * LETTER;
+        if x > MARGIN && x + length > WIDTH - MARGIN {
+            (x, y) = (MARGIN, y + LEGEND_LINE);
+        }
+        let mut start = x;
+        for (one, width) in series.iter().zip(widths) {
+            out.push(shapes::swatch(one, (start, y - 4.0)));
+            start += width;
+        }
+        out.push(Element::new("text").set("x", x + swatches).set("y", y).text(*name));
+        x += length + LEGEND_GAP;
+    }
+    let height = if entries.is_empty() { 0.0 } else { y + 5.0 - top };
+    (out, height)
+}

@@ -1,0 +1,92 @@
+use super::panel::Field;
+use super::xml::{Element, Pixels};
+use crate::plot::figure::{Bar, Point, Series, Shape, Span, Weight, corners};
+
+/// Half the width of what has only one place, and would be seen as nothing or as a hair.
+const LONE: f64 = 12.0;
+
+/// The elements that draw a series in a field.
+pub(super) fn series(series: &Series, field: &Field) -> Vec<Element> {
+    let place = |points: &[Point]| -> Vec<(f64, f64)> { points.iter().map(|point| field.place(*point)).collect() };
+    match &series.shape {
+        Shape::Line(points) => vec![line(series, &place(points))],
+        Shape::Steps(points) => vec![line(series, &place(&corners(points)))],
+        Shape::Points(points) => place(points).into_iter().map(|at| dot(series, at)).collect(),
+        Shape::Band(spans) => vec![band(series, spans, field)],
+        Shape::Bars(bars) => bars.iter().map(|one| bar(series, one, field)).collect(),
+    }
+}
+
+/// The width of a series' sample in the legend.
+pub(super) fn swatch_width(series: &Series) -> f64 {
+    match series.shape {
+        Shape::Points(_) => 6.0,
+        _ => 24.0,
+    }
+}
+
+/// A series' sample for the legend, its middle line at the height of `at`.
+pub(super) fn swatch(series: &Series, at: (f64, f64)) -> Element {
+    let ((x, y), width) = (at, swatch_width(series));
+    match series.shape {
+        Shape::Line(_) | Shape::Steps(_) => line(series, &[(x, y), (x + width, y)]),
+        Shape::Points(_) => dot(series, (x + width / 2.0, y)),
+        Shape::Band(_) | Shape::Bars(_) => {
+            let class = if matches!(series.shape, Shape::Band(_)) { "band" } else { "bar" };
+            rectangle(series, class, (x, y - 5.0), (width, 10.0))
+        }
+    }
+}
+
+fn line(series: &Series, places: &[(f64, f64)]) -> Element {
+    let lone = places.first().filter(|_| places.len() == 1).map(|(x, y)| [(x - LONE, *y), (x + LONE, *y)]);
+    let places = lone.as_ref().map_or(places, |dash| dash.as_slice());
+    let width = match series.weight {
+        Weight::Strong => 2.5,
+        Weight::Light => 1.4,
+    };
+    let element =
+        Element::new("polyline").set("class", format!("{} line", series.hue.class())).set("stroke-width", width);
+    let element = match series.hue.dash() {
+        "" => element,
+        dash => element.set("stroke-dasharray", dash),
+    };
+    element.set("points", path(places))
+}
+
+fn path(places: &[(f64, f64)]) -> String {
+    let pairs: Vec<String> = places.iter().map(|(x, y)| format!("{},{}", Pixels(*x), Pixels(*y))).collect();
+    pairs.join(" ")
+}
+
+fn dot(series: &Series, at: (f64, f64)) -> Element {
+    Element::new("circle").set("class", series.hue.class()).set("cx", at.0).set("cy", at.1).set("r", 2.5)
+}
+
+fn band(series: &Series, spans: &[Span], field: &Field) -> Element {
+    let edge = |span: &Span, y| field.place(Point { x: span.x, y });
+    let there = spans.iter().map(|span| edge(span, span.high));
+    let back = spans.iter().rev().map(|span| edge(span, span.low));
+    let mut outline: Vec<(f64, f64)> = there.chain(back).collect();
+    if let [high, low] = outline[..] {
+        outline = vec![(high.0 - LONE, high.1), (high.0 + LONE, high.1), (low.0 + LONE, low.1), (low.0 - LONE, low.1)];
+    }
+    Element::new("polygon").set("class", format!("{} band", series.hue.class())).set("points", path(&outline))
+}
+
+fn bar(series: &Series, bar: &Bar, field: &Field) -> Element {
+    let (left, base) = field.place(Point { x: bar.left, y: 0.0 });
+    let (right, top) = field.place(Point { x: bar.right, y: bar.height });
+    // A pixel of the page shows between neighbours, unless the bar would vanish into it.
+    let width = if right - left > 3.0 { right - left - 1.0 } else { right - left };
+    rectangle(series, "bar", (left, top), (width, base - top))
+}
+
+fn rectangle(series: &Series, class: &str, at: (f64, f64), size: (f64, f64)) -> Element {
+    Element::new("rect")
+        .set("class", format!("{} {class}", series.hue.class()))
+        .set("x", at.0)
+        .set("y", at.1)
+        .set("width", size.0)
+        .set("height", size.1)
+}

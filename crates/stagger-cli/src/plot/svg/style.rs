@@ -1,0 +1,47 @@
+use crate::plot::palette::Hue;
+
+/// Colours that are no series': page, text, secondary text, rules.
+struct Paper {
+    ground: &'static str,
+    text: &'static str,
+    quiet: &'static str,
+    rule: &'static str,
+}
+
+const LIGHT: Paper = Paper { ground: "#ffffff", text: "#1c2128", quiet: "#59636e", rule: "#d8dee4" };
+
+const DARK: Paper = Paper { ground: "#0d1117", text: "#e6edf3", quiet: "#9198a1", rule: "#2b323b" };
+
+/// The style sheet of every document: light, and dark for those who prefer it.
+///
+/// Colours are plain, not custom properties: many programs that show SVG do not know those.
+pub(super) fn sheet() -> String {
+    let mut out = String::from(
+        "\n.stagger text{font-family:system-ui,-apple-system,Segoe UI,Roboto,DejaVu Sans,sans-serif;font-size:12px}\n\
+         .stagger .heading{font-size:14px;font-weight:600}\n\
+         .stagger .code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace}\n\
+         .stagger .line{fill:none;stroke-linejoin:round;stroke-linecap:butt}\n\
+         .stagger .band{stroke:none;fill-opacity:.2}\n\
+         .stagger .bar{stroke:none;fill-opacity:.85}\n\
+         .stagger .rule{stroke-width:1}\n",
+    );
+    out.push_str(&colours(&LIGHT, Hue::on_light));
+    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(&DARK, Hue::on_dark)));
+    out
+}
+
+fn colours(paper: &Paper, of: fn(Hue) -> &'static str) -> String {
+    let Paper { ground, text, quiet, rule } = paper;
+    let mut out = format!(
+        ".stagger .ground{{fill:{ground}}}\n.stagger text{{fill:{text}}}\n\
+         .stagger text.quiet{{fill:{quiet}}}\n.stagger .rule{{stroke:{rule}}}\n\
+         .stagger .axis{{stroke:{quiet}}}\n"
+    );
+    for hue in Hue::ALL {
+        let (class, colour) = (hue.class(), of(hue));
+        out.push_str(&format!(".stagger .{class}{{stroke:{colour};fill:{colour}}}\n"));
+    }
+    // Stated again, and more closely, than the hues' own fill and stroke.
+    out.push_str(".stagger .line{fill:none}\n.stagger .band,.stagger .bar{stroke:none}\n");
+    out
+}

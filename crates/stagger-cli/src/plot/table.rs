@@ -1,0 +1,124 @@
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+
+use super::look::Look;
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Broken at its spaces where room is short.
+    pub(crate) heading: &'static str,
+    pub(crate) align: Align,
+    pub(crate) keep: Keep,
+}
+
+/// To which side the cells of a column lean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Whether a table can do without a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Always,
+    /// It is left out where there is no room for it, the last such column first.
+    WithRoom,
+}
+
+/// Columns from which on there is room for air between the columns of a table.
+const ROOMY: u16 = 60;
+
+/// The rows under their headings, in lines of at most `look.columns` characters, unless the columns
+/// that must be there need more. Figures are never broken over lines.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
+    let gap = if look.columns < ROOMY { 1 } else { 3 };
+    let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, rows)).collect();
+    let shown = fitting(columns, &least, gap, look.columns);
+    let mut table = Table::new();
+    table
+        .load_style(NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        // The gap after the last column is cut off below.
+        .set_width(look.columns.saturating_add(gap))
+        .set_header(shown.iter().map(|i| columns[*i].heading));
+    for row in rows {
+        table.add_row(shown.iter().filter_map(|i| row.get(*i)));
+    }
+    for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
+        styled.set_padding((0, gap));
+        styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least[*i] + gap)));
+        styled.set_cell_alignment(match columns[*i].align {
+            Align::Left => CellAlignment::Left,
+            Align::Right => CellAlignment::Right,
+        });
+    }
+    let mut out = String::new();
+    for line in table.lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// The width of a column's longest figure and of the longest word of its heading.
+fn least_width(column: &Column, at: usize, rows: &[Vec<String>]) -> u16 {
+    let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+    let widest = cells.chain(column.heading.split(' ')).map(|text| text.chars().count()).max();
+    u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
+}
+
+/// The columns that there is room for.
+fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..columns.len()).collect();
+    loop {
+        let gaps = usize::from(gap) * shown.len().saturating_sub(1);
+        let needed = shown.iter().map(|i| usize::from(least[*i])).sum::<usize>() + gaps;
+        let spare = shown.iter().rposition(|i| columns[*i].keep == Keep::WithRoom);
+        match spare {
+            Some(spare) if needed > usize::from(room) => shown.remove(spare),
+            _ => return shown,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::look::{Colour, Glyphs};
+
+    const COLUMNS: [Column; 3] = [
+        Column { heading: "retry", align: Align::Right, keep: Keep::Always },
+        Column { heading: "delay", align: Align::Left, keep: Keep::WithRoom },
+        Column { heading: "by then: p50", align: Align::Right, keep: Keep::Always },
+    ];
+
+    fn lines(columns: u16) -> Vec<String> {
+        let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(|row| row.map(str::to_owned).to_vec());
+        let look = Look { columns, glyphs: Glyphs::Unicode, colour: Colour::Off };
+        table(&COLUMNS, &rows, look).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn figures_stand_below_their_headings() {
+        assert_eq!(
+            lines(80),
+            ["retry   delay   by then: p50", "    1   0–1s           500ms", "   10   0–30s           1m5s"]
+        );
+    }
+
+    #[test]
+    fn a_narrow_table_is_closer_set() {
+        assert_eq!(lines(40)[2], "   10 0–30s         1m5s");
+    }
+
+    #[test]
+    fn headings_are_broken_before_a_column_is_left_out_and_figures_never() {
+        assert_eq!(lines(21)[..2], ["retry delay  by then:", "                  p50"]);
+        assert_eq!(lines(17)[0], "retry delay    by");
+        assert_eq!(lines(16), ["retry   by then:", "             p50", "    1      500ms", "   10       1m5s"]);
+        let narrowest = lines(1);
+        assert_eq!(narrowest[narrowest.len() - 2..], ["    1 500ms", "   10  1m5s"]);
+    }
+}

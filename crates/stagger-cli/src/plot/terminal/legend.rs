@@ -1,0 +1,92 @@
+use anstyle::{AnsiColor, Style};
+
+use crate::plot::figure::{Entry, Series, Shape, legend};
+use crate::plot::look::{Colour, Look};
+
+/// Columns between two entries.
+const GAP: usize = 3;
+
+/// In one line, or in as many as it takes: what each series looks like and what it is called.
+pub(super) fn lines(series: &[Series], indent: u16, look: Look) -> String {
+    let indent = usize::from(indent);
+    let mut out = String::new();
+    let mut column = 0;
+    for entry in legend(series) {
+        let length = width(&entry, look);
+        if column > 0 && column + GAP + length <= usize::from(look.columns) {
+            out.push_str(&" ".repeat(GAP));
+            column += GAP + length;
+        } else {
+            if column > 0 {
+                out.push('\n');
+            }
+            out.push_str(&" ".repeat(indent));
+            column = indent + length;
+        }
+        out.push_str(&text(&entry, look));
+    }
+    if column > 0 {
+        out.push('\n');
+    }
+    out
+}
+
+fn width(entry: &Entry<'_>, look: Look) -> usize {
+    let swatches = entry.series.iter().map(|one| swatch(one, look).chars().count() + 1);
+    swatches.sum::<usize>() + entry.name.chars().count()
+}
+
+fn text(entry: &Entry<'_>, look: Look) -> String {
+    let mut out = String::new();
+    for one in &entry.series {
+        let colour = AnsiColor::try_from(one.hue.in_terminal()).ok().map(Into::into);
+        let style = match look.colour {
+            Colour::On => Style::new().fg_color(colour),
+            Colour::Off => Style::new(),
+        };
+        out.push_str(&format!("{style}{}{style:#} ", swatch(one, look)));
+    }
+    out + entry.name
+}
+
+fn swatch(series: &Series, look: Look) -> String {
+    match series.shape {
+        Shape::Line(_) | Shape::Steps(_) => look.glyphs.pick("⠒⠒", "--").to_owned(),
+        Shape::Points(_) => series.hue.mark().to_string(),
+        Shape::Band(_) => look.glyphs.pick("░░", "::").to_owned(),
+        Shape::Bars(_) => look.glyphs.pick("█", "#").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::figure::{Point, Weight};
+    use crate::plot::look::Glyphs;
+    use crate::plot::palette::Hue;
+
+    fn series(name: Option<&str>, n: usize, shape: Shape) -> Series {
+        Series { name: name.map(str::to_owned), shape, hue: Hue::nth(n), weight: Weight::Light }
+    }
+
+    fn legend_of(columns: u16) -> String {
+        let at = vec![Point { x: 0.0, y: 0.0 }];
+        let series = [
+            series(Some("median"), 0, Shape::Line(at.clone())),
+            series(None, 1, Shape::Line(at.clone())),
+            series(Some("clients"), 1, Shape::Points(at.clone())),
+            series(Some("clients"), 2, Shape::Points(at)),
+        ];
+        lines(&series, 2, Look { columns, glyphs: Glyphs::Ascii, colour: Colour::Off })
+    }
+
+    #[test]
+    fn series_of_one_name_share_an_entry_and_those_without_have_none() {
+        assert_eq!(legend_of(80), "  -- median   b c clients\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_to_the_next_line() {
+        assert_eq!(legend_of(20), "  -- median\n  b c clients\n");
+    }
+}

@@ -1,0 +1,9 @@
+//! Paints figures with characters.
+
+mod axes;
+mod legend;
+mod paint;
+mod shapes;
+mod text;
+
+pub(crate) use paint::paint;

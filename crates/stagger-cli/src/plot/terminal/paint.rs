@@ -1,0 +1,135 @@
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+use super::axes::Axes;
+use super::{legend, shapes, text};
+use crate::plot::figure::Figure;
+use crate::plot::look::Look;
+
+/// Columns below which a picture would be all axis.
+const NARROWEST: u16 = 24;
+
+/// Columns beyond which a picture gains nothing.
+const WIDEST: u16 = 120;
+
+/// The figure in lines of at most `look.columns` characters: title, picture, legend.
+pub(crate) fn paint(figure: &Figure, look: Look) -> String {
+    let columns = look.columns.clamp(NARROWEST, WIDEST);
+    let axes = Axes::new(figure, columns);
+    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.height()));
+    axes.paint(&mut buffer, look.glyphs);
+    for series in &figure.series {
+        shapes::paint(series, &axes, &mut buffer, look.glyphs);
+    }
+    let mut out = format!("{}\n", figure.title);
+    out.push_str(&text::lines(&buffer, look));
+    out.push_str(&legend::lines(&figure.series, axes.left(), Look { columns, ..look }));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::look::{Colour, Glyphs};
+    use crate::plot::samples::{band, everything};
+    use crate::plot::scale::Spacing;
+
+    const PLAIN: Look = Look { columns: 40, glyphs: Glyphs::Unicode, colour: Colour::Off };
+
+    #[test]
+    fn a_picture_is_title_field_axis_and_legend() {
+        let want = "\
+Delay
+   4s ┤                              ░░░
+      │                          ░░░░░░░
+      │                       ░░░░░░░░░░
+      │                    ░░░░░░░░░░░░░
+   2s ┤                ░░░░░░░░░░░░░░░░░
+      │          ░░░░░░░░░░░░░░░░░░░░░░░
+      │   ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+      │░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+      │░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+   0s ┤░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+      └┬───────────────┬───────────────┬
+retry  1               2               3
+       ░░ least to most
+";
+        let got = paint(&band(&[1.0, 2.0, 4.0]), PLAIN);
+        assert_eq!(got, want, "got:\n{got}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_none_ends_in_blanks() {
+        for spacing in [Spacing::Linear, Spacing::Log] {
+            for columns in [24, 39, 40, 41, 80, 120] {
+                for n in [1, 2, 7, 40] {
+                    let picture = paint(&everything(n, spacing), Look { columns, ..PLAIN });
+                    for line in picture.lines() {
+                        assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
+                        assert_eq!(line, line.trim_end());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wide_terminal_does_not_stretch_the_picture_and_a_narrow_one_does_not_break_it() {
+        let width = |columns| {
+            let picture = paint(&everything(5, Spacing::Linear), Look { columns, ..PLAIN });
+            picture.lines().map(|line| line.chars().count()).max()
+        };
+        assert_eq!(width(400), width(WIDEST));
+        assert_eq!(width(1), width(NARROWEST));
+    }
+
+    #[test]
+    fn a_terminal_without_utf_8_is_sent_ascii_only() {
+        let picture = paint(&everything(6, Spacing::Linear), Look { glyphs: Glyphs::Ascii, ..PLAIN });
+        assert!(picture.is_ascii(), "{picture}");
+        assert!(picture.contains(":::"), "{picture}");
+    }
+
+    #[test]
+    fn escapes_are_sent_for_colour_only_and_change_nothing_but_colour() {
+        let figure = everything(6, Spacing::Linear);
+        let plain = paint(&figure, PLAIN);
+        let coloured = paint(&figure, Look { colour: Colour::On, ..PLAIN });
+        assert!(!plain.contains('\u{1b}'));
+        let mut stripped = String::new();
+        for (i, part) in coloured.split('\u{1b}').enumerate() {
+            let text = if i == 0 { part } else { part.split_once('m').map_or(part, |(_, text)| text) };
+            stripped.push_str(text);
+        }
+        assert_eq!(stripped, plain);
+        for line in coloured.lines() {
+            let (escapes, resets) = (line.matches("\u{1b}[").count(), line.matches("\u{1b}[0m").count());
+            assert_eq!(escapes, resets * 2, "{line:?}");
+        }
+        assert!(coloured.contains("\u{1b}[35md\u{1b}[0m"), "{coloured:?}");
+    }
+
+    #[test]
+    fn what_has_only_one_place_is_wide_enough_to_be_seen() {
+        let mut figure = band(&[4.0]);
+        let picture = paint(&figure, PLAIN);
+        assert!(picture.lines().nth(2).is_some_and(|line| line.ends_with(" ░░░░░")), "{picture}");
+        figure.series = everything(1, Spacing::Linear).series.split_off(2);
+        figure.series.truncate(1);
+        let picture = paint(&figure, PLAIN);
+        let dots = picture.chars().filter(|c| ('\u{2801}'..='\u{28ff}').contains(c)).count();
+        assert!(dots >= 4 + 2, "the line itself and its two in the legend: {picture}");
+    }
+
+    #[test]
+    fn later_series_are_drawn_on_top() {
+        let mut figure = band(&[1.0, 4.0, 9.0]);
+        let points = everything(3, Spacing::Linear).series.remove(4);
+        let mark = points.hue.mark();
+        figure.series.insert(0, points);
+        let field = |figure: &Figure| paint(figure, PLAIN).lines().take(11).collect::<String>();
+        assert!(!field(&figure).contains(mark));
+        figure.series.rotate_left(1);
+        assert!(field(&figure).contains(mark));
+    }
+}

@@ -1,0 +1,28 @@
+use textwrap::{Options, WordSplitter};
+
+/// Text in lines of at most `columns` characters, broken at spaces only: a policy's `max-attempts`
+/// stays one word. Every line but the first begins with `indent`.
+pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
+    let options = Options::new(columns)
+        .subsequent_indent(indent)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_hyphens_stay_whole() {
+        let lines = wrap("jitter=full max-attempts=6 max-elapsed=5m", 24, "  ");
+        assert_eq!(lines, ["jitter=full", "  max-attempts=6", "  max-elapsed=5m"]);
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_is_not_cut() {
+        assert_eq!(wrap("a incomprehensible b", 5, ""), ["a", "incomprehensible", "b"]);
+    }
+}

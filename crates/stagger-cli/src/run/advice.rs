@@ -1,0 +1,103 @@
+use core::time::Duration;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use stagger_core::text::parse_duration;
+use tempfile::NamedTempFile;
+
+/// The file into which the command may write what it knows about the next attempt.
+#[derive(Debug)]
+pub(super) struct AdviceFile {
+    file: NamedTempFile,
+}
+
+/// What the command has written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Advice {
+    /// There is no next attempt.
+    pub(super) stop: bool,
+    /// It comes no sooner.
+    pub(super) retry_after: Option<Duration>,
+    /// Words that are no advice.
+    pub(super) unknown: Vec<String>,
+}
+
+/// More than this is not read: it is no advice.
+const LONGEST: u64 = 4096;
+
+impl AdviceFile {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { file: tempfile::Builder::new().prefix("stagger-advice-").tempfile()? })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Reads what was written, and empties the file for the next attempt. A command may also have replaced or removed
+    /// it, so it is found by its name.
+    pub(super) fn take(&self) -> Advice {
+        let mut bytes = Vec::new();
+        let read = File::open(self.path()).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+        match read {
+            Ok(0) | Err(_) => Advice::default(),
+            Ok(_) => {
+                let _ = fs::write(self.path(), "");
+                Advice::parse(&String::from_utf8_lossy(&bytes))
+            }
+        }
+    }
+}
+
+impl Advice {
+    fn parse(text: &str) -> Self {
+        let mut advice = Self::default();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let length = line.split_once('=').filter(|(key, _)| key.trim() == "retry-after");
+            match length.map(|(_, length)| parse_duration(length)) {
+                Some(Ok(Some(length))) => advice.retry_after = Some(length),
+                // "retry-after=never"
+                Some(Ok(None)) => advice.stop = true,
+                None if line == "stop" => advice.stop = true,
+                Some(Err(_)) | None => advice.unknown.push(line.chars().take(40).collect()),
+            }
+        }
+        advice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_read_line_by_line() {
+        let after = |millis| Some(Duration::from_millis(millis));
+        for (text, stop, retry_after, unknown) in [
+            ("", false, None, &[][..]),
+            ("retry-after=30\n", false, after(30_000), &[]),
+            ("retry-after = 1.5s", false, after(1_500), &[]),
+            ("retry-after=1\nretry-after=2\n", false, after(2_000), &[]),
+            ("stop", true, None, &[]),
+            ("retry-after=5\nstop\n", true, after(5_000), &[]),
+            ("retry-after=never", true, None, &[]),
+            ("retry after 5", false, None, &["retry after 5"]),
+            ("retry-after=soon", false, None, &["retry-after=soon"]),
+        ] {
+            let want = Advice { stop, retry_after, unknown: unknown.iter().map(|&word| word.to_owned()).collect() };
+            assert_eq!(Advice::parse(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn advice_is_taken_once() {
+        let file = AdviceFile::new().unwrap();
+        assert_eq!(file.take(), Advice::default());
+        fs::write(file.path(), "stop").unwrap();
+        assert!(file.take().stop);
+        assert!(!file.take().stop);
+        fs::remove_file(file.path()).unwrap();
+        assert_eq!(file.take(), Advice::default());
+    }
+}

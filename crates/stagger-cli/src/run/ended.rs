@@ -1,0 +1,164 @@
+use core::fmt;
+use std::io;
+
+use serde::Serialize;
+use signal_hook::low_level::signal_name;
+
+use crate::error::OWN_FAILURE;
+
+/// What came of one attempt, as the system tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The command exited with this code.
+    Exit(u8),
+    /// The command was killed by this signal.
+    Signal(i32),
+    /// The command was ended because it ran longer than `--timeout`.
+    Timeout,
+    /// The command was not run.
+    NotRun(NotRun),
+}
+
+/// Why a command was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotRun {
+    /// There is no such file.
+    Missing,
+    /// There is a file, and it cannot be run.
+    Refused,
+    /// This machine has no room for another process now.
+    NoRoom,
+}
+
+/// The exit code of GNU `timeout` for a command that was timed out.
+const TIMED_OUT: u8 = 124;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+impl Ended {
+    /// The exit code that stands for it, as shells and GNU `timeout` have it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Exit(code) => code,
+            // Signals end at 64, so the sum stays in a byte.
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            Self::Timeout => TIMED_OUT,
+            Self::NotRun(NotRun::Missing) => NOT_FOUND,
+            Self::NotRun(NotRun::Refused) => NOT_EXECUTABLE,
+            Self::NotRun(NotRun::NoRoom) => OWN_FAILURE,
+        }
+    }
+
+    /// The kind of result as one word, for logs.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Exit(0) => Kind::Ok,
+            Self::Exit(_) => Kind::Exit,
+            Self::Signal(_) => Kind::Signal,
+            Self::Timeout => Kind::Timeout,
+            Self::NotRun(_) => Kind::NotRun,
+        }
+    }
+}
+
+/// "exit 22", "killed by SIGKILL", "timeout".
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exit(0) => f.write_str("ok"),
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::Signal(signal) => write!(f, "killed by {}", SignalName(signal)),
+            Self::Timeout => f.write_str("timeout"),
+            Self::NotRun(_) => f.write_str("not run"),
+        }
+    }
+}
+
+impl NotRun {
+    pub(super) fn from_error(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::NoRoom,
+            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::NoRoom,
+            _ => Self::Refused,
+        }
+    }
+}
+
+fn is_out_of_descriptors(code: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
+}
+
+/// The kind of result, for logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Ok,
+    Exit,
+    Signal,
+    Timeout,
+    NotRun,
+}
+
+/// A signal's name, or its number where it has none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SignalName(pub(super) i32);
+
+impl fmt::Display for SignalName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match signal_name(self.0) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "signal {}", self.0),
+        }
+    }
+}
+
+/// The signal with this name (`SIGKILL`, `kill`) or number.
+pub(super) fn parse_signal(text: &str) -> Option<i32> {
+    const LAST: i32 = 64;
+    let number = text.parse::<i32>();
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    (1..=LAST).find(|&signal| {
+        let known = signal_name(signal).and_then(|full| full.strip_prefix("SIG"));
+        known.is_some() && (known == Some(name) || number == Ok(signal))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_of_shells_and_timeout() {
+        for (ended, code) in [
+            (Ended::Exit(0), 0),
+            (Ended::Exit(2), 2),
+            (Ended::Signal(9), 137),
+            (Ended::Signal(64), 192),
+            (Ended::Timeout, 124),
+            (Ended::NotRun(NotRun::NoRoom), 125),
+            (Ended::NotRun(NotRun::Refused), 126),
+            (Ended::NotRun(NotRun::Missing), 127),
+        ] {
+            assert_eq!(ended.code(), code, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn signals_are_known_by_name_and_number() {
+        for (text, want) in [
+            ("SIGKILL", Some(9)),
+            ("kill", Some(9)),
+            ("Term", Some(15)),
+            ("15", Some(15)),
+            ("0", None),
+            ("65", None),
+            ("SIG", None),
+            ("fail", None),
+        ] {
+            assert_eq!(parse_signal(text), want, "{text}");
+        }
+    }
+}

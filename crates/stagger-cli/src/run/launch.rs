@@ -1,0 +1,153 @@
+use core::time::Duration;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+
+use super::child::{Child, Grouping};
+use super::ended::NotRun;
+use super::log::Count;
+use super::stdin::Feed;
+
+/// Starts the command anew for each attempt.
+#[derive(Debug)]
+pub(super) struct Launch {
+    words: Vec<OsString>,
+    grouping: Grouping,
+}
+
+/// What the command is told through its environment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances<'a> {
+    pub(super) count: Count,
+    pub(super) last_exit: Option<u8>,
+    pub(super) elapsed: Duration,
+    pub(super) advice: Option<&'a Path>,
+}
+
+/// Where one of the command's output streams goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The command has ours.
+    Inherit,
+    /// Through our hands.
+    Pipe,
+}
+
+/// A command that could not be started.
+#[derive(Debug)]
+pub(super) struct NotStarted {
+    pub(super) reason: NotRun,
+    /// Why, and what can be done about it.
+    pub(super) message: String,
+}
+
+const SHELL: &str = "/bin/sh";
+
+impl Launch {
+    /// The words are run as they are.
+    pub(super) fn command(words: &[OsString], grouping: Grouping) -> Self {
+        Self { words: words.to_vec(), grouping }
+    }
+
+    /// The first word is a script for the shell, the others are its `$1`, `$2`, …
+    pub(super) fn script(words: &[OsString], grouping: Grouping) -> Self {
+        let (script, rest) = words.split_at(words.len().min(1));
+        let shell = [SHELL.into(), "-c".into()].into_iter();
+        Self {
+            words: shell.chain(script.iter().cloned()).chain(["sh".into()]).chain(rest.iter().cloned()).collect(),
+            grouping,
+        }
+    }
+
+    /// # Errors
+    /// Why it cannot be run.
+    pub(super) fn start(
+        &mut self,
+        feed: &mut Feed,
+        routes: [Route; 2],
+        circumstances: &Circumstances<'_>,
+    ) -> Result<Child, NotStarted> {
+        let mut spawned = self.spawn(feed, routes, circumstances);
+        // A script without `#!` is one for the shell: so have it execvp(3), env and every shell.
+        if spawned.as_ref().is_err_and(|error| is(error, Errno::NOEXEC)) && self.program().contains('/') {
+            self.words.insert(0, SHELL.into());
+            spawned = self.spawn(feed, routes, circumstances);
+        }
+        spawned.map_err(|error| self.not_started(&error))
+    }
+
+    fn spawn(
+        &self,
+        feed: &mut Feed,
+        [stdout, stderr]: [Route; 2],
+        circumstances: &Circumstances<'_>,
+    ) -> io::Result<Child> {
+        let mut words = self.words.iter();
+        let mut command = Command::new(words.next().ok_or(Errno::INVAL)?);
+        command.args(words).stdin(feed.next()?).stdout(stdout).stderr(stderr);
+        circumstances.tell(&mut command);
+        Child::spawn(&mut command, self.grouping)
+    }
+
+    fn program(&self) -> Cow<'_, str> {
+        self.words.first().map(|word| word.to_string_lossy()).unwrap_or_default()
+    }
+
+    fn not_started(&self, error: &io::Error) -> NotStarted {
+        let program = self.program();
+        let path = Path::new(self.words.first().map_or(OsStr::new(""), |word| word));
+        let reason = NotRun::from_error(error);
+        let message = match reason {
+            NotRun::NoRoom => format!("cannot start another process: {error}"),
+            NotRun::Missing if program.contains('/') && path.exists() => {
+                format!("cannot run `{program}`: the interpreter that its first line names is not there")
+            }
+            NotRun::Missing if self.words.len() == 1 && program.contains(char::is_whitespace) => {
+                format!("cannot run `{program}`: there is no such command; if it is a line for the shell, add --shell")
+            }
+            NotRun::Missing => {
+                format!("cannot run `{program}`: there is no such command; check its spelling, and PATH")
+            }
+            NotRun::Refused if path.is_dir() => format!("cannot run `{program}`: it is a directory"),
+            NotRun::Refused if is(error, Errno::ACCESS) => {
+                format!("cannot run `{program}`: it is not executable; try chmod +x {program}")
+            }
+            NotRun::Refused => format!("cannot run `{program}`: {error}"),
+        };
+        NotStarted { reason, message }
+    }
+}
+
+impl Circumstances<'_> {
+    fn tell(&self, command: &mut Command) {
+        command.env("STAGGER_ATTEMPT", self.count.n.to_string());
+        command.env("STAGGER_MAX_ATTEMPTS", self.count.max.map_or("inf".to_owned(), |max| max.to_string()));
+        command.env("STAGGER_ELAPSED_MS", self.elapsed.as_millis().to_string());
+        // What a run around this one has set is not about this one.
+        match self.last_exit {
+            Some(code) => command.env("STAGGER_LAST_EXIT", code.to_string()),
+            None => command.env_remove("STAGGER_LAST_EXIT"),
+        };
+        match self.advice {
+            Some(path) => command.env("STAGGER_ADVICE", path),
+            None => command.env_remove("STAGGER_ADVICE"),
+        };
+    }
+}
+
+impl From<Route> for Stdio {
+    fn from(route: Route) -> Self {
+        match route {
+            Route::Inherit => Self::inherit(),
+            Route::Pipe => Self::piped(),
+        }
+    }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}

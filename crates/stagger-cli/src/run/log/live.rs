@@ -1,0 +1,151 @@
+use core::time::Duration;
+
+use anstyle::Style;
+use stagger_core::Instant;
+
+use super::event::Count;
+use super::line::Line;
+use super::people::{DIM, short};
+
+/// The line that is drawn again and again while something goes on.
+#[derive(Debug)]
+pub(super) struct Live {
+    utf8: bool,
+    scene: Option<Scene>,
+    /// When it was drawn first or next must be.
+    due: Instant,
+    frame: usize,
+    /// It stands on the terminal now.
+    pub(super) drawn: bool,
+}
+
+/// What goes on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) enum Scene {
+    /// An attempt will start.
+    Waiting { count: Count, until: Instant, since: Instant },
+    /// An attempt runs, as long as `until` at most.
+    Running { count: Count, until: Option<Instant>, since: Instant, began: Instant },
+}
+
+/// What is over sooner is not worth a line.
+const FIRST: Duration = Duration::from_millis(150);
+const PERIOD: Duration = Duration::from_millis(100);
+const CELLS: usize = 10;
+
+impl Live {
+    pub(super) fn new(utf8: bool) -> Self {
+        Self { utf8, scene: None, due: Instant::ZERO, frame: 0, drawn: false }
+    }
+
+    pub(super) fn show(&mut self, scene: Scene) {
+        let (Scene::Waiting { since, .. } | Scene::Running { since, .. }) = scene;
+        self.due = since.saturating_add(FIRST);
+        self.scene = Some(scene);
+    }
+
+    pub(super) fn hide(&mut self) {
+        self.scene = None;
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.scene.map(|_| self.due)
+    }
+
+    /// The line as it is now, if it is time to draw it.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Line> {
+        let scene = self.scene.filter(|_| now >= self.due)?;
+        self.due = now.saturating_add(PERIOD);
+        self.frame += 1;
+        Some(self.line(scene, now))
+    }
+
+    fn line(&self, scene: Scene, now: Instant) -> Line {
+        let line = Line::new().part(DIM, self.spinner());
+        match scene {
+            Scene::Waiting { count, until, .. } => {
+                let left = until.saturating_since(now);
+                line.part(Style::new(), format_args!(" {count}  starts in {}", tenths(left)))
+            }
+            Scene::Running { count, until, since, began } => {
+                let ran = now.saturating_since(since);
+                let line = line.part(Style::new(), format_args!(" {count}  running {}", tenths(ran)));
+                let line = match until.map(|until| until.saturating_since(since)) {
+                    Some(limit) => line.part(DIM, format_args!("   {} {}", self.bar(ran, limit), short(limit))),
+                    None => line,
+                };
+                line.part(DIM, format_args!("   total {}", tenths(now.saturating_since(began))))
+            }
+        }
+    }
+
+    fn spinner(&self) -> char {
+        let frames: &[char] = if self.utf8 {
+            &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
+        } else {
+            &['|', '/', '-', '\\']
+        };
+        frames[self.frame % frames.len()]
+    }
+
+    fn bar(&self, ran: Duration, limit: Duration) -> String {
+        const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+        let share = if limit.is_zero() { 1.0 } else { (ran.as_secs_f64() / limit.as_secs_f64()).min(1.0) };
+        let eighths = (share * (CELLS * 8) as f64) as usize;
+        let cell = |index: usize| match eighths.saturating_sub(index * 8) {
+            part if part >= 8 => {
+                if self.utf8 {
+                    '█'
+                } else {
+                    '#'
+                }
+            }
+            part => {
+                if self.utf8 {
+                    EIGHTHS[part]
+                } else {
+                    ' '
+                }
+            }
+        };
+        let cells: String = (0..CELLS).map(cell).collect();
+        if self.utf8 { format!("▕{cells}▏") } else { format!("[{cells}]") }
+    }
+}
+
+/// To the tenth of a second, so that it does not jump in width.
+fn tenths(length: Duration) -> String {
+    if length < Duration::from_secs(60) { format!("{:.1}s", length.as_secs_f64()) } else { short(length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(utf8: bool, scene: Scene, now: Instant) -> String {
+        Live::new(utf8).line(scene, now).render(80, false)
+    }
+
+    #[test]
+    fn a_running_attempt_shows_how_much_of_its_time_is_gone() {
+        let at = |s| Instant::ZERO.saturating_add(Duration::from_secs(s));
+        let count = Count { n: 4, max: core::num::NonZeroU32::new(6) };
+        let scene = Scene::Running { count, until: Some(at(20)), since: at(10), began: at(0) };
+        assert_eq!(line(true, scene, at(13)), "⠋ 4/6  running 3.0s   ▕███       ▏ 10s   total 13.0s");
+        assert_eq!(line(false, scene, at(13)), "| 4/6  running 3.0s   [###       ] 10s   total 13.0s");
+        assert_eq!(line(false, scene, at(30)), "| 4/6  running 20.0s   [##########] 10s   total 30.0s");
+    }
+
+    #[test]
+    fn nothing_is_drawn_for_what_is_over_at_once() {
+        let mut live = Live::new(true);
+        let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
+        live.show(Scene::Waiting { count: Count { n: 2, max: None }, until: at(1_000), since: at(0) });
+        assert!(live.tick(at(100)).is_none());
+        assert!(live.tick(at(150)).is_some());
+        assert!(live.tick(at(200)).is_none());
+        assert_eq!(live.due(), Some(at(250)));
+        live.hide();
+        assert_eq!(live.due(), None);
+    }
+}

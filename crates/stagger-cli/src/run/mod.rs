@@ -1,0 +1,62 @@
+//! `stagger run`: runs a command, and runs it again until it works.
+//!
+//! What happens when, is decided by `stagger_core::Retry`; [`driver`] drives it. [`runner`] makes one attempt after the
+//! other, [`attempt`] looks after one until it is over: it waits for the command, its output, its time limit and
+//! signals at once, in one thread. [`judge`] says what a result means, [`log`] tells it.
+
+mod args;
+
+#[cfg(unix)]
+mod advice;
+#[cfg(unix)]
+mod attempt;
+#[cfg(unix)]
+mod child;
+#[cfg(unix)]
+mod clock;
+#[cfg(unix)]
+mod command;
+#[cfg(unix)]
+mod drain;
+#[cfg(unix)]
+mod driver;
+#[cfg(unix)]
+mod ended;
+#[cfg(unix)]
+mod fd;
+#[cfg(unix)]
+mod hook;
+#[cfg(unix)]
+mod judge;
+#[cfg(unix)]
+mod launch;
+#[cfg(unix)]
+mod log;
+#[cfg(unix)]
+mod pattern;
+#[cfg(unix)]
+mod processes;
+#[cfg(unix)]
+mod report;
+#[cfg(unix)]
+mod runner;
+#[cfg(unix)]
+mod set;
+#[cfg(unix)]
+mod settings;
+#[cfg(unix)]
+mod signals;
+#[cfg(unix)]
+mod spill;
+#[cfg(unix)]
+mod stdin;
+#[cfg(unix)]
+mod stream;
+#[cfg(not(unix))]
+mod unsupported;
+
+pub(crate) use args::RunArgs;
+#[cfg(unix)]
+pub(crate) use command::run;
+#[cfg(not(unix))]
+pub(crate) use unsupported::run;

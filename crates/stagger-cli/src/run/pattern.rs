@@ -1,0 +1,113 @@
+use regex::bytes::Regex;
+
+/// Looks for regular expressions in output as it streams by: line by line as grep does, in bytes whatever they encode,
+/// and in bounded memory. What it finds does not depend on how the stream was cut into pieces.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    patterns: Vec<(&'a Regex, bool)>,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+}
+
+/// A line beyond this is looked at in pieces of this size, which overlap by half.
+const LONGEST_LINE: usize = 64 * 1024;
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(patterns: impl IntoIterator<Item = &'a Regex>) -> Self {
+        Self { patterns: patterns.into_iter().map(|regex| (regex, false)).collect(), line: Vec::new() }
+    }
+
+    /// The next piece of the stream.
+    pub(super) fn see(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.is_curious() {
+            let room = LONGEST_LINE - self.line.len();
+            let piece = &bytes[..bytes.len().min(room)];
+            match piece.iter().position(|&byte| byte == b'\n') {
+                Some(end) => {
+                    self.line.extend_from_slice(&piece[..end]);
+                    bytes = &bytes[end + 1..];
+                    self.search();
+                    self.line.clear();
+                }
+                None => {
+                    self.line.extend_from_slice(piece);
+                    bytes = &bytes[piece.len()..];
+                    if self.line.len() == LONGEST_LINE {
+                        self.search();
+                        self.line.drain(..LONGEST_LINE / 2);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The stream is at its end; what stands on an unfinished line counts.
+    pub(super) fn finish(&mut self) {
+        if !self.line.is_empty() && self.is_curious() {
+            self.search();
+            self.line.clear();
+        }
+    }
+
+    /// Whether this pattern, one of those that were given, was found.
+    pub(super) fn found(&self, pattern: &Regex) -> bool {
+        self.patterns.iter().any(|(regex, found)| *found && core::ptr::eq(*regex, pattern))
+    }
+
+    fn is_curious(&self) -> bool {
+        self.patterns.iter().any(|(_, found)| !found)
+    }
+
+    fn search(&mut self) {
+        for (regex, found) in &mut self.patterns {
+            *found = *found || regex.is_match(&self.line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &str, pieces: &[&[u8]]) -> bool {
+        let regex = Regex::new(pattern).unwrap();
+        let mut watch = Watch::new([&regex]);
+        for piece in pieces {
+            watch.see(piece);
+        }
+        watch.finish();
+        watch.found(&regex)
+    }
+
+    #[test]
+    fn a_match_is_found_however_the_stream_is_cut() {
+        let stream = b"first line\nsecond: timed out\nno newline at the end";
+        for (pattern, want) in
+            [("^second: timed out$", true), ("end$", true), ("line\\s+second", false), ("^timed", false), ("^$", false)]
+        {
+            assert_eq!(found(pattern, &[stream]), want, "{pattern}, whole");
+            let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+            assert_eq!(found(pattern, &bytes), want, "{pattern}, byte by byte");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_searched() {
+        assert!(found("reset", &[b"\xff\xfe connection reset \x80\n"]));
+        assert!(found(r"(?-u)\xff", &[b"\xff\n"]));
+    }
+
+    #[test]
+    fn an_endless_line_is_searched_in_bounded_memory() {
+        let regex = Regex::new("needle").unwrap();
+        let mut watch = Watch::new([&regex]);
+        for _ in 0..1_000 {
+            watch.see(&[b'x'; 1_000]);
+            assert!(watch.line.len() <= LONGEST_LINE);
+        }
+        watch.see(b"need");
+        watch.see(b"le");
+        watch.see(&[b'x'; LONGEST_LINE]);
+        assert!(watch.found(&regex));
+    }
+}

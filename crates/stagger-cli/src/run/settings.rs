@@ -1,0 +1,115 @@
+use core::time::Duration;
+use std::ffi::OsString;
+
+use core::fmt;
+use core::str::FromStr;
+
+use regex::bytes::Regex;
+use stagger_core::text::parse_duration;
+use stagger_core::{Policy, Seed};
+
+use super::args::{RunArgs, StdinMode};
+use super::ended::parse_signal;
+use super::judge::{Judge, NEVER_BY_DEFAULT, Patterns};
+use super::set::Set;
+use crate::error::CliError;
+
+/// What `stagger run` was told to do, understood and checked.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) policy: Policy,
+    pub(super) seed: Seed,
+    pub(super) judge: Judge,
+    pub(super) consecutive: u32,
+    pub(super) child: ChildSettings,
+    /// How long one attempt may take.
+    pub(super) timeout: Option<Duration>,
+    pub(super) on_retry: Option<OsString>,
+}
+
+/// How the command is run.
+#[derive(Debug)]
+pub(super) struct ChildSettings {
+    pub(super) command: Vec<OsString>,
+    pub(super) shell: bool,
+    pub(super) foreground: bool,
+    pub(super) stdin: StdinMode,
+    pub(super) hold_stdout: bool,
+    pub(super) hold_stderr: bool,
+    pub(super) stop: StopSettings,
+}
+
+/// How a command is brought to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StopSettings {
+    /// What it is sent when it has timed out.
+    pub(super) signal: i32,
+    /// How long it may take to end; `None` as long as it likes.
+    pub(super) kill_after: Option<Duration>,
+}
+
+impl Settings {
+    /// # Errors
+    /// The first flag whose value cannot be understood, or everything that is wrong with the policy.
+    pub(super) fn new(args: &RunArgs) -> Result<Self, CliError> {
+        let timeout = args.timeout.as_deref().map_or(Ok(None), |text| length("--timeout", text))?;
+        let until: Option<Set> = args.until.as_deref().map(|text| flag("--until", text)).transpose()?;
+        let retry_on = match &args.retry_on {
+            Some(text) => flag("--retry-on", text)?,
+            None if until.is_some() => flag("--retry-on", "any")?,
+            None => flag("--retry-on", "fail,timeout,signal")?,
+        };
+        let judge = Judge {
+            until: until.map_or_else(|| flag("--until", "success"), Ok)?,
+            retry_on,
+            stop_on: args.stop_on.as_deref().map(|text| flag("--stop-on", text)).transpose()?,
+            never: flag("--stop-on", NEVER_BY_DEFAULT)?,
+            stdout: Patterns {
+                retry_if: regexes("--retry-if-stdout", &args.retry_if_stdout)?,
+                stop_if: regexes("--stop-if-stdout", &args.stop_if_stdout)?,
+            },
+            stderr: Patterns {
+                retry_if: regexes("--retry-if-stderr", &args.retry_if_stderr)?,
+                stop_if: regexes("--stop-if-stderr", &args.stop_if_stderr)?,
+            },
+        };
+        let signal = parse_signal(&args.signal).ok_or_else(|| {
+            CliError::usage(format_args!("--signal: `{}` is no signal; name one like TERM, INT or 9", args.signal))
+        })?;
+        let kill_after = length("--kill-after", &args.kill_after)?;
+        Ok(Self {
+            policy: args.policy.policy()?,
+            seed: args.policy.seed(),
+            judge,
+            consecutive: args.consecutive.get(),
+            child: ChildSettings {
+                command: args.command.clone(),
+                shell: args.shell,
+                foreground: args.foreground,
+                stdin: args.stdin,
+                hold_stdout: args.hold_stdout,
+                hold_stderr: args.hold_stderr,
+                stop: StopSettings { signal, kill_after },
+            },
+            timeout,
+            on_retry: args.on_retry.clone(),
+        })
+    }
+}
+
+fn flag<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T, CliError> {
+    text.parse().map_err(|error| wrong(flag, error))
+}
+
+/// `None`: without a limit.
+fn length(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
+    parse_duration(text).map_err(|error| wrong(flag, error))
+}
+
+fn regexes(flag: &str, texts: &[String]) -> Result<Vec<Regex>, CliError> {
+    texts.iter().map(|text| self::flag(flag, text)).collect()
+}
+
+fn wrong(flag: &str, error: impl fmt::Display) -> CliError {
+    CliError::usage(format_args!("{flag}: {error}"))
+}

@@ -1,0 +1,114 @@
+use core::ops::ControlFlow;
+use std::fs::File;
+use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
+use std::process::Stdio;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::args::StdinMode;
+use super::fd;
+use super::signals::{Caught, Signals};
+
+/// What each attempt reads.
+#[derive(Debug)]
+pub(super) enum Feed {
+    /// Our own standard input, shared by all.
+    Inherit {
+        /// It is a pipe that was not at its end yet, so that a later attempt may find nothing in it.
+        runs_dry: bool,
+    },
+    /// Our own standard input, taken back before each attempt to where it stood.
+    Rewind(u64),
+    /// A copy of all of it.
+    Replay(File),
+    Null,
+}
+
+impl Feed {
+    /// Everything is read here and now where it must be kept; a signal may ask to end the run meanwhile.
+    ///
+    /// # Errors
+    /// Standard input cannot be read, or its copy cannot be written.
+    pub(super) fn prepare(mode: StdinMode, signals: &mut Signals) -> io::Result<ControlFlow<Caught, Self>> {
+        let stdin = rustix::stdio::stdin();
+        let kind = rustix::fs::fstat(stdin).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        Ok(ControlFlow::Continue(match mode {
+            StdinMode::Null => Self::Null,
+            StdinMode::Auto | StdinMode::Replay if kind == Ok(FileType::RegularFile) => {
+                Self::Rewind(rustix::fs::seek(stdin, rustix::fs::SeekFrom::Current(0))?)
+            }
+            StdinMode::Auto | StdinMode::Inherit => {
+                Self::Inherit { runs_dry: kind == Ok(FileType::Fifo) && !is_at_end() }
+            }
+            StdinMode::Replay => match copy_of_stdin(signals)? {
+                ControlFlow::Continue(copy) => Self::Replay(copy),
+                ControlFlow::Break(caught) => return Ok(ControlFlow::Break(caught)),
+            },
+        }))
+    }
+
+    /// Standard input of the next attempt.
+    ///
+    /// # Errors
+    /// It cannot be rewound.
+    pub(super) fn next(&mut self) -> io::Result<Stdio> {
+        Ok(match self {
+            Self::Inherit { .. } => Stdio::inherit(),
+            Self::Rewind(start) => {
+                rustix::fs::seek(rustix::stdio::stdin(), rustix::fs::SeekFrom::Start(*start))?;
+                Stdio::inherit()
+            }
+            Self::Replay(copy) => {
+                copy.seek(SeekFrom::Start(0))?;
+                Stdio::from(copy.try_clone()?)
+            }
+            Self::Null => Stdio::null(),
+        })
+    }
+
+    /// Whether an earlier attempt has read all there was. Says so once.
+    pub(super) fn has_run_dry(&mut self) -> bool {
+        match self {
+            Self::Inherit { runs_dry } if *runs_dry && is_at_end() => {
+                *runs_dry = false;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_terminal() -> bool {
+        io::stdin().is_terminal()
+    }
+}
+
+/// Nobody writes into the pipe any more, and it is empty.
+fn is_at_end() -> bool {
+    let seen = fd::ready(rustix::stdio::stdin(), PollFlags::IN);
+    seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN)
+}
+
+/// A file without a name, so that nothing is left behind, however we end.
+fn copy_of_stdin(signals: &mut Signals) -> io::Result<ControlFlow<Caught, File>> {
+    let stdin = rustix::stdio::stdin();
+    let mut copy = tempfile::tempfile()?;
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let mut fds = [signals.fd(), stdin].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        fd::wait(&mut fds, None)?;
+        let [signalled, readable] = fds.map(|fd| !fd.revents().is_empty());
+        if signalled && let Some(caught) = signals.take_idle(|| {}) {
+            return Ok(ControlFlow::Break(caught));
+        }
+        if readable {
+            match rustix::io::read(stdin, &mut buffer) {
+                Ok(0) => return Ok(ControlFlow::Continue(copy)),
+                Ok(n) => copy.write_all(&buffer[..n])?,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

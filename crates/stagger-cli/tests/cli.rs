@@ -1,0 +1,25 @@
+//! The program as its users meet it: real commands, real signals, real pipes and terminals.
+
+#![cfg(unix)]
+
+#[path = "cli/support.rs"]
+mod support;
+
+#[path = "cli/command_line.rs"]
+mod command_line;
+#[path = "cli/plan.rs"]
+mod plan;
+#[path = "cli/results.rs"]
+mod results;
+#[path = "cli/signals.rs"]
+mod signals;
+#[path = "cli/stdin.rs"]
+mod stdin;
+#[path = "cli/streams.rs"]
+mod streams;
+#[path = "cli/telling.rs"]
+mod telling;
+#[path = "cli/terminal.rs"]
+mod terminal;
+#[path = "cli/timeout.rs"]
+mod timeout;

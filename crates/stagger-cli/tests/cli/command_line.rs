@@ -1,0 +1,165 @@
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::support::{Files, run, see, stagger};
+
+#[test]
+fn misuse_of_run_is_125_so_that_the_codes_of_commands_stay_theirs() {
+    for args in [
+        &["run"][..],
+        &["run", "--no-such-flag", "--", "true"],
+        &["run", "--retyr-on", "3", "true"],
+        &["retry", "--stdin", "sideways", "--", "true"],
+        &["--color", "never", "run", "--consecutive", "0", "--", "true"],
+        &["run", "--quiet", "--verbose", "--", "true"],
+        &["run", "--log-file", "/no/such/directory/log", "--", "true"],
+        &["run", "--report", "/no/such/directory/report", "--", "true"],
+    ] {
+        let seen = see(&mut stagger(args));
+        assert_eq!(seen.status.code(), Some(125), "{args:?}: {seen:#?}");
+        assert!(seen.stdout.is_empty() && seen.stderr.starts_with("error:"), "{args:?}: {seen:#?}");
+    }
+    see(&mut stagger(["no-such-command"])).exits(2);
+}
+
+#[test]
+fn every_wrong_value_is_answered_with_a_way_out() {
+    for (flags, way_out) in [
+        (&["--cap", "50ms", "--base", "100ms"][..], "cap 50ms is below base 100ms: raise cap or lower base"),
+        (&["--base", "1.2.3s"], "--base: `1.2.3s` is not a length of time; write it like 500ms, 1.5s, 1m30s or 2h"),
+        (&["--base", "1 fortnight"], "use ns, us, ms, s, m, h or d after each number"),
+        (
+            &["--multiplier", "two"],
+            "--multiplier: `two` is not a number; write a multiplier of 1 or more, like 2 or 1.5",
+        ),
+        (&["--multiplier", "0.5"], "multiplier"),
+        (
+            &["--jitter", "some"],
+            "--jitter: `some` is not a jitter; use full, equal, decorrelated, none, or a share like ±20%",
+        ),
+        (&["-n", "0"], "max-attempts"),
+        (&["-n", "many"], "--max-attempts: `many` is not a whole number; write one from 1 to 4294967295, or inf"),
+        (&["-p", "expo base=1s"], "--policy: `expo` is not a backoff; begin with exponential, linear, constant"),
+        (&["-p", "exponential bsae=1s"], "`bsae` is not a setting; did you mean `base`?"),
+        (&["-p", "exponential base"], "`base` has no value; write it as name=value, like base=500ms"),
+        (&["-p", "exponential base=1s base=2s"], "`base` is set twice; keep one of them"),
+        (&["-p", "zero base=1s"], "leave it out, or choose another backoff"),
+        (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
+        (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
+        (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
+        (&["--signal", "SIGNOTHING"], "--signal: `SIGNOTHING` is no signal; name one like TERM, INT or 9"),
+        (&["--retry-on", "1,fial"], "--retry-on: `fial` is no result; name exit codes (1,7,52-56), fail, success"),
+        (&["--stop-on", "300"], "--stop-on: `300` is no result"),
+        (&["--until", "ok"], "--until: `ok` is no result; name exit codes"),
+        (&["--retry-if-stderr", "("], "--retry-if-stderr: regex parse error"),
+    ] {
+        let mut args = flags.to_vec();
+        args.extend(["--", "true"]);
+        let seen = see(stagger(["run"]).args(args));
+        assert_eq!(seen.status.code(), Some(125), "{flags:?}: {seen:#?}");
+        assert!(seen.stderr.contains(way_out), "{flags:?}: {way_out:?} is not in {seen:#?}");
+    }
+}
+
+#[test]
+fn all_faults_of_a_policy_are_told_at_once() {
+    see(&mut stagger(["run", "--base", "2s", "--cap", "1s", "-n", "0", "--", "true"]))
+        .exits(125)
+        .says("cap 1s is below base 2s")
+        .says("max-attempts");
+}
+
+#[test]
+fn a_policy_comes_from_a_line_or_a_file_and_flags_override_it() {
+    let files = Files::new();
+    let file =
+        files.write("policy.toml", "backoff = \"constant\"\nbase = \"3ms\"\njitter = \"none\"\nmax-attempts = 7\n");
+    let from_file = format!("@{}", file.display());
+    for (flags, policy) in [
+        (&["-p", "linear base=1ms step=2ms max-attempts=3"][..], "linear base=1ms"),
+        (&["-p", &from_file], "constant base=3ms"),
+        (&["-n", "2", "-p", &from_file, "--base", "4ms"], "constant base=4ms"),
+        (
+            &["--delay", "2ms", "--max-delay", "9ms", "--factor", "3", "--attempts", "6", "--deadline", "1h"],
+            "exponential base=2ms cap=9ms multiplier=3 jitter=full max-attempts=6 max-elapsed=1h",
+        ),
+    ] {
+        see(stagger(["run", "-v"]).args(flags).args(["--", "true"])).exits(0).says(policy);
+    }
+}
+
+#[test]
+fn the_last_of_a_repeated_flag_counts() {
+    see(&mut run(["-n", "9", "-n", "2", "--", "false"])).exits(1).says("attempt=2/2");
+}
+
+#[test]
+fn other_tools_spellings_are_understood_and_not_advertised() {
+    let help = see(&mut stagger(["run", "--help"])).stdout;
+    for spelling in ["--delay", "--max-delay", "--factor", "--attempts ", "--deadline", "--reset-after"] {
+        assert!(!help.contains(spelling), "{spelling}");
+    }
+    assert!(help.contains("--max-attempts") && help.contains("Exit status:"), "{help}");
+}
+
+#[test]
+fn completions_load_in_bash() {
+    let completions = see(&mut stagger(["completions", "bash"]));
+    let files = Files::new();
+    let script = files.write("completions", &completions.exits(0).stdout);
+    // Loaded, and asked what may follow `stagger run --hol`.
+    let ask = format!(
+        "set -e; source {}; complete -p stagger; COMP_WORDS=(stagger run --hol); COMP_CWORD=2; _stagger stagger --hol run; echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let seen = see(Command::new("bash").args(["-c", &ask]));
+    assert_eq!(seen.status.code(), Some(0), "{seen:#?}");
+    assert!(
+        seen.stdout.contains("complete -") && seen.stdout.ends_with("stagger\n--hold-stdout --hold-stderr\n"),
+        "{seen:#?}"
+    );
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let seen = see(&mut stagger(["completions", shell]));
+        assert!(seen.exits(0).stdout.contains("hold-stdout"), "{shell}");
+    }
+}
+
+#[test]
+fn the_manual_pages_render() {
+    for (page, text) in
+        [(&["man"][..], "stagger-run(1)"), (&["man", "run"], "STAGGER_ADVICE"), (&["man", "plan"], "--sample")]
+    {
+        let roff = see(&mut stagger(page));
+        let roff = &roff.exits(0).stdout;
+        assert!(roff.contains(".TH stagger"), "{page:?}");
+        let mut groff = match Command::new("groff")
+            .args(["-man", "-Kutf8", "-Tutf8", "-ww", "-P-cbou"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+        {
+            Ok(groff) => groff,
+            Err(error) => panic!("this test needs groff: {error}"),
+        };
+        groff.stdin.take().unwrap().write_all(roff.as_bytes()).unwrap();
+        let output = groff.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{page:?}: {output:?}");
+        let rendered = String::from_utf8_lossy(&output.stdout);
+        assert!(rendered.contains(text), "{page:?}: {rendered}");
+        assert!(rendered.lines().all(|line| line.chars().count() <= 80), "{page:?}: {rendered}");
+    }
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let stagger = env!("CARGO_BIN_EXE_stagger");
+    let script = format!("set -o pipefail; {stagger} man run | head -1; {stagger} run --help | head -1");
+    let seen = see(Command::new("bash").args(["-c", &script]));
+    assert_eq!(seen.status.code(), Some(0), "{seen:#?}");
+    assert!(seen.stderr.is_empty(), "{seen:#?}");
+}

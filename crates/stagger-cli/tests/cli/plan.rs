@@ -1,0 +1,148 @@
+//! `stagger plan` as a user meets it.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Running, see, stagger};
+
+fn plan(args: &[&str]) -> Command {
+    let mut command = stagger(["plan"]);
+    command.args(args);
+    command
+}
+
+/// What it says, if all went well.
+#[track_caller]
+fn said(command: &mut Command) -> String {
+    let seen = see(command);
+    assert!(seen.exits(0).stderr.is_empty(), "{seen:#?}");
+    seen.stdout
+}
+
+const SIX: [&str; 8] = ["--base", "1s", "--cap", "30s", "--jitter", "full", "-n", "6"];
+
+#[test]
+fn a_plan_is_a_policy_a_table_a_note_and_a_picture() {
+    let text = said(&mut plan(&SIX));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6");
+    assert_eq!(lines[1], "retry   delay    mean   by then: p50     p99   worst");
+    assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
+    assert!(lines[7].starts_with("note: every client makes its first retry within 1s"), "{}", lines[7]);
+    assert!(text.contains("Delay before each retry\n"), "{text}");
+    assert!(text.contains("░░ least to most   ⠒⠒ median   a b c drawn clients\n"), "{text}");
+}
+
+#[test]
+fn without_flags_it_shows_what_run_does_without_flags() {
+    assert!(said(&mut plan(&[])).starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\n"));
+}
+
+#[test]
+fn a_pipe_gets_no_escapes_unless_colour_is_forced_and_no_color_takes_it_away() {
+    let has_escapes = |command: &mut Command| said(command).contains('\u{1b}');
+    assert!(!has_escapes(&mut plan(&SIX)));
+    assert!(has_escapes(plan(&SIX).env("CLICOLOR_FORCE", "1")));
+    assert!(!has_escapes(plan(&SIX).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1")));
+}
+
+#[test]
+fn another_locale_gets_ascii_which_the_policy_language_still_reads() {
+    let policy = "exponential base=1s cap=30s jitter=±20% max-attempts=6";
+    let text = said(plan(&["-p", policy, "--sample", "200"]).env("LC_ALL", "C"));
+    assert!(text.is_ascii(), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("jitter=+-20%"), "{first}");
+    assert!(said(&mut plan(&["-p", first])).contains("jitter=±20%"));
+}
+
+#[test]
+fn it_fits_the_terminal() {
+    for columns in ["40", "80", "120"] {
+        let text = said(plan(&["-n", "9", "-T", "20s", "--sample", "200"]).env("COLUMNS", columns));
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= columns.parse().ok(), "{columns}: {widest:?}\n{text}");
+    }
+}
+
+#[test]
+fn json_has_the_forecast_and_with_a_sample_every_delay() {
+    let text = said(plan(&SIX).args(["--sample", "3", "--seed", "9", "--json"]));
+    assert_eq!(text.lines().count(), 1);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "stagger.plan/1");
+    assert_eq!(json["retries"].as_array().unwrap().len(), 5);
+    assert_eq!(json["retries"][4]["delay"]["max_s"], 16.0);
+    assert_eq!(json["sample"]["seed"], 9);
+    let series = json["sample"]["series"].as_array().unwrap();
+    assert_eq!(series.iter().map(|client| client["delays_s"].as_array().unwrap().len()).collect::<Vec<_>>(), [5; 3]);
+}
+
+#[test]
+fn a_sample_ends_with_a_verdict() {
+    for (jitter, want) in [
+        ("full", "verdict: yes: the delays of 1000 clients span their intervals"),
+        ("equal", "verdict: yes: the delays of 1000 clients span their intervals"),
+        ("decorrelated", "verdict: yes: the delays of 1000 clients span their intervals"),
+        ("±20%", "verdict: yes: the delays of 1000 clients span their intervals"),
+        ("none", "verdict: no: all 1000 clients wait the same before each retry; add --jitter full"),
+    ] {
+        let text = said(plan(&["-j", jitter, "--sample", "1000"]).env("COLUMNS", "400"));
+        assert!(text.lines().last().unwrap().starts_with(want), "{jitter}: {text}");
+    }
+}
+
+#[test]
+fn an_endless_policy_shows_its_beginning_and_says_so() {
+    let text = said(&mut plan(&["-n", "inf"]));
+    assert!(text.contains("the first 10 retries are shown"), "{text}");
+    let longer = said(&mut plan(&["-n", "inf", "--retries", "12"]));
+    assert!(longer.lines().any(|line| line.starts_with("   12   ")), "{longer}");
+}
+
+#[test]
+fn a_seed_gives_the_same_svg_again_and_another_seed_another() {
+    let svg = |seed: &str| said(plan(&SIX).args(["--sample", "200", "--svg", "-", "--seed", seed]));
+    assert_eq!(svg("3"), svg("3"));
+    assert_ne!(svg("3"), svg("4"));
+    let parsed = svg("3");
+    let parsed = roxmltree::Document::parse(&parsed).unwrap();
+    let titles: Vec<_> = parsed
+        .descendants()
+        .filter(|node| node.attribute("class") == Some("heading"))
+        .filter_map(|node| node.text())
+        .collect();
+    assert_eq!(titles.len(), 4, "{titles:?}");
+}
+
+#[test]
+fn an_svg_file_is_written_beside_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.svg");
+    let text = said(plan(&SIX).arg("--svg").arg(&path));
+    assert!(text.contains("by then: p50"), "{text}");
+    assert!(fs::read_to_string(&path).unwrap().starts_with("<svg xmlns="));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_way_out() {
+    for (args, code, words) in [
+        (&["--json", "--svg", "-"][..], 2, "name a file for the SVG"),
+        (&["-n", "20", "--sample", "1000000"], 2, "lower --sample or --retries"),
+        (&["--svg", "/nonexistent/plan.svg"], 125, "cannot write /nonexistent/plan.svg"),
+        (&["--retries", "0"], 2, "1..=200"),
+        (&["--cap", "50ms", "--base", "100ms"], 2, "cap"),
+    ] {
+        see(&mut plan(args)).exits(code).prints("").says(words);
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let mut running = Running::start(&mut plan(&["--sample", "5000", "--json"]));
+    drop(running.child.stdout.take());
+    let seen = running.end();
+    assert!(seen.exits(0).stderr.is_empty(), "{seen:#?}");
+}

@@ -1,0 +1,242 @@
+use core::sync::atomic::AtomicBool;
+use core::time::Duration;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Once};
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longer than anything here takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tests may be run by something that ignores signals (`nohup`, a background job), and what is ignored stays ignored
+/// in every command that is started. What is handled does not.
+pub(crate) fn ignore_no_signal() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let always = Arc::new(AtomicBool::new(true));
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+            let handled = signal_hook::flag::register_conditional_default(signal.as_raw(), Arc::clone(&always));
+            handled.expect("it can be handled");
+        }
+    });
+}
+
+/// `stagger` with nothing in its environment that changes what it says.
+pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    ignore_no_signal();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stagger"));
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_ALL", "LC_CTYPE", "STAGGER_ATTEMPT"] {
+        command.env_remove(name);
+    }
+    command.env("LANG", "C.UTF-8").env("TERM", "xterm").args(args).stdin(Stdio::null());
+    command
+}
+
+/// `stagger run` with short delays; the words are its arguments.
+pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = stagger(["run", "--base", "5ms"]);
+    command.args(args);
+    command
+}
+
+/// `stagger run` of a shell script.
+pub(crate) fn run_script(flags: &[&str], script: &str) -> Command {
+    let mut command = run(flags);
+    command.args(["--", "sh", "-c", script]);
+    command
+}
+
+/// What has come of a command that is over.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Seen {
+    #[track_caller]
+    pub(crate) fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.status.code(), Some(code), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn dies_of(&self, signal: Signal) -> &Self {
+        assert_eq!(self.status.signal(), Some(signal.as_raw()), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn prints(&self, stdout: &str) -> &Self {
+        assert_eq!(self.stdout, stdout, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) -> &Self {
+        assert!(self.stderr.contains(text), "{text:?} is not in {self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn is_silent_about(&self, text: &str) -> &Self {
+        assert!(!self.stderr.contains(text), "{text:?} is in {self:#?}");
+        self
+    }
+}
+
+impl From<Output> for Seen {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+}
+
+#[track_caller]
+pub(crate) fn see(command: &mut Command) -> Seen {
+    Running::start(command).end()
+}
+
+/// The same for a command that reads `input` from a pipe.
+#[track_caller]
+pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut stdin = running.child.stdin.take().expect("it is a pipe");
+    let input = input.to_vec();
+    let writer = thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let seen = running.end();
+    writer.join().expect("the writer does not panic");
+    seen
+}
+
+/// A `stagger` that runs beside the test. It is killed if the test forgets it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("stagger can be started");
+        Self { child }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    #[track_caller]
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("stagger is there");
+    }
+
+    /// Waits for its end, which must come soon.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Seen {
+        let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true can be started"));
+        let pid = Pid::from_child(&child);
+        let reader = thread::spawn(move || child.wait_with_output());
+        let began = Instant::now();
+        while !reader.is_finished() {
+            if began.elapsed() > PATIENCE {
+                let _ = kill_process(pid, Signal::KILL);
+                panic!("stagger does not end");
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        reader.join().expect("the reader does not panic").expect("stagger can be waited for").into()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory for the files of one test.
+#[derive(Debug)]
+pub(crate) struct Files {
+    directory: tempfile::TempDir,
+}
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("there is room for a directory") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    #[track_caller]
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).expect("the file can be written");
+        path
+    }
+
+    /// The words that a script has written into a file, as soon as it has written `lines` lines.
+    #[track_caller]
+    pub(crate) fn wait_for_lines(&self, name: &str, lines: usize) -> Vec<String> {
+        let read = || fs::read_to_string(self.path(name)).unwrap_or_default();
+        eventually(&format!("{lines} lines in {name}"), || {
+            let text = read();
+            text.ends_with('\n') && text.lines().count() >= lines
+        });
+        read().lines().map(str::to_owned).collect()
+    }
+
+    /// The first number that a script has written into a file.
+    #[track_caller]
+    pub(crate) fn wait_for_pid(&self, name: &str) -> Pid {
+        let word = self.wait_for_lines(name, 1)[0].parse().expect("it is a number");
+        Pid::from_raw(word).expect("it is not zero")
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The state letter of a process; `None` if it is dead.
+pub(crate) fn state(pid: Pid) -> Option<char> {
+    stat(&pid.as_raw_nonzero().to_string()).map(|(state, _)| state).filter(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Whether it is stopped. A shell that has just forked may wait for a stopped child to execute its command (vfork):
+/// it then goes on as little as a stopped one.
+pub(crate) fn is_stopped(pid: Pid) -> bool {
+    matches!(state(pid), Some('T' | 'D'))
+}
+
+/// How many processes of a group live.
+pub(crate) fn living_in_group(group: Pid) -> usize {
+    let entries = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let stats = entries.filter_map(|entry| stat(entry.file_name().to_str()?));
+    stats.filter(|(state, of)| *of == group.as_raw_nonzero().get() && !matches!(state, 'Z' | 'X')).count()
+}
+
+fn stat(pid: &str) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.nth(1)?.parse().ok()?))
+}

@@ -1,0 +1,324 @@
+use core::num::NonZeroU16;
+use core::time::Duration;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::Instant;
+
+use pty_process::blocking::{Command, Pty};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use crate::support::{Files, PATIENCE, eventually, ignore_no_signal, is_stopped, living_in_group, state};
+
+const STAGGER: &str = env!("CARGO_BIN_EXE_stagger");
+const ROWS: u16 = 24;
+
+/// A program on a terminal, as somebody sees it who sits there.
+struct Terminal {
+    pty: Pty,
+    child: Child,
+    screen: vt100::Parser,
+    /// Everything that was written to the terminal.
+    raw: Vec<u8>,
+}
+
+impl Terminal {
+    #[track_caller]
+    fn start(columns: u16, environment: &[(&str, &str)], program: &str, args: &[&str]) -> Self {
+        ignore_no_signal();
+        let (pty, pts) = pty_process::blocking::open().expect("there is a terminal");
+        pty.resize(pty_process::Size::new(ROWS, columns)).expect("it can be resized");
+        let command =
+            Command::new(program).args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let command = command.env("TERM", "xterm").env("LANG", "C.UTF-8").envs(environment.iter().copied());
+        let child = command.spawn(pts).expect("it can be started");
+        let size = |length| NonZeroU16::new(length).expect("a terminal is not empty");
+        Self { pty, child, screen: vt100::Parser::new(size(ROWS), size(columns), 0), raw: Vec::new() }
+    }
+
+    #[track_caller]
+    fn run(columns: u16, environment: &[(&str, &str)], flags: &[&str], script: &str) -> Self {
+        let args = [&["run", "--jitter", "none"], flags, &["--", "sh", "-c", script]].concat();
+        Self::start(columns, environment, STAGGER, &args)
+    }
+
+    /// Takes what is written within a moment; `false` when nobody can write any more.
+    fn watch(&mut self) -> bool {
+        const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+        let mut fds = [PollFd::from_borrowed_fd(self.pty.as_fd(), PollFlags::IN)];
+        if poll(&mut fds, Some(&MOMENT)).expect("the terminal can be watched") == 0 {
+            return true;
+        }
+        let mut buffer = [0; 4096];
+        // Linux reports a terminal that nobody holds any more as an error.
+        let n = self.pty.read(&mut buffer).unwrap_or(0);
+        self.screen.process(&buffer[..n]);
+        self.raw.extend_from_slice(&buffer[..n]);
+        n > 0
+    }
+
+    #[track_caller]
+    fn watch_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !holds(self) {
+            assert!(self.watch(), "the program ended before: {what}\n{:?}", self.rows());
+            assert!(began.elapsed() < PATIENCE, "never: {what}\n{:?}", self.rows());
+        }
+    }
+
+    /// Until the program has ended.
+    #[track_caller]
+    fn end(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        while self.watch() {
+            assert!(began.elapsed() < PATIENCE, "the program does not end\n{:?}", self.rows());
+        }
+        self.child.wait().expect("it can be waited for")
+    }
+
+    fn types(&mut self, text: &str) {
+        self.pty.write_all(text.as_bytes()).expect("the terminal takes it");
+    }
+
+    /// The rows that are not empty.
+    fn rows(&self) -> Vec<String> {
+        let columns = self.screen.screen().size().1.get();
+        self.screen
+            .screen()
+            .rows(0, columns)
+            .map(|row| row.trim_end().to_owned())
+            .filter(|row| !row.is_empty())
+            .collect()
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.screen.screen().contents().contains(text)
+    }
+
+    fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Times differ from run to run, and so does the room after them.
+fn without_times(rows: &[String]) -> Vec<String> {
+    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+m?s( *)").expect("it is one");
+    let squeeze =
+        |found: &regex::Captures<'_>| format!("{} T{}", &found[1], if found[2].is_empty() { "" } else { "  " });
+    rows.iter().map(|row| time.replace_all(row, squeeze).into_owned()).collect()
+}
+
+#[test]
+fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns() {
+    const SCRIPT: &str = r#"test "$STAGGER_ATTEMPT" = 3 || exit 7"#;
+    for (columns, want) in [
+        (40, ["✗ 1/4  exit 7 in T  waiting 400ms", "✗ 2/4  exit 7 in T  waiting 800ms", "✓ 3/4  ok in T  total T"]),
+        (
+            120,
+            [
+                "✗ 1/4  exit 7 in T  waiting 400ms",
+                "✗ 2/4  exit 7 in T  waiting 800ms",
+                "✓ 3/4  ok in T  total T, waited T",
+            ],
+        ),
+    ] {
+        let mut terminal = Terminal::run(columns, &[], &["-n", "4", "-d", "400ms"], SCRIPT);
+        terminal.watch_until("the live line", |terminal| terminal.has("2/4  starts in 0."));
+        assert_eq!(terminal.rows().len(), 2, "{:?}", terminal.rows());
+        assert!(terminal.end().success());
+        assert_eq!(without_times(&terminal.rows()), want);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_and_nothing_wraps() {
+    let flags = ["-n", "2", "-d", "200ms", "--jitter", "full", "--retry-on", "any", "--log", "human"];
+    for (columns, has_interval) in [(40, false), (120, true)] {
+        let mut terminal = Terminal::run(columns, &[], &flags, "kill -TERM $$");
+        terminal.end();
+        let rows = terminal.rows();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert!(rows[0].starts_with("✗ 1/2  killed by SIGTERM in"), "{rows:?}");
+        assert_eq!(rows[0].ends_with("(0–200ms)"), has_interval, "{rows:?}");
+    }
+}
+
+#[test]
+fn a_running_attempt_is_shown_where_it_cannot_disturb_the_command_s_output() {
+    for (columns, want) in [(40, "1/1  running 0."), (120, "▏ 700ms   total 0.")] {
+        let mut terminal = Terminal::run(columns, &[], &["-n", "1", "-t", "700ms", "-OE"], "echo held; sleep 60");
+        terminal.watch_until("the live line", |terminal| terminal.has(want));
+        assert_eq!(terminal.rows().len(), 1, "{:?}", terminal.rows());
+        assert_eq!(terminal.end().code(), Some(124));
+        assert_eq!(without_times(&terminal.rows())[0], "held");
+    }
+    let mut terminal = Terminal::run(80, &[], &["-n", "1"], "sleep 0.4; echo plain; exit 1");
+    terminal.end();
+    assert!(!terminal.raw().contains("running"), "{}", terminal.raw());
+}
+
+#[test]
+fn output_without_a_newline_is_neither_overwritten_nor_run_into() {
+    for columns in [40, 120] {
+        let mut terminal = Terminal::run(columns, &[], &["-n", "1"], "printf 'no newline'; exit 1");
+        terminal.end();
+        let rows = without_times(&terminal.rows());
+        assert_eq!(rows[0], "no newline");
+        assert!(rows[1].starts_with("✗ 1/1  exit 1 in T"), "{rows:?}");
+    }
+}
+
+#[test]
+fn colour_is_off_without_a_wish_for_it() {
+    let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    for (environment, flags, want) in [
+        (&[][..], &[][..], true),
+        (&[("NO_COLOR", "1")], &[], false),
+        (&[("TERM", "dumb")], &[], false),
+        (&[], &["--color", "never"], false),
+        (&[("NO_COLOR", "1")], &["--color", "always"], true),
+    ] {
+        let flags = [flags, &["-n", "2", "-d", "250ms"]].concat();
+        let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
+        terminal.end();
+        assert_eq!(colour.is_match(&terminal.raw()), want, "{environment:?} {flags:?} {:?}", terminal.raw());
+        assert!(terminal.has("✗ 1/2"));
+    }
+}
+
+#[test]
+fn outside_of_utf_8_everything_is_ascii() {
+    for environment in [[("LANG", "C")], [("LC_ALL", "POSIX")]] {
+        let mut terminal =
+            Terminal::run(80, &environment, &["-n", "2", "-d", "400ms", "--jitter", "full", "--seed", "1"], "exit 1");
+        terminal.end();
+        assert!(terminal.raw.is_ascii(), "{}", terminal.raw());
+        assert!(
+            terminal.raw().contains("x\x1b[0m 1/2  exit 1") && terminal.raw().contains("(0-400ms)"),
+            "{:?}",
+            terminal.raw()
+        );
+    }
+}
+
+#[test]
+fn without_progress_nothing_is_drawn_twice() {
+    for (environment, flags) in [(&[][..], &["--no-progress"][..]), (&[("TERM", "dumb")], &[])] {
+        let flags = [flags, &["-n", "2", "-d", "300ms"]].concat();
+        let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
+        terminal.end();
+        assert!(!terminal.raw().contains("starts in") && !terminal.raw().contains("\x1b[K"), "{:?}", terminal.raw());
+        assert_eq!(terminal.rows().len(), 2);
+    }
+}
+
+#[test]
+fn a_key_that_interrupts_reaches_the_command_once_and_ends_the_run() {
+    let files = Files::new();
+    let script = format!(
+        "trap 'echo interrupted >> {0}' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done; exit 1",
+        files.path("interrupts").display()
+    );
+    let mut terminal = Terminal::run(80, &[], &["-n", "3"], &script);
+    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    terminal.types("\x03");
+    let status = terminal.end();
+    assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{:?}", terminal.rows());
+    assert_eq!(files.wait_for_lines("interrupts", 1), ["interrupted"]);
+    assert!(terminal.has("interrupted by SIGINT") && !terminal.has("2/3"), "{:?}", terminal.rows());
+}
+
+#[test]
+fn a_key_that_interrupts_a_wait_ends_the_run_at_once() {
+    let mut terminal = Terminal::run(80, &[], &["-d", "60s", "--cap", "60s"], "exit 1");
+    terminal.watch_until("it waits", |terminal| terminal.has("starts in"));
+    let began = Instant::now();
+    terminal.types("\x03");
+    assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(terminal.has("interrupted by SIGINT before attempt 2/5"), "{:?}", terminal.rows());
+}
+
+#[test]
+fn a_signal_that_was_sent_to_stagger_alone_reaches_a_command_that_shares_its_group() {
+    let mut terminal =
+        Terminal::run(80, &[], &[], "trap 'echo got it; exit 1' INT; echo ready; while :; do sleep 0.01; done");
+    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&terminal.child), Signal::INT).unwrap();
+    assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
+    assert!(terminal.has("got it"), "{:?}", terminal.rows());
+}
+
+#[test]
+fn a_timeout_on_a_terminal_reaches_what_the_command_has_started() {
+    let files = Files::new();
+    let script = format!(
+        "trap '' TERM; sh -c 'echo $$ > {}; sleep 60; sleep 60' & sleep 60; sleep 60",
+        files.path("grandchild").display()
+    );
+    let mut terminal = Terminal::run(80, &[], &["-n", "1", "-t", "500ms", "-k", "100ms"], &script);
+    assert_eq!(terminal.end().code(), Some(124));
+    assert_eq!(state(files.wait_for_pid("grandchild")), None);
+}
+
+#[test]
+fn job_control_stops_and_continues_a_run() {
+    for (flags, script) in [
+        (
+            "-n 1",
+            "echo $$ > pid; echo ready; i=0; while [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done; echo 'all' done",
+        ),
+        ("-d 300ms", "test -e pid && exec echo 'all' done; echo $$ > pid; echo ready; exit 1"),
+    ] {
+        let files = Files::new();
+        let directory = files.path("");
+        let mut shell = Terminal::start(80, &[("PS1", "$ ")], "bash", &["--norc", "--noprofile", "-i"]);
+        shell.types(&format!(
+            "cd {}; {STAGGER} run --jitter none {flags} -- sh -c \"{}\"\n",
+            directory.display(),
+            script.replace('$', "\\$")
+        ));
+        let pid = files.wait_for_pid("pid");
+        shell.watch_until("it runs", |shell| shell.raw().contains("ready\r\n"));
+        shell.types("\x1a");
+        shell.watch_until("the shell tells that it is stopped", |shell| shell.has("Stopped"));
+        eventually("the command is stopped, if it still runs", || is_stopped(pid) || state(pid).is_none());
+        shell.types("fg\n");
+        shell.watch_until("it went on", |shell| shell.raw().contains("all done\r\n"));
+        shell.types("exit\n");
+        shell.end();
+    }
+}
+
+#[test]
+fn a_command_without_the_terminal_as_input_is_a_group_of_its_own() {
+    let files = Files::new();
+    let script = format!("echo $$ > {}; sleep 60 & sleep 60", files.path("group").display());
+    let inner = format!("{STAGGER} run -n 1 -k 100ms -- sh -c '{script}' </dev/null");
+    let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
+    let group = files.wait_for_pid("group");
+    eventually("all three run", || living_in_group(group) == 3);
+    terminal.types("\x03");
+    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.end();
+    assert_eq!(living_in_group(group), 0);
+}
+
+#[test]
+fn a_command_that_is_stopped_for_wanting_the_terminal_is_pointed_out() {
+    let inner = format!("{STAGGER} run -n 1 -- sh -c 'read -r line </dev/tty' </dev/null");
+    let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
+    terminal.watch_until("the note", |terminal| terminal.has("it wants the terminal; run it with --foreground"));
+    terminal.types("\x03");
+    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.end();
+}
