@@ -1,0 +1,19 @@
+//! Section B: a blocking call that succeeds at once.
+
+mod floor;
+#[cfg(feature = "peers")]
+mod peers;
+mod stagger;
+
+pub(crate) use stagger::ONE_LINER;
+
+use crate::case::Case;
+
+/// Every row of the table.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = floor::cases();
+    cases.extend(stagger::cases());
+    #[cfg(feature = "peers")]
+    cases.extend(peers::cases());
+    cases
+}

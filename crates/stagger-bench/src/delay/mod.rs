@@ -1,0 +1,23 @@
+//! Section A: one next delay.
+
+#[cfg(feature = "peers")]
+mod aws;
+mod floor;
+#[cfg(feature = "peers")]
+mod peers;
+mod session;
+mod stagger;
+
+pub(crate) use floor::FullJitter;
+pub(crate) use stagger::{ANY_MULTIPLIER, CONSTANT, GUARDED};
+
+use crate::case::Case;
+
+/// Every row of the table.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = floor::cases();
+    cases.extend(stagger::cases());
+    #[cfg(feature = "peers")]
+    cases.extend(peers::cases());
+    cases
+}

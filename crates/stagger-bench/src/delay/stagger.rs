@@ -1,0 +1,140 @@
+//! What stagger asks for one next delay, and for a whole decision.
+
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+
+use stagger_core::{
+    Breaker, BreakerOpen, Budget, Decision, Guards, Instant, Jitter, Kind, Loan, Now, Outcome, Pass, Permit, Policy,
+    PolicyBuilder, Retry, Seed, State,
+};
+
+use super::session::{BASE, CAP, LENGTH, sessions};
+use crate::case::{Case, Role, Table};
+
+/// The row that the goals for policies made at run time are about.
+pub(crate) const ANY_MULTIPLIER: &str = "full jitter, multiplier 1.7, policy made at run time";
+/// The row that the goal for constant policies is about.
+pub(crate) const CONSTANT: &str = "full jitter, `for delay in POLICY.delays(seed)`";
+/// The row that the goal for whole decisions is about.
+pub(crate) const GUARDED: &str = "whole decision, budget and breaker";
+
+/// One attempt more than a session has delays.
+const POLICY: Policy = stagger_core::policy!(exponential(ms(100), secs(30)).max_attempts(9));
+
+/// Rows of this project.
+pub(super) fn cases() -> Vec<Case> {
+    let row = |name, run| Case::work(Table::Delay, Role::Stagger, name, run);
+    vec![
+        row(ANY_MULTIPLIER, |n| at_run_time(n, exponential().multiplier(1.7))),
+        row("full jitter, multiplier 2, policy made at run time", |n| at_run_time(n, exponential())),
+        row(CONSTANT, constant).note("const policy: the compiler knows the ceilings"),
+        row("equal jitter, policy made at run time", |n| at_run_time(n, exponential().jitter(Jitter::Equal))),
+        row("decorrelated jitter, policy made at run time", |n| at_run_time(n, Policy::decorrelated(BASE, CAP))),
+        row("whole decision, no guards", |n| decisions(n, &Guards::none())),
+        row(GUARDED, guarded).note("each guard one atomic, behind `dyn`"),
+    ]
+}
+
+const fn exponential() -> PolicyBuilder {
+    Policy::exponential(BASE, CAP)
+}
+
+fn build(builder: PolicyBuilder) -> Policy {
+    // It refuses senseless settings, and these are not.
+    builder.unlimited_attempts().build().expect("a sensible policy")
+}
+
+fn at_run_time(iterations: u64, builder: PolicyBuilder) {
+    let mut seed = black_box(7);
+    sessions(iterations, &build(builder), |policy| {
+        seed += 1;
+        policy.schedule(Seed::new(seed))
+    });
+}
+
+/// The loop as a user writes it.
+fn constant(iterations: u64) {
+    let mut seed = black_box(7);
+    for _ in 0..iterations / LENGTH {
+        seed += 1;
+        for delay in POLICY.delays(Seed::new(seed)) {
+            black_box(&delay);
+        }
+    }
+}
+
+/// `begin` and `decide` for [`LENGTH`] attempts of a call that goes on failing.
+fn decisions(iterations: u64, guards: &Guards<'_>) {
+    let policy = build(exponential());
+    let now = || Instant::ZERO;
+    for seed in 0..iterations / LENGTH {
+        let mut state = State::new();
+        let mut retry = Retry::new(black_box(&policy), &mut state, Seed::new(seed));
+        let mut permit = Permit::NONE;
+        for _ in 0..black_box(LENGTH) {
+            let Ok(granted) = retry.begin(permit, now, guards) else {
+                return;
+            };
+            let outcome = Outcome::Failed { kind: black_box(Kind::Transient), hint: None };
+            let decision = retry.decide(outcome, granted, now, guards);
+            black_box(&decision);
+            let Decision::Retry { permit: lent, .. } = decision else {
+                return;
+            };
+            permit = lent;
+        }
+    }
+}
+
+fn guarded(iterations: u64) {
+    let budget = Purse(AtomicU64::new(1 << 40));
+    let breaker = Closed(AtomicU64::new(0));
+    decisions(iterations, black_box(&Guards::none().budget(&budget).breaker(&breaker)));
+}
+
+/// A budget that lends one retry per token, with nothing around the counter.
+#[derive(Debug)]
+struct Purse(AtomicU64);
+
+impl Budget for Purse {
+    fn lend(&self, _kind: Kind, _now: &dyn Now) -> Option<Loan> {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        Some(Loan(1))
+    }
+
+    fn settle(&self, _loan: Loan, _outcome: &Outcome, _now: &dyn Now) {}
+
+    fn give_back(&self, loan: Loan) {
+        self.0.fetch_add(loan.0, Ordering::Relaxed);
+    }
+}
+
+/// A breaker that never opens, and looks whether it has.
+#[derive(Debug)]
+struct Closed(AtomicU64);
+
+impl Closed {
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Breaker for Closed {
+    fn admit(&self, _now: &dyn Now) -> Result<Pass, BreakerOpen> {
+        if self.is_open() {
+            return Err(BreakerOpen { retry_in: Duration::ZERO });
+        }
+        Ok(Pass::NOTHING)
+    }
+
+    fn would_refuse(&self, _after: Duration, _now: &dyn Now) -> bool {
+        self.is_open()
+    }
+
+    fn retry_in(&self, _now: &dyn Now) -> Duration {
+        Duration::ZERO
+    }
+
+    fn record(&self, _pass: Pass, _outcome: &Outcome, _now: &dyn Now) {}
+}

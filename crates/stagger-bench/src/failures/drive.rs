@@ -1,0 +1,57 @@
+//! How the async cases of section D are run.
+
+use core::future::{Future, Ready, ready};
+use core::hint::black_box;
+use core::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use crate::operation::{Failure, Script, THREE_FAILURES};
+
+/// An attempt as a future; `E` is the error type that a crate wants to see.
+pub(super) async fn attempt<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
+    script.attempt().map_err(E::from)
+}
+
+/// A blocking sleep that is over at once, and for which the delay has to be worked out all the same.
+pub(super) fn look_at(delay: Duration) {
+    black_box(&delay);
+}
+
+/// The same as a future.
+pub(super) fn sleep_ready(delay: Duration) -> Ready<()> {
+    look_at(delay);
+    ready(())
+}
+
+/// Awaits the operation `iterations` times on `runtime`, one after the other.
+pub(super) fn repeat_on<Fut: Future>(
+    runtime: &Runtime,
+    iterations: u64,
+    mut operation: impl FnMut(&'static Script) -> Fut,
+) {
+    runtime.block_on(async {
+        for _ in 0..iterations {
+            black_box(&operation(black_box(&THREE_FAILURES)).await);
+        }
+    });
+}
+
+/// Two rows for one `fn(u64, &Runtime)`: its work on the paused clock, its time on the real one.
+macro_rules! on_both_clocks {
+    ($role:expr, $name:expr, $run:expr, $note:expr) => {{
+        use crate::case::{Case, Table};
+        use crate::tokio_runtime::{paused, real};
+        [
+            Case::work(Table::FailuresTokio, $role, $name, |iterations| {
+                $run(iterations, &paused());
+            })
+            .note($note),
+            Case::wait(Table::FailuresTokioReal, $role, $name, |iterations| {
+                $run(iterations, &real());
+            })
+            .note($note),
+        ]
+    }};
+}
+pub(super) use on_both_clocks;

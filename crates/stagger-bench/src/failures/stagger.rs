@@ -1,0 +1,79 @@
+//! What stagger costs when three attempts fail.
+
+use stagger::{Policy, Seed, SleepFn, blocking, policy};
+use tokio::runtime::Runtime;
+
+use super::drive::{attempt, look_at, on_both_clocks, repeat_on, sleep_ready};
+use crate::case::{Case, Role, Table};
+use crate::future::poll_once;
+use crate::operation::{Failure, THREE_FAILURES, repeat};
+
+/// The rows that the goals are about.
+pub(crate) const SEEDED: &str = "full jitter, seeded";
+const UNSEEDED: &str = "full jitter";
+
+/// The row of the goal about calls without a delay.
+pub(crate) const ZERO: &str = "zero, seeded";
+
+const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
+const NO_DELAY: Policy = policy!(zero().max_attempts(4));
+const SEED: Seed = Seed::new(7);
+
+/// Rows of this project.
+pub(super) fn cases() -> Vec<Case> {
+    let row = |table, name, run| Case::work(table, Role::Stagger, name, run);
+    let unseeded = "entropy and the wall clock make the seed";
+    let mut cases = vec![
+        row(Table::FailuresBlocking, SEEDED, blocking_seeded).note("sleep replaced"),
+        row(Table::FailuresBlocking, UNSEEDED, blocking_unseeded).note(unseeded),
+        row(Table::FailuresZero, ZERO, zero_seeded),
+        row(Table::FailuresZero, "zero", zero_unseeded).note(unseeded),
+        row(Table::FailuresReady, SEEDED, ready_seeded),
+        row(Table::FailuresReady, UNSEEDED, ready_unseeded).note(unseeded),
+    ];
+    cases.extend(on_both_clocks!(Role::Stagger, ZERO, tokio_seeded, ""));
+    cases.extend(on_both_clocks!(Role::Stagger, "zero", tokio_unseeded, unseeded));
+    cases
+}
+
+fn blocking_seeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| {
+        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(look_at)).seed(SEED).run()
+    });
+}
+
+fn blocking_unseeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| {
+        blocking::retry(&POLICY, || script.attempt()).timer(SleepFn::new(look_at)).run()
+    });
+}
+
+fn zero_seeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| blocking::retry(&NO_DELAY, || script.attempt()).seed(SEED).run());
+}
+
+fn zero_unseeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| blocking::retry(&NO_DELAY, || script.attempt()).run());
+}
+
+fn ready_seeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| {
+        let retry = stagger::retry(&POLICY, || attempt::<Failure>(script));
+        poll_once(retry.timer(SleepFn::new(sleep_ready)).seed(SEED))
+    });
+}
+
+fn ready_unseeded(iterations: u64) {
+    repeat(iterations, &THREE_FAILURES, |script| {
+        let retry = stagger::retry(&POLICY, || attempt::<Failure>(script));
+        poll_once(retry.timer(SleepFn::new(sleep_ready)))
+    });
+}
+
+fn tokio_seeded(iterations: u64, runtime: &Runtime) {
+    repeat_on(runtime, iterations, |script| stagger::retry(&NO_DELAY, move || attempt::<Failure>(script)).seed(SEED));
+}
+
+fn tokio_unseeded(iterations: u64, runtime: &Runtime) {
+    repeat_on(runtime, iterations, |script| stagger::retry(&NO_DELAY, move || attempt::<Failure>(script)));
+}

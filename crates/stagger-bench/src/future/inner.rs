@@ -1,0 +1,51 @@
+//! The futures that are retried, and how they are polled.
+
+use core::future::Future;
+use core::hint::black_box;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
+
+use crate::operation::{Failure, Script};
+
+/// An attempt in a future of two words; `E` is the error type that a crate wants to see.
+pub(super) async fn small<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
+    script.step().map_err(E::from)
+}
+
+/// An attempt in a future that holds a kibibyte across an await, like a connection with its buffers.
+pub(super) async fn large<E: From<Failure>>(script: &'static Script) -> Result<u64, E> {
+    let buffer = black_box([0_u8; 1024]);
+    core::future::ready(()).await;
+    black_box(&buffer);
+    script.step().map_err(E::from)
+}
+
+/// What the future from `retry` adds to [`small`] and to [`large`].
+macro_rules! sizes_of {
+    ($retry:expr) => {{
+        use crate::future::inner::{large, small};
+        use crate::operation::{Failure, SUCCESS};
+        crate::sizes::Sizes::added(
+            (&small::<Failure>(&SUCCESS), &$retry(|| small(&SUCCESS))),
+            (&large::<Failure>(&SUCCESS), &$retry(|| large(&SUCCESS))),
+        )
+    }};
+}
+pub(super) use sizes_of;
+
+/// Polls a future that is ready at once.
+///
+/// # Panics
+/// When it is not: the case would be measuring something else.
+#[inline]
+pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => not_ready(),
+    }
+}
+
+#[cold]
+fn not_ready() -> ! {
+    panic!("the future of this case was not ready at its first poll")
+}

@@ -1,0 +1,40 @@
+//! What stagger adds to an async call that succeeds at once.
+
+use core::future::Future;
+use core::hint::black_box;
+
+use stagger::{Policy, policy};
+
+use super::inner::{poll_once, sizes_of, small};
+use crate::case::{Case, Role, Table};
+use crate::operation::{Failure, SUCCESS, repeat};
+
+/// The row that the goals are about.
+pub(crate) const ONE_LINER: &str = "retry(&POLICY, …), const policy";
+
+const POLICY: Policy = policy!(exponential(ms(100), secs(30)).max_attempts(4));
+
+/// Rows of this project.
+pub(super) fn cases() -> Vec<Case> {
+    let row = |name, run| Case::work(Table::Future, Role::Stagger, name, run);
+    vec![
+        row(ONE_LINER, constant).sized(|| sizes_of!(retry)),
+        row("retry(&policy, …), policy made at run time", at_run_time).sized(|| sizes_of!(retry)),
+    ]
+}
+
+fn retry<F, Fut>(attempt: F) -> impl Future<Output = Result<u64, Failure>>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<u64, Failure>>,
+{
+    stagger::retry(&POLICY, attempt)
+}
+
+fn constant(iterations: u64) {
+    repeat(iterations, &SUCCESS, |script| poll_once(retry(|| small(script))));
+}
+
+fn at_run_time(iterations: u64) {
+    repeat(iterations, &SUCCESS, |script| poll_once(stagger::retry(black_box(&POLICY), || small::<Failure>(script))));
+}

@@ -1,0 +1,231 @@
+//! What stagger has to reach, and whether it did.
+
+use crate::case::{Role, Section, Table};
+use crate::findings::{Findings, Row};
+use crate::weight::Weight;
+use crate::{blocking, delay, failures, future};
+
+/// Whether a goal was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// It was.
+    Reached,
+    /// It was not.
+    Missed,
+    /// A figure that it needs is not there.
+    NotMeasured,
+}
+
+/// On which side of its limit a goal is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bound {
+    /// At the limit or below.
+    AtMost,
+    /// At the limit or above.
+    AtLeast,
+}
+
+/// One goal, with what was found.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(crate) struct Goal {
+    pub(crate) section: Section,
+    pub(crate) claim: &'static str,
+    pub(crate) found: Option<f64>,
+    pub(crate) bound: Bound,
+    pub(crate) limit: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) verdict: Verdict,
+}
+
+/// The goals of the sections that `wanted` names, in order.
+pub(crate) fn evaluate(rows: &[Row], weights: &[Weight], wanted: impl Fn(Section) -> bool) -> Vec<Goal> {
+    let findings = Findings(rows);
+    let goals = [delays(findings), calls(findings), futures(findings), retries(findings), weight(weights)];
+    goals.into_iter().flatten().filter(|goal| wanted(goal.section)).collect()
+}
+
+fn delays(findings: Findings<'_>) -> Vec<Goal> {
+    let table = Table::Delay;
+    let any = findings.stagger(table, delay::ANY_MULTIPLIER);
+    let constant = findings.stagger(table, delay::CONSTANT);
+    let guarded = findings.stagger(table, delay::GUARDED);
+    let a = |claim| At { section: Section::A, claim };
+    vec![
+        a("full jitter, any multiplier").most(any.and_then(Row::instructions), 40.0, "instructions"),
+        a("full jitter, any multiplier").most(any.and_then(Row::ns), 3.0, "ns"),
+        a("full jitter, const policy").most(constant.and_then(Row::instructions), 25.0, "instructions"),
+        a("faster than the best peer").least(findings.ahead(table, any), 4.0, "×"),
+        a("whole decision, budget and breaker").most(guarded.and_then(Row::ns), 12.0, "ns"),
+        a("state of one call").most(Some(size_of::<stagger_core::State>() as f64), 24.0, "bytes"),
+    ]
+}
+
+fn calls(findings: Findings<'_>) -> Vec<Goal> {
+    let table = Table::Blocking;
+    let call = findings.stagger(table, blocking::ONE_LINER);
+    let added = call.and_then(Row::instructions).zip(findings.yardstick(table).and_then(Row::instructions));
+    let b = |claim| At { section: Section::B, claim };
+    vec![
+        b("added to a direct call: 3, and 4 for the nested-retry scope").most(
+            added.map(|(call, direct)| call - direct),
+            7.0,
+            "instructions",
+        ),
+        b("before the first failure").most(call.and_then(Row::allocations), 0.0, "allocations"),
+    ]
+}
+
+fn futures(findings: Findings<'_>) -> Vec<Goal> {
+    let table = Table::Future;
+    let call = findings.stagger(table, future::ONE_LINER);
+    let bytes = call.and_then(|row| row.bytes_added);
+    let peer = findings.least(table, Role::Peer, Row::instructions).and_then(Row::instructions);
+    let c = |claim| At { section: Section::C, claim };
+    vec![
+        c("success at once").most(call.and_then(Row::instructions), 30.0, "instructions"),
+        c("before the first failure").most(call.and_then(Row::allocations), 0.0, "allocations"),
+        c("added to a small future").most(bytes.map(|bytes| bytes.small as f64), 64.0, "bytes"),
+        c("added to a future of 1 KiB").most(bytes.map(|bytes| bytes.large as f64), 64.0, "bytes"),
+        c("of the best peer's instructions").most(
+            call.and_then(Row::instructions).zip(peer).map(|(ours, peer)| ours / peer),
+            1.0,
+            "×",
+        ),
+    ]
+}
+
+fn retries(findings: Findings<'_>) -> Vec<Goal> {
+    let blocking = findings.stagger(Table::FailuresBlocking, failures::SEEDED);
+    let ready = findings.stagger(Table::FailuresReady, failures::SEEDED);
+    let zero = findings.stagger(Table::FailuresZero, failures::ZERO);
+    let tokio = findings.stagger(Table::FailuresTokio, failures::ZERO);
+    let d = |claim| At { section: Section::D, claim };
+    vec![
+        d("blocking, delays drawn: of the floor").most(findings.of_floor(Table::FailuresBlocking, blocking), 3.0, "×"),
+        d("blocking, no delay: of the floor").most(findings.of_floor(Table::FailuresZero, zero), 3.0, "×"),
+        d("blocking, delays drawn: faster than the best peer").least(
+            findings.ahead(Table::FailuresBlocking, blocking),
+            3.0,
+            "×",
+        ),
+        d("async, ready sleeper: of the floor").most(findings.of_floor(Table::FailuresReady, ready), 3.0, "×"),
+        d("async, ready sleeper: faster than the best peer").least(
+            findings.ahead(Table::FailuresReady, ready),
+            3.0,
+            "×",
+        ),
+        d("async, ready sleeper").most(ready.and_then(Row::allocations), 0.0, "allocations"),
+        d("tokio, zero delays").most(tokio.and_then(Row::ns), 25.0, "ns"),
+        d("tokio, zero delays").most(tokio.and_then(Row::allocations), 0.0, "allocations"),
+    ]
+}
+
+fn weight(weights: &[Weight]) -> Vec<Goal> {
+    let of = |name| weights.iter().find(|weight| weight.name == name).and_then(|weight| weight.build);
+    let both = of("stagger").zip(of("backon"));
+    let g = |claim| At { section: Section::G, claim };
+    vec![
+        g("crates beyond backon's").most(
+            both.map(|(ours, backon)| f64::from(ours.crates) - f64::from(backon.crates)),
+            0.0,
+            "crates",
+        ),
+        g("clean build, of backon's").most(both.map(|(ours, backon)| ours.seconds / backon.seconds), 1.0, "×"),
+    ]
+}
+
+impl Findings<'_> {
+    /// How many times faster `ours` is than the fastest peer of the table.
+    fn ahead(self, table: Table, ours: Option<&Row>) -> Option<f64> {
+        let peer = self.least(table, Role::Peer, Row::ns)?.ns()?;
+        Some(peer / ours?.ns()?)
+    }
+
+    /// How many times as long as the fastest floor of the table `ours` takes.
+    fn of_floor(self, table: Table, ours: Option<&Row>) -> Option<f64> {
+        let floor = self.least(table, Role::Floor, Row::ns)?.ns()?;
+        Some(ours?.ns()? / floor)
+    }
+}
+
+/// A goal whose limit is still to be said.
+struct At {
+    section: Section,
+    claim: &'static str,
+}
+
+impl At {
+    fn most(self, found: Option<f64>, limit: f64, unit: &'static str) -> Goal {
+        self.judge(found, Bound::AtMost, limit, unit)
+    }
+
+    fn least(self, found: Option<f64>, limit: f64, unit: &'static str) -> Goal {
+        self.judge(found, Bound::AtLeast, limit, unit)
+    }
+
+    fn judge(self, found: Option<f64>, bound: Bound, limit: f64, unit: &'static str) -> Goal {
+        let reaches = |found: f64| match bound {
+            Bound::AtMost => found <= limit,
+            Bound::AtLeast => found >= limit,
+        };
+        let verdict = match found {
+            None => Verdict::NotMeasured,
+            Some(found) if reaches(found) => Verdict::Reached,
+            Some(_) => Verdict::Missed,
+        };
+        Goal { section: self.section, claim: self.claim, found, bound, limit, unit, verdict }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::row;
+
+    fn verdict(rows: &[Row], claim: &str, unit: &str) -> Verdict {
+        let goals = evaluate(rows, &[], |_| true);
+        let goal = goals.iter().find(|goal| goal.claim == claim && goal.unit == unit);
+        goal.map(|goal| goal.verdict).unwrap()
+    }
+
+    #[test]
+    fn a_goal_is_missed_by_a_hair() {
+        for (instructions, want) in [(40.0, Verdict::Reached), (40.1, Verdict::Missed)] {
+            let rows = [row(Table::Delay, Role::Stagger, delay::ANY_MULTIPLIER, 1.0, instructions)];
+            assert_eq!(verdict(&rows, "full jitter, any multiplier", "instructions"), want);
+        }
+    }
+
+    #[test]
+    fn without_peers_nothing_is_said_about_them() {
+        let rows = [row(Table::Delay, Role::Stagger, delay::ANY_MULTIPLIER, 1.0, 30.0)];
+        assert_eq!(verdict(&rows, "faster than the best peer", "×"), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn the_fastest_peer_is_the_one_to_beat() {
+        let ours = row(Table::Delay, Role::Stagger, delay::ANY_MULTIPLIER, 2.0, 30.0);
+        let slow = row(Table::Delay, Role::Peer, "slow", 50.0, 1.0);
+        let fast = row(Table::Delay, Role::Peer, "fast", 7.9, 1.0);
+        assert_eq!(verdict(&[ours.clone(), slow.clone()], "faster than the best peer", "×"), Verdict::Reached);
+        assert_eq!(verdict(&[ours, slow, fast], "faster than the best peer", "×"), Verdict::Missed);
+    }
+
+    #[test]
+    fn what_a_call_adds_is_counted_from_the_direct_call() {
+        let direct = row(Table::Blocking, Role::Bare, "direct call", 1.0, 16.0);
+        for (instructions, want) in [(23.0, Verdict::Reached), (24.0, Verdict::Missed)] {
+            let call = row(Table::Blocking, Role::Stagger, blocking::ONE_LINER, 1.0, instructions);
+            let claim = "added to a direct call: 3, and 4 for the nested-retry scope";
+            assert_eq!(verdict(&[direct.clone(), call], claim, "instructions"), want);
+        }
+    }
+
+    #[test]
+    fn only_the_wanted_sections_are_judged() {
+        let goals = evaluate(&[], &[], |section| section == Section::C);
+        assert!(!goals.is_empty() && goals.iter().all(|goal| goal.section == Section::C));
+    }
+}

@@ -1,0 +1,51 @@
+//! Which versions are being compared: what the workspace's lock file says.
+
+/// The lock file that this program was built with.
+pub(crate) const TEXT: &str = include_str!("../../../Cargo.lock");
+
+/// The crates that stagger is compared with.
+pub(crate) const PEERS: [&str; 14] = [
+    "again",
+    "aws-smithy-runtime",
+    "backoff",
+    "backon",
+    "exponential-backoff",
+    "google-cloud-gax",
+    "mulligan",
+    "retry",
+    "retry-policies",
+    "tokio-retry",
+    "tokio-retry2",
+    "tower",
+    "tower-resilience-retry",
+    "tryhard",
+];
+
+/// The version of `name` in the lock file; the newest, if there are several.
+pub(crate) fn version(name: &str) -> Option<&'static str> {
+    let entry = format!("name = \"{name}\"");
+    let mut lines = TEXT.lines();
+    let mut newest = None;
+    while lines.any(|line| line == entry) {
+        newest = lines.next().and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    }
+    newest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_peer_has_a_version() {
+        for name in PEERS {
+            assert!(version(name).is_some_and(|version| version.contains('.')), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_begins_with_is_not_taken_for_it() {
+        assert_ne!(version("tokio-retry"), version("tokio-retry2"));
+        assert_eq!(version("no-such-crate"), None);
+    }
+}

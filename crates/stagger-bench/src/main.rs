@@ -1,0 +1,67 @@
+//! Measures stagger beside hand-written floors and other retry crates, all in one run.
+//!
+//! ```text
+//! cargo run --release -p stagger-bench --features peers                           # everything, some minutes
+//! cargo run --release -p stagger-bench --features peers -- --section A --quick    # one table, some seconds
+//! ```
+//!
+//! Times drift from machine to machine; the ratios and the instruction counts hold.
+
+mod blocking;
+mod callgrind;
+mod case;
+mod delay;
+mod failures;
+mod findings;
+mod future;
+mod goals;
+mod lockfile;
+mod measure;
+mod operation;
+mod options;
+mod report;
+mod sizes;
+mod timing;
+mod tokio_runtime;
+#[cfg(feature = "peers")]
+mod tower_stack;
+mod weight;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use case::{Case, Section};
+use clap::Parser as _;
+use options::Options;
+use report::Report;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stagger-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> io::Result<()> {
+    if let (Some(id), Some(iterations)) = (&options.run, options.iterations) {
+        return measure::run_one(&all_cases(), id, iterations);
+    }
+    let text = measured(options)?.render(options.format());
+    io::stdout().write_all(text.as_bytes())
+}
+
+fn measured(options: &Options) -> io::Result<Report> {
+    let wanted = |case: &Case| options.wants(case.table.section());
+    let cases: Vec<_> = all_cases().into_iter().filter(wanted).collect();
+    let rows = measure::rows(&cases, options.effort(), options.counts_instructions())?;
+    let dependants = if options.wants(Section::G) { weight::measure(options.effort())? } else { Vec::new() };
+    let goals = goals::evaluate(&rows, &dependants, |section| options.wants(section));
+    Ok(Report { rows, dependants, goals })
+}
+
+fn all_cases() -> Vec<Case> {
+    [delay::cases(), blocking::cases(), future::cases(), failures::cases()].concat()
+}

@@ -1,0 +1,211 @@
+//! The tables for people.
+
+use core::fmt::Write as _;
+
+use comfy_table::presets::ASCII_MARKDOWN;
+use comfy_table::{CellAlignment, ContentLineStyle, LineStyle, Table as Grid, TableStyle};
+
+use super::machine::Machine;
+use super::{Format, Report};
+use crate::case::{Role, Table};
+use crate::findings::{Findings, Row};
+use crate::goals::{Bound, Goal, Verdict};
+use crate::weight::Weight;
+
+/// A line under the header and nothing else: many rows, seen at once.
+const PLAIN: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none())
+    .header_separator(LineStyle::none().fill('─'))
+    .content_lines(ContentLineStyle::none());
+
+pub(super) fn render(report: &Report, format: Format) -> String {
+    let mut text = String::new();
+    let mut section = |title: &str, grid: Grid| {
+        let heading = if format == Format::Markdown { "## " } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{heading}{title}\n\n{}\n", grid.trim_fmt());
+    };
+    let findings = Findings(&report.rows);
+    for table in Table::ALL {
+        let rows = findings.of(table);
+        if !rows.is_empty() {
+            section(table.title(), cases(&rows, findings.yardstick(table), format));
+        }
+    }
+    if !report.dependants.is_empty() {
+        section("G. Weight: clean release build with LTO, stripped", dependants(&report.dependants, format));
+    }
+    if !report.goals.is_empty() {
+        section("Goals", goals(&report.goals, format));
+    }
+    text + &footer(&Machine::here())
+}
+
+fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
+    let against = match yardstick.map(|row| row.role) {
+        Some(Role::Bare) => "× bare",
+        _ => "× floor",
+    };
+    let mut header = vec!["", "case", "ns/op", against, "instructions", "allocations"];
+    let sized = rows.iter().any(|row| row.bytes_added.is_some());
+    if sized {
+        header.push("bytes added (small / 1 KiB)");
+    }
+    header.push("note");
+    let lines = rows.iter().map(|row| {
+        let relative = row.ns().zip(yardstick.and_then(Row::ns)).map(|(ns, yardstick)| ns / yardstick);
+        let mut cells = vec![
+            role(row.role).to_owned(),
+            row.name.to_owned(),
+            or_dash(row.ns(), time),
+            or_dash(relative, |ratio| if ratio < 1000.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }),
+            or_dash(row.instructions(), |count| format!("{count:.1}")),
+            or_dash(row.allocations(), figure),
+        ];
+        if sized {
+            cells.push(or_dash(row.bytes_added, |added| format!("{} / {}", added.small, added.large)));
+        }
+        cells.push(row.note.to_owned());
+        cells
+    });
+    grid(&header, lines, &[2, 3, 4, 5], format)
+}
+
+fn dependants(weights: &[Weight], format: Format) -> Grid {
+    let header = ["depends on", "build, s", "crates", "KiB over an empty program", "note"];
+    let lines = weights.iter().map(|weight| {
+        vec![
+            weight.name.to_owned(),
+            or_dash(weight.build, |build| format!("{:.2}", build.seconds)),
+            or_dash(weight.build, |build| build.crates.to_string()),
+            or_dash(weight.bytes_over_empty, |bytes| (bytes / 1024).to_string()),
+            weight.note.clone(),
+        ]
+    });
+    grid(&header, lines, &[1, 2, 3], format)
+}
+
+fn goals(goals: &[Goal], format: Format) -> Grid {
+    let header = ["", "goal", "limit", "found", "reached"];
+    let lines = goals.iter().map(|goal| {
+        let bound = match goal.bound {
+            Bound::AtMost => "≤",
+            Bound::AtLeast => "≥",
+        };
+        vec![
+            format!("{:?}", goal.section),
+            goal.claim.to_owned(),
+            format!("{bound} {} {}", goal.limit, goal.unit),
+            or_dash(goal.found, figure),
+            match goal.verdict {
+                Verdict::Reached => "yes",
+                Verdict::Missed => "NO",
+                Verdict::NotMeasured => "not measured",
+            }
+            .to_owned(),
+        ]
+    });
+    grid(&header, lines, &[3], format)
+}
+
+fn grid(header: &[&str], lines: impl Iterator<Item = Vec<String>>, numbers: &[usize], format: Format) -> Grid {
+    let mut grid = Grid::new();
+    grid.load_style(if format == Format::Markdown { ASCII_MARKDOWN } else { PLAIN });
+    grid.set_header(header.iter().copied());
+    for line in lines {
+        grid.add_row(line);
+    }
+    for column in numbers {
+        if let Some(column) = grid.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    grid
+}
+
+fn footer(machine: &Machine) -> String {
+    let mut text = format!("{}, {} cores, {}\n", machine.cpu, machine.cores, machine.compiler);
+    if machine.peers.is_empty() {
+        text += "Without the other crates: build with --features peers to have them in the same run.\n";
+    } else {
+        let peers: Vec<_> = machine.peers.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        let _ = writeln!(text, "Peers: {}.", peers.join(", "));
+    }
+    text + "Time is that of the fastest round. Instructions and allocations are callgrind's, in user space; a clock read \
+            is a system call there and counts for little.\n"
+}
+
+const fn role(role: Role) -> &'static str {
+    match role {
+        Role::Bare => "bare",
+        Role::Floor => "floor",
+        Role::Stagger => "stagger",
+        Role::Peer => "peer",
+    }
+}
+
+/// Nanoseconds, in the unit that leaves few digits.
+fn time(ns: f64) -> String {
+    match ns {
+        _ if ns < 100.0 => format!("{ns:.2}"),
+        _ if ns < 10_000.0 => format!("{ns:.0}"),
+        _ if ns < 1e6 => format!("{:.1} µs", ns / 1e3),
+        _ => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// A figure with up to two decimals, without idle ones.
+fn figure(value: f64) -> String {
+    let text = format!("{value:.2}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "-0" => "0".to_owned(),
+        short => short.to_owned(),
+    }
+}
+
+fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), show)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::tests::row;
+
+    fn report() -> Report {
+        let rows = vec![
+            row(Table::Delay, Role::Floor, "hand-written", 2.0, 20.0),
+            row(Table::Delay, Role::Peer, "somebody", 3_200_000.0, 150.25),
+        ];
+        Report { goals: crate::goals::evaluate(&rows, &[], |_| true), rows, dependants: Vec::new() }
+    }
+
+    #[test]
+    fn a_row_shows_its_figures_and_its_distance_from_the_floor() {
+        let text = report().render(Format::Markdown);
+        let line = text.lines().find(|line| line.contains("somebody")).unwrap();
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..7], ["peer", "somebody", "3.20 ms", "1600000", "150.2", "0"]);
+    }
+
+    #[test]
+    fn tables_without_rows_are_left_out() {
+        let text = report().render(Format::Text);
+        assert!(text.contains("A. One next delay") && !text.contains("B. Blocking"), "{text}");
+    }
+
+    #[test]
+    fn json_names_its_schema_and_keeps_every_row() {
+        let document: serde_json::Value = serde_json::from_str(&report().render(Format::Json)).unwrap();
+        assert_eq!(document["schema"], "stagger-bench/1");
+        assert_eq!(document["rows"][1]["timing"]["fastest_ns"], 3_200_000.0);
+        assert_eq!(document["goals"][0]["verdict"], "not_measured");
+    }
+
+    #[test]
+    fn numbers_lose_their_idle_zeros_and_nothing_else() {
+        for (value, want) in [(0.0, "0"), (-0.001, "0"), (2.5, "2.5"), (10.0, "10"), (100.0, "100"), (1.239, "1.24")] {
+            assert_eq!(figure(value), want);
+        }
+    }
+}

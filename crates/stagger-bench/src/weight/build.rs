@@ -1,0 +1,71 @@
+//! What one build cost.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+
+/// The cost of one clean build.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub(crate) struct Build {
+    /// From nothing to the program.
+    pub(crate) seconds: f64,
+    /// Crates that were compiled, the dependant itself not counted.
+    pub(crate) crates: u32,
+    /// Size of the stripped program.
+    pub(crate) bytes: u64,
+}
+
+impl Build {
+    /// The one of two builds that took less time.
+    pub(super) const fn faster(self, other: Self) -> Self {
+        if other.seconds < self.seconds { other } else { self }
+    }
+
+    /// What `messages`, the lines that cargo writes with `--message-format=json`, tell of a build.
+    ///
+    /// # Errors
+    /// If no program came out of it, or it cannot be looked at.
+    pub(super) fn of(messages: &str, seconds: f64) -> io::Result<Self> {
+        let mut packages = HashSet::new();
+        let mut program = None;
+        for line in messages.lines() {
+            let message: serde_json::Value = serde_json::from_str(line)?;
+            if message["reason"] != "compiler-artifact" {
+                continue;
+            }
+            packages.insert(message["package_id"].to_string());
+            if let Some(path) = message["executable"].as_str() {
+                program = Some(fs::metadata(path)?.len());
+            }
+        }
+        let bytes = program.ok_or_else(|| io::Error::other("cargo built no program"))?;
+        Ok(Self { seconds, crates: packages.len().saturating_sub(1) as u32, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_with_a_build_script_counts_once_and_the_dependant_not_at_all() {
+        let program = tempfile::NamedTempFile::new().unwrap();
+        fs::write(program.path(), [0; 10]).unwrap();
+        let messages = format!(
+            r#"{{"reason":"compiler-artifact","package_id":"a","executable":null}}
+{{"reason":"build-script-executed","package_id":"a"}}
+{{"reason":"compiler-artifact","package_id":"a","executable":null}}
+{{"reason":"compiler-artifact","package_id":"b","executable":null}}
+{{"reason":"compiler-artifact","package_id":"dependant","executable":{path:?}}}
+{{"reason":"build-finished","success":true}}"#,
+            path = program.path()
+        );
+        let build = Build::of(&messages, 1.5).unwrap();
+        assert_eq!(build, Build { seconds: 1.5, crates: 2, bytes: 10 });
+    }
+
+    #[test]
+    fn a_build_without_a_program_is_an_error() {
+        assert!(Build::of(r#"{"reason":"build-finished","success":false}"#, 1.0).is_err());
+    }
+}
