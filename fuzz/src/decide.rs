@@ -1,0 +1,243 @@
+//! Whatever happens to a call, in whatever order, the decision keeps to the policy, the hint and the guards.
+
+use core::cell::Cell;
+use core::time::Duration;
+
+use arbitrary::Arbitrary;
+use stagger_core::{
+    Decision, Guards, Hint, HintMode, Instant, Kind, Nested, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop,
+};
+
+use crate::guards::Whim;
+use crate::values::{LONGEST, Length, Recipe};
+
+/// A call, and what becomes of its attempts.
+#[derive(Arbitrary, Debug)]
+pub struct Input {
+    recipe: Recipe,
+    seed: u64,
+    start: u64,
+    deadline: Option<u64>,
+    budget: Option<u64>,
+    breaker: Option<u64>,
+    nested: bool,
+    events: Vec<Event>,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Event {
+    clock: Jump,
+    outcome: AnyOutcome,
+    /// The caller drops the call in its sleep.
+    dropped: bool,
+}
+
+/// A monotonic clock only goes forward, but not everybody's clock is one.
+#[derive(Arbitrary, Debug)]
+enum Jump {
+    None,
+    Forward(Length),
+    Back(Length),
+}
+
+#[derive(Arbitrary, Debug)]
+enum AnyOutcome {
+    Success,
+    Permanent,
+    Unprocessed,
+    Cancelled,
+    Failed(AnyKind, Option<AnyHint>),
+    Healthy(Length),
+}
+
+#[derive(Arbitrary, Debug)]
+enum AnyKind {
+    Transient,
+    Throttled,
+    Local,
+}
+
+#[derive(Arbitrary, Debug)]
+enum AnyHint {
+    Floor(Length),
+    Slot(Length),
+    Never,
+}
+
+/// Makes the call.
+pub fn check(input: &Input) {
+    let Ok(policy) = input.recipe.build() else { return };
+    let (budget, breaker) = (input.budget.map(Whim::new), input.breaker.map(Whim::new));
+    let mut guards = Guards::none().nested(if input.nested { Nested::StandDown } else { Nested::No });
+    if let Some(budget) = &budget {
+        guards = guards.budget(budget);
+    }
+    if let Some(breaker) = &breaker {
+        guards = guards.breaker(breaker);
+    }
+    Call { policy, input, guards, now: Cell::new(Instant::from_nanos(input.start)), reads: Cell::new(0) }.run();
+    for guard in [&budget, &breaker].into_iter().flatten() {
+        assert_eq!(guard.outstanding(), 0, "everything lent is settled once");
+    }
+}
+
+struct Call<'a> {
+    policy: Policy,
+    input: &'a Input,
+    guards: Guards<'a>,
+    now: Cell<Instant>,
+    /// How often the clock was read since the last look.
+    reads: Cell<u32>,
+}
+
+impl Call<'_> {
+    fn run(&self) {
+        let deadline = self.input.deadline.map(Instant::from_nanos);
+        let mut state = State::new();
+        let mut permit = Permit::NONE;
+        // Attempts since the count began, without the repeat; delays drawn since then.
+        let (mut made, mut repeats) = (0, 0);
+        for event in &self.input.events {
+            self.now.set(self.after(&event.clock));
+            let mut retry = Retry::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
+            let begun = retry.begin(permit, || self.read(), &self.guards);
+            self.read_at_most_once();
+            permit = match begun {
+                Ok(permit) => permit,
+                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (Stop::Breaker, true)),
+            };
+            let (outcome, lived) = event.outcome.outcome();
+            let repeated = retry.attempt() == made;
+            made = retry.attempt();
+            assert!(!repeated || repeats == 1, "an attempt that does not count is the repeat");
+            assert!(self.policy.max_attempts().is_none_or(|most| made <= most.get()), "{made} attempts");
+            if event.dropped {
+                return self.guards.abandon(permit, || self.read());
+            }
+            if lived.is_some_and(|lived| retry.reset_if_healthy(lived)) {
+                (made, repeats) = (0, 0);
+            }
+            let decision = retry.decide(outcome, permit, || self.read(), &self.guards);
+            self.read_at_most_once();
+            let Decision::Retry { after, source, permit: lent } = decision else {
+                return self.ends_for_a_reason(outcome, &decision);
+            };
+            repeats += u32::from(source == Source::Transparent);
+            self.waits_as_asked(outcome, after, source, repeats);
+            self.starts_in_time(&retry, after, deadline);
+            let resolution = Duration::from_millis(1);
+            let ticks = retry.on_ticks(after, source, resolution);
+            assert!(ticks <= after + resolution && (source != Source::Hint || ticks == after), "{after:?}: {ticks:?}");
+            permit = lent;
+        }
+        self.guards.give_back(permit);
+    }
+
+    fn read(&self) -> Instant {
+        self.reads.set(self.reads.get() + 1);
+        self.now.get()
+    }
+
+    fn read_at_most_once(&self) {
+        assert!(self.reads.take() <= 1, "the clock is read at most once in a step");
+    }
+
+    fn after(&self, jump: &Jump) -> Instant {
+        let now = self.now.get();
+        match jump {
+            Jump::None => now,
+            Jump::Forward(length) => now.saturating_add(length.0),
+            Jump::Back(length) => {
+                let nanos = u64::try_from(length.0.as_nanos()).unwrap_or(u64::MAX);
+                Instant::from_nanos(now.as_nanos().saturating_sub(nanos))
+            }
+        }
+    }
+
+    fn ends_for_a_reason(&self, outcome: Outcome, decision: &Decision) {
+        match (outcome, decision) {
+            (Outcome::Success, Decision::Done)
+            | (Outcome::Permanent, Decision::Stop(Stop::Permanent))
+            | (Outcome::Cancelled, Decision::Stop(Stop::Cancelled)) => {}
+            (Outcome::Failed { .. } | Outcome::Unprocessed, Decision::Stop(stop)) => {
+                let expected = match stop {
+                    Stop::Attempts => self.policy.max_attempts().is_some(),
+                    Stop::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
+                    Stop::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
+                    Stop::Budget => self.guards.budget.is_some(),
+                    Stop::Breaker => self.guards.breaker.is_some(),
+                    Stop::Nested => self.input.nested,
+                    Stop::Exhausted => self.policy.bounds(1).is_none(),
+                    _ => false,
+                };
+                assert!(expected, "{outcome:?} ended with {stop:?}");
+            }
+            _ => panic!("{outcome:?} ended with {decision:?}"),
+        }
+    }
+
+    fn waits_as_asked(&self, outcome: Outcome, after: Duration, source: Source, repeats: u32) {
+        assert!(!self.input.nested || source == Source::Transparent, "an inner layer stands down");
+        match (outcome, source) {
+            (Outcome::Unprocessed, Source::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
+            (Outcome::Failed { hint: Some(hint), .. }, Source::Hint) => {
+                let asked = match hint {
+                    Hint::Floor(asked) | Hint::Slot(asked) => asked,
+                    _ => panic!("came back although told never to"),
+                };
+                assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is too long");
+                let asked = asked.min(LONGEST);
+                match (hint, self.policy.hint_mode()) {
+                    (Hint::Slot(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
+                    (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} undercuts {asked:?}"),
+                    _ => {}
+                }
+            }
+            (Outcome::Failed { kind: _, hint: None } | Outcome::Unprocessed, Source::Schedule) => {
+                if let (Some(cap), false) = (self.policy.cap(), self.is_factor()) {
+                    assert!(after <= cap, "{after:?} is above the cap");
+                }
+                assert!(after >= self.policy.floor(), "{after:?} is below the floor");
+            }
+            _ => panic!("{outcome:?} is retried because of {source:?}"),
+        }
+    }
+
+    fn starts_in_time(&self, retry: &Retry<'_>, after: Duration, deadline: Option<Instant>) {
+        let starts = self.now.get().saturating_add(after);
+        if let (Some(limit), Some(elapsed)) = (self.policy.max_elapsed(), retry.elapsed(starts)) {
+            assert!(elapsed <= limit, "the retry starts after {elapsed:?} of {limit:?}");
+        }
+        assert!(deadline.is_none_or(|deadline| starts < deadline), "the retry starts at {starts:?}, too late");
+    }
+
+    fn is_factor(&self) -> bool {
+        matches!(self.policy.jitter(), stagger_core::Jitter::Factor(_))
+    }
+}
+
+impl AnyOutcome {
+    /// The outcome, and, if a connection had been open before it was lost, how long it had lived.
+    fn outcome(&self) -> (Outcome, Option<Duration>) {
+        match self {
+            Self::Success => (Outcome::Success, None),
+            Self::Permanent => (Outcome::Permanent, None),
+            Self::Unprocessed => (Outcome::Unprocessed, None),
+            Self::Cancelled => (Outcome::Cancelled, None),
+            Self::Healthy(lived) => (Outcome::TRANSIENT, Some(lived.0)),
+            Self::Failed(kind, hint) => {
+                let kind = match kind {
+                    AnyKind::Transient => Kind::Transient,
+                    AnyKind::Throttled => Kind::Throttled,
+                    AnyKind::Local => Kind::Local,
+                };
+                let hint = hint.as_ref().map(|hint| match hint {
+                    AnyHint::Floor(length) => Hint::Floor(length.0),
+                    AnyHint::Slot(length) => Hint::Slot(length.0),
+                    AnyHint::Never => Hint::Never,
+                });
+                (Outcome::Failed { kind, hint }, None)
+            }
+        }
+    }
+}

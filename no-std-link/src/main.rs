@@ -1,0 +1,38 @@
+//! Links stagger-core into a program that has no standard library and no allocator.
+//!
+//! That it links is the test; it is not run, for without unsafe code it cannot have an entry point. With a standard
+//! library anywhere below, there would be two panic handlers; with an allocation, no allocator.
+
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+use core::panic::PanicInfo;
+use core::time::Duration;
+
+use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, policy};
+
+const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
+
+/// Nobody calls it, so it has to be kept by name.
+#[used]
+static ENTRY: fn() -> Duration = wait_of_one_call;
+
+/// Uses every part that could bring something along: text, floating point, forecasts, the decision.
+fn wait_of_one_call() -> Duration {
+    let parsed = black_box("decorrelated base=1s cap=60s").parse().unwrap_or(POLICY);
+    let mut state = State::new();
+    let mut retry = Retry::new(&parsed, &mut state, Seed::new(black_box(1)));
+    let (guards, now) = (Guards::none(), || Instant::ZERO);
+    let Ok(permit) = retry.begin(Permit::NONE, now, &guards) else { return Duration::ZERO };
+    let mean = parsed.elapsed_mean(3).unwrap_or_default();
+    match retry.decide(Outcome::TRANSIENT, permit, now, &guards) {
+        Decision::Retry { after, .. } => after.max(mean),
+        _ => mean.max(parsed.elapsed_quantile(3, 0.5).unwrap_or_default()),
+    }
+}
+
+#[panic_handler]
+fn halt(_: &PanicInfo<'_>) -> ! {
+    loop {}
+}

@@ -1,0 +1,159 @@
+//! `cargo xtask ci`: one step after the other, up to the first that fails.
+
+use core::time::Duration;
+use std::ffi::OsString;
+use std::time::Instant;
+
+use lexopt::{Arg, Parser, ValueExt};
+
+use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, test};
+use crate::{Error, Result};
+
+/// What a step has to tell besides that it passed.
+pub(crate) type Note = Option<String>;
+
+pub(crate) struct Options {
+    /// How long each fuzz target runs.
+    pub(crate) fuzz_seconds: u64,
+}
+
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Result<Note>,
+}
+
+/// Cheap and likely to fail comes before expensive.
+const STEPS: [Step; 11] = [
+    Step { name: "packages", about: "system packages that the tests need are there", run: packages::run },
+    Step { name: "format", about: "rustfmt would change nothing", run: format::run },
+    Step { name: "lint", about: "clippy is silent", run: lint::run },
+    Step { name: "test", about: "unit and integration tests, all features", run: test::run },
+    Step { name: "doc-test", about: "the examples in the documentation", run: test::run_doc_tests },
+    Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
+    Step { name: "doc", about: "rustdoc is silent", run: doc::run },
+    Step { name: "features", about: "each feature of a published crate alone, none, all", run: features::run },
+    Step { name: "no-std", about: "the core links without the standard library", run: no_std::run },
+    Step { name: "fuzz", about: "each fuzz target for a while", run: fuzz::run },
+    Step { name: "loom", about: "the lock-free parts under every interleaving", run: loom::run },
+];
+
+const USAGE: &str = "\
+cargo xtask ci [OPTIONS]
+
+  --only STEP         only this step; may be given several times
+  --list              the steps, in their order
+  --fuzz-seconds N    how long each fuzz target runs [default: 30]
+";
+
+pub(crate) fn run(arguments: &[OsString]) -> Result {
+    match Request::parse(arguments)? {
+        Request::Help => print!("{USAGE}"),
+        Request::List => STEPS.iter().for_each(|step| println!("{:<10}{}", step.name, step.about)),
+        Request::Run { only, options } => {
+            let chosen = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
+            return run_all(&chosen.collect::<Vec<_>>(), &options);
+        }
+    }
+    Ok(())
+}
+
+enum Request {
+    Help,
+    List,
+    Run { only: Vec<&'static str>, options: Options },
+}
+
+impl Request {
+    fn parse(arguments: &[OsString]) -> Result<Self> {
+        let (mut only, mut options) = (Vec::new(), Options { fuzz_seconds: 30 });
+        let mut parser = Parser::from_args(arguments);
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Arg::Long("help") | Arg::Short('h') => return Ok(Self::Help),
+                Arg::Long("list") => return Ok(Self::List),
+                Arg::Long("only") => only.push(step_named(&parser.value()?.string()?)?),
+                Arg::Long("fuzz-seconds") => options.fuzz_seconds = parser.value()?.parse()?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        Ok(Self::Run { only, options })
+    }
+}
+
+fn step_named(name: &str) -> Result<&'static str> {
+    let found = STEPS.iter().find(|step| step.name == name);
+    found.map(|step| step.name).ok_or_else(|| {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        format!("there is no step `{name}`; there are {}", names.join(", ")).into()
+    })
+}
+
+fn run_all(steps: &[&Step], options: &Options) -> Result {
+    let started = Instant::now();
+    let mut report = String::new();
+    for (passed, step) in steps.iter().enumerate() {
+        eprintln!("\n== {}: {}", step.name, step.about);
+        let (result, took) = timed(|| (step.run)(options));
+        let (line, failure) = match result {
+            Ok(note) => (note.unwrap_or_default(), None),
+            Err(error) => (format!("FAILED: {error}"), Some(error)),
+        };
+        report += format!("  {:<10}{:>9}  {line}", step.name, seconds(took)).trim_end();
+        report += "\n";
+        if let Some(error) = failure {
+            let left: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();
+            return Err(stopped(step, &error, &report, passed, &left));
+        }
+        eprintln!("== {}: passed in {}", step.name, seconds(took));
+    }
+    println!("\n{report}\n{} steps passed, 0 failed, in {}", steps.len(), seconds(started.elapsed()));
+    Ok(())
+}
+
+fn stopped(step: &Step, error: &Error, report: &str, passed: usize, left: &[&str]) -> Error {
+    println!("\n{report}");
+    if !left.is_empty() {
+        println!("  not run: {}\n", left.join(", "));
+    }
+    println!("{passed} steps passed, 1 failed");
+    format!("step `{0}` failed: {error}\nonly this step again: cargo xtask ci --only {0}", step.name).into()
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    (work(), started.elapsed())
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Request> {
+        Request::parse(&arguments.iter().map(Into::into).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn steps_are_chosen_by_name() {
+        let chosen = parse(&["--only", "lint", "--fuzz-seconds=3", "--only=test"]).unwrap();
+        let Request::Run { only, options } = chosen else { panic!("not a run") };
+        assert_eq!((only, options.fuzz_seconds), (vec!["lint", "test"], 3));
+    }
+
+    #[test]
+    fn an_unknown_step_is_answered_with_those_there_are() {
+        let error = parse(&["--only", "tests"]).err().unwrap().to_string();
+        assert!(error.contains("no step `tests`; there are packages, format, lint, test,"), "{error}");
+    }
+
+    #[test]
+    fn no_two_steps_share_a_name() {
+        for (number, step) in STEPS.iter().enumerate() {
+            assert!(STEPS[..number].iter().all(|other| other.name != step.name), "{}", step.name);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The commands beside `ci`, one file each.
+
+pub(crate) mod bench;
+pub(crate) mod deny;
+pub(crate) mod mutants;
+pub(crate) mod public_api;
+pub(crate) mod semver;

@@ -1,0 +1,28 @@
+use std::ffi::OsString;
+
+use crate::shell::Shell;
+use crate::workspace::Workspace;
+use crate::{Result, tool};
+
+/// Compares the published libraries with the last release, or with what the arguments name.
+pub(crate) fn run(arguments: &[OsString]) -> Result {
+    let workspace = Workspace::here()?;
+    let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
+    let packages = libraries.flat_map(|package| ["--package", &package.name]);
+    let mut shell = tool::cargo("semver-checks", "")?.args(packages);
+    if !names_baseline(arguments) {
+        shell = shell.args(["--baseline-rev".to_owned(), last_release()?]);
+    }
+    shell.args(arguments).run()
+}
+
+fn names_baseline(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument.as_encoded_bytes().starts_with(b"--baseline"))
+}
+
+/// The newest tag `v1.2.3` that leads to here.
+fn last_release() -> Result<String> {
+    let tag = Shell::new("git").args(["describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"]).output();
+    let tag = tag.map_err(|_| "no release is tagged yet; name what to compare with: --baseline-rev REVISION")?;
+    Ok(tag.trim().to_owned())
+}

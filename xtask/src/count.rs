@@ -1,0 +1,110 @@
+//! How many tests passed and failed, read from what the runners print.
+
+use core::fmt;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Count {
+    /// Adds a line of `cargo nextest` or of `cargo test`, if it is one that sums up.
+    pub(crate) fn see(&mut self, line: &str) {
+        let line = without_colour(line);
+        let sum = if let Some((_, sum)) = line.split_once("test result: ") {
+            sum
+        } else if line.trim_start().starts_with("Summary [")
+            && let Some((_, sum)) = line.split_once(" run: ")
+        {
+            sum
+        } else {
+            return;
+        };
+        for part in without_brackets(sum).split([',', ';', '.']) {
+            let Some((number, what)) = part.trim().split_once(' ') else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match what {
+                "passed" => self.passed += number,
+                "failed" | "timed out" | "exec failed" => self.failed += number,
+                "skipped" | "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, failed, skipped } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+/// nextest explains some of its numbers: `3 passed (1 slow, 1 flaky), 1 failed`.
+fn without_brackets(text: &str) -> String {
+    let mut depth = 0_u32;
+    text.chars()
+        .filter(|character| {
+            match character {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => return depth == 0,
+            }
+            false
+        })
+        .collect::<String>()
+        .replace(" ,", ",")
+}
+
+/// Without the escape sequences for colour: `ESC [`, parameters, `m`.
+fn without_colour(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain += part.split_once('m').map_or(part, |(_, rest)| rest);
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(lines: &[&str]) -> (u64, u64, u64) {
+        let mut count = Count::default();
+        lines.iter().for_each(|line| count.see(line));
+        (count.passed, count.failed, count.skipped)
+    }
+
+    #[test]
+    fn results_of_several_test_binaries_add_up() {
+        let lines = [
+            "test result: ok. 26 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.77s\n",
+            "test result: FAILED. 17 passed; 1 failed; 0 ignored; 0 measured; 3 filtered out; finished in 10.02s\n",
+        ];
+        assert_eq!(count(&lines), (43, 1, 2));
+    }
+
+    #[test]
+    fn the_summary_of_nextest_is_read_in_all_its_forms() {
+        for (line, want) in [
+            ("     Summary [   0.771s] 26 tests run: 26 passed, 2 skipped", (26, 0, 2)),
+            ("     Summary [   1.000s] 1 test run: 1 passed, 0 skipped", (1, 0, 0)),
+            ("  Summary [ 2s] 5/26 tests run: 2 passed (1 slow, 1 flaky), 1 failed, 2 timed out, 0 skipped", (2, 3, 0)),
+            (
+                "\u{1b}[32;1m     Summary\u{1b}[0m [   0.7s] \u{1b}[1m3\u{1b}[0m tests run: \u{1b}[1m3\u{1b}[0m \
+                 \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m1\u{1b}[0m \u{1b}[33;1mskipped\u{1b}[0m",
+                (3, 0, 1),
+            ),
+        ] {
+            assert_eq!(count(&[line]), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_count_for_nothing() {
+        assert_eq!(count(&["test passes ... ok", "3 passed, 1 failed", "Summary [", ""]), (0, 0, 0));
+    }
+}

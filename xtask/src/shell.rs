@@ -1,0 +1,160 @@
+//! Other programs: started from the workspace's root, shown before they run, and their failure an error.
+
+use core::time::Duration;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use crate::{Result, workspace};
+
+/// A command line about to run.
+pub(crate) struct Shell(Command);
+
+impl Shell {
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(workspace::root());
+        // `cargo run` describes this package to its child. Handed on, the description would reach build
+        // scripts of other packages, and make cargo build them again.
+        for (name, _) in env::vars_os() {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| starts_with(&name, prefix)) {
+                command.env_remove(name);
+            }
+        }
+        Self(command)
+    }
+
+    /// The cargo that runs this program, so that the toolchain stays the same.
+    pub(crate) fn cargo(arguments: &str) -> Self {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Self::new(cargo).args(arguments.split_ascii_whitespace())
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Runs it in sight.
+    pub(crate) fn run(mut self) -> Result {
+        let line = self.announce();
+        let status = self.0.status().map_err(|error| format!("cannot start `{line}`: {error}"))?;
+        succeeded(&line, status)
+    }
+
+    /// Runs it in sight, and lets `see` look at each line of both its streams.
+    pub(crate) fn watch(mut self, mut see: impl FnMut(&str)) -> Result {
+        if io::stderr().is_terminal() {
+            // It is a pipe that it writes to, but a terminal where it arrives.
+            self.0.env("CARGO_TERM_COLOR", "always");
+        }
+        let line = self.announce();
+        let mut child = self.0.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (lines, seen) = mpsc::channel();
+        let streams = [
+            child.stdout.take().map(|stream| pass_on(stream, io::stdout(), lines.clone())),
+            child.stderr.take().map(|stream| pass_on(stream, io::stderr(), lines)),
+        ];
+        for line in seen {
+            see(&line);
+        }
+        for thread in streams.into_iter().flatten() {
+            // A panic there has been reported by its own message.
+            let _ = thread.join();
+        }
+        succeeded(&line, child.wait()?)
+    }
+
+    /// Runs it in sight, and kills it when `limit` has passed.
+    pub(crate) fn run_within(mut self, limit: Duration) -> Result {
+        let line = self.announce();
+        let mut child =
+            self.0.stdin(Stdio::null()).spawn().map_err(|error| format!("cannot start `{line}`: {error}"))?;
+        let started = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return succeeded(&line, status);
+            }
+            if started.elapsed() > limit {
+                child.kill()?;
+                child.wait()?;
+                return Err(format!("`{line}` still ran after {} s", limit.as_secs()).into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Runs it unseen and returns its standard output.
+    pub(crate) fn output(mut self) -> Result<String> {
+        let line = self.line();
+        let output = self.0.output().map_err(|error| format!("cannot start `{line}`: {error}"))?;
+        io::stderr().write_all(&output.stderr)?;
+        succeeded(&line, output.status)?;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Runs it unseen; whether it is there and succeeds.
+    pub(crate) fn succeeds(mut self) -> bool {
+        let quiet = self.0.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    }
+
+    fn announce(&self) -> String {
+        let line = self.line();
+        eprintln!("$ {line}");
+        line
+    }
+
+    /// As one would type it.
+    fn line(&self) -> String {
+        let program = Path::new(self.0.get_program());
+        let name = if program.is_absolute() { program.file_name() } else { None };
+        let mut line = name.unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+        for argument in self.0.get_args() {
+            line += " ";
+            line += &argument.to_string_lossy();
+        }
+        line
+    }
+}
+
+/// Whether `program` is in `PATH`.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+fn succeeded(line: &str, status: ExitStatus) -> Result {
+    if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}").into()) }
+}
+
+fn pass_on(
+    source: impl Read + Send + 'static,
+    mut target: impl Write + Send + 'static,
+    lines: mpsc::Sender<String>,
+) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        let mut source = BufReader::new(source);
+        let mut line = Vec::new();
+        while matches!(source.read_until(b'\n', &mut line), Ok(1..)) {
+            // The reader may have gone away; the command still has to run to its end.
+            let _ = target.write_all(&line).and_then(|()| target.flush());
+            let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
+            line.clear();
+        }
+    })
+}
+
+fn starts_with(name: &OsString, prefix: &str) -> bool {
+    name.as_encoded_bytes().starts_with(prefix.as_bytes())
+}

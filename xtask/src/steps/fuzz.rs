@@ -1,0 +1,31 @@
+use crate::ci::{Note, Options};
+use crate::shell::Shell;
+use crate::workspace::{self, Workspace};
+use crate::{Result, tool};
+
+pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
+
+/// Nothing in the workspace is unsafe, so there is nothing for a sanitizer to find; without one, the
+/// targets run several times as often.
+const SANITIZER: &str = "--sanitizer=none";
+
+pub(crate) fn run(options: &Options) -> Result<Note> {
+    let fuzz = Workspace::at(MANIFEST)?;
+    let targets: Vec<_> = fuzz.packages.iter().flat_map(|package| package.targets("bin")).collect();
+    cargo_fuzz("build", &[])?.run()?;
+    let time = format!("-max_total_time={}", options.fuzz_seconds);
+    for target in &targets {
+        let limits = [target, "--", &time, "-timeout=5", "-verbosity=0", "-print_final_stats=1"];
+        let dictionary = workspace::root().join(format!("fuzz/dictionaries/{target}.dict"));
+        let dictionary = dictionary.exists().then(|| format!("-dict={}", dictionary.display()));
+        cargo_fuzz("run", &limits)?.args(dictionary).run()?;
+    }
+    Ok(Some(format!("{} targets, {} s each", targets.len(), options.fuzz_seconds)))
+}
+
+fn cargo_fuzz(command: &str, arguments: &[&str]) -> Result<Shell> {
+    let directory = workspace::target_directory("fuzz")?;
+    let shell = tool::cargo("fuzz", command)?.args([SANITIZER, "--target-dir"]).args([directory]).args(arguments);
+    // cargo-fuzz asks the compiler for what only a nightly one gives, unless it is told to give it.
+    Ok(shell.env("RUSTC_BOOTSTRAP", "1"))
+}

@@ -1,0 +1,12 @@
+//! The steps of `cargo xtask ci`, one file each.
+
+pub(crate) mod doc;
+pub(crate) mod examples;
+pub(crate) mod features;
+pub(crate) mod format;
+pub(crate) mod fuzz;
+pub(crate) mod lint;
+pub(crate) mod loom;
+pub(crate) mod no_std;
+pub(crate) mod packages;
+pub(crate) mod test;

@@ -1,0 +1,97 @@
+//! What cargo knows about the workspace.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::shell::Shell;
+
+/// The packages of one manifest, as `cargo metadata` describes them.
+pub(crate) struct Workspace {
+    pub(crate) packages: Vec<Package>,
+    pub(crate) target_directory: PathBuf,
+}
+
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) is_published: bool,
+    pub(crate) features: Vec<String>,
+    pub(crate) dependencies: Vec<String>,
+    /// Name by kind: `lib`, `bin`, `example`, `test`.
+    targets: BTreeMap<String, Vec<String>>,
+}
+
+impl Workspace {
+    pub(crate) fn here() -> Result<Self> {
+        Self::at("Cargo.toml")
+    }
+
+    pub(crate) fn at(manifest: &str) -> Result<Self> {
+        let shell = Shell::cargo("metadata --no-deps --format-version 1 --manifest-path").args([manifest]);
+        let metadata: Value = serde_json::from_str(&shell.output()?)?;
+        let target_directory = text(&metadata["target_directory"]).into();
+        Ok(Self { packages: list(&metadata["packages"]).map(Package::from).collect(), target_directory })
+    }
+
+    /// Those that are published, in the order of the manifest.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_published)
+    }
+}
+
+/// The whole workspace with every feature of what is published. Left out is what brings the peers of the benchmark: two
+/// hundred crates that nothing else needs.
+pub(crate) fn everything() -> Result<[String; 3]> {
+    let workspace = Workspace::here()?;
+    let features = workspace
+        .published()
+        .flat_map(|package| package.features.iter().map(move |feature| format!("{}/{feature}", package.name)));
+    Ok(["--workspace".to_owned(), "--features".to_owned(), features.collect::<Vec<_>>().join(",")])
+}
+
+impl Package {
+    pub(crate) fn targets(&self, kind: &str) -> &[String] {
+        self.targets.get(kind).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl From<&Value> for Package {
+    fn from(package: &Value) -> Self {
+        let mut targets = BTreeMap::<_, Vec<_>>::new();
+        for target in list(&package["targets"]) {
+            for kind in list(&target["kind"]) {
+                targets.entry(text(kind)).or_default().push(text(&target["name"]));
+            }
+        }
+        Self {
+            name: text(&package["name"]),
+            // `publish = false` is an empty list of registries; without the key there is no list.
+            is_published: package["publish"].is_null(),
+            features: package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
+            dependencies: list(&package["dependencies"]).map(|dependency| text(&dependency["name"])).collect(),
+            targets,
+        }
+    }
+}
+
+/// The directory of the workspace.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// A directory for what is built with other flags, which would otherwise have everything built again.
+pub(crate) fn target_directory(name: &str) -> Result<PathBuf> {
+    Ok(Workspace::here()?.target_directory.join(name))
+}
+
+/// What cargo does not say reads as empty.
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
