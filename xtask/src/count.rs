@@ -13,7 +13,8 @@ impl Count {
     /// Adds a line of `cargo nextest` or of `cargo test`, if it is one that sums up.
     pub(crate) fn see(&mut self, line: &str) {
         let line = without_colour(line);
-        let sum = if let Some((_, sum)) = line.split_once("test result: ") {
+        // From the first column: nextest indents what a failed test printed, which ends with a result of its own.
+        let sum = if let Some(sum) = line.strip_prefix("test result: ") {
             sum
         } else if line.trim_start().starts_with("Summary [")
             && let Some((_, sum)) = line.split_once(" run: ")
@@ -106,5 +107,14 @@ mod tests {
     #[test]
     fn other_lines_count_for_nothing() {
         assert_eq!(count(&["test passes ... ok", "3 passed, 1 failed", "Summary [", ""]), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_failed_test_counts_once_although_its_own_output_sums_up_too() {
+        let lines = [
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 17 filtered out; finished in 0.09s",
+            "     Summary [   1.151s] 3 tests run: 2 passed, 1 failed, 0 skipped",
+        ];
+        assert_eq!(count(&lines), (2, 1, 0));
     }
 }

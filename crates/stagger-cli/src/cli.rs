@@ -1,4 +1,5 @@
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
@@ -48,7 +49,8 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
 /// Says why a command could not do its work.
 pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode {
     let style = if term.stderr.colour { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
-    eprintln!("{style}error:{style:#} {error}");
+    // Where nobody hears it, the exit code still tells.
+    let _ = writeln!(io::stderr(), "{style}error:{style:#} {error}");
     ExitCode::from(match (command, error) {
         (Command::Run(_), _) | (_, CliError::Io { .. }) => OWN_FAILURE,
         (_, CliError::Usage(_)) => MISUSED,

@@ -187,3 +187,33 @@ impl fmt::Display for Stop {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::string::ToString;
+
+    use super::*;
+
+    /// Metrics and logs are searched for these words.
+    #[test]
+    fn names_are_frozen_words() {
+        let sources = [Source::Schedule, Source::Hint, Source::Transparent, Source::Spread].map(Source::name);
+        assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
+        let stops = [
+            (Stop::Permanent, "permanent"),
+            (Stop::Attempts, "attempts"),
+            (Stop::Elapsed, "elapsed"),
+            (Stop::Hint, "hint"),
+            (Stop::Budget, "budget"),
+            (Stop::Breaker, "breaker"),
+            (Stop::Nested, "nested"),
+            (Stop::Cancelled, "cancelled"),
+            (Stop::Exhausted, "exhausted"),
+        ];
+        for (stop, name) in stops {
+            assert_eq!(stop.name(), name);
+        }
+        assert_eq!(stops.iter().map(|(stop, _)| stop.to_string()).collect::<HashSet<_>>().len(), stops.len());
+    }
+}

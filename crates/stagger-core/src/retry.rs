@@ -23,21 +23,22 @@ pub struct State {
     attempt: u32,
     /// How often the count was started again.
     episode: u16,
-    flags: u16,
+    /// One byte, which is stored and loaded as one: a bit set in half of a larger number stalls the next load.
+    flags: u8,
 }
 
 /// The start of the call is known.
-const TIMED: u16 = 1;
+const TIMED: u8 = 1;
 /// The one immediate repeat was used.
-const REPEATED: u16 = 2;
+const REPEATED: u8 = 2;
 /// The coming attempt is that repeat: it does not count.
-const REPEATS: u16 = 4;
+const REPEATS: u8 = 4;
 /// The schedule has begun, and `carry` is set.
-const BEGUN: u16 = 8;
+const BEGUN: u8 = 8;
 /// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
-const AHEAD: u16 = 16;
+const AHEAD: u8 = 16;
 /// The coming attempt was decided on, and its permit is the one of that decision.
-const DECIDED: u16 = 32;
+const DECIDED: u8 = 32;
 
 /// Whether a connection that was lost had lived long enough to count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -442,6 +443,7 @@ impl<'a> Retry<'a> {
     }
 
     /// Step 7.
+    #[cold]
     fn is_refused(&self, hint: Hint) -> bool {
         match hint {
             Hint::Never => true,
@@ -450,6 +452,7 @@ impl<'a> Retry<'a> {
     }
 
     /// The delay that a hint makes of the one that was drawn, in nanoseconds.
+    #[cold]
     fn hinted(&self, hint: Hint, interval: Interval, drawn: u64) -> u64 {
         let asked = match hint {
             Hint::Slot(asked) => return nanos(asked),

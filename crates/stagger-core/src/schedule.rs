@@ -143,6 +143,8 @@ impl Policy {
         }
     }
 
+    // Cold, or the instructions for what most policies are would be laid out around it.
+    #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
         self.formula(self.curve.shape, carry, n, kind, bits)

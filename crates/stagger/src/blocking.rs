@@ -19,7 +19,7 @@ use crate::setup::{
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
-use crate::{BlockingSleep, Entropy, Guards, Instant, Outcome, Policy, Stop, ThreadSleep};
+use crate::{BlockingSleep, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
 
 /// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///
@@ -151,19 +151,15 @@ where
         drop(mark);
         match self.reading.read(out) {
             Ok(value) => M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)),
-            Err((error, mark)) => self.run_after_first(error, mark, is_inside),
+            Err(failed) => self.run_after_first(failed, is_inside),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_after_first(mut self, error: P::Error, mark: Option<Outcome>, is_inside: bool) -> M::Output {
+    fn run_after_first(mut self, failed: (P::Error, P::Mark), is_inside: bool) -> M::Output {
         self.call.first_ended(is_inside);
-        let mut kept = M::Kept::EMPTY;
-        match self.failed(error, mark, &mut kept) {
-            Some(output) => output,
-            None => self.run_on(kept),
-        }
+        self.run_on(Some(failed))
     }
 
     fn run_from_start(mut self) -> M::Output {
@@ -171,16 +167,28 @@ where
         if !ask.is_zero() {
             self.wait(ask);
         }
-        self.run_on(M::Kept::EMPTY)
+        self.run_on(None)
     }
 
-    /// One attempt after the other.
-    fn run_on(mut self, mut kept: M::Kept<P::Error>) -> M::Output {
+    /// One attempt after the other. `failed` is what the first one failed with, if it was made.
+    fn run_on(mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
+        let mut kept = M::Kept::EMPTY;
         loop {
+            if let Some((error, mark)) = failed.take() {
+                let outcome = mark.into().unwrap_or_else(|| self.rule.outcome(&error));
+                match self.call.failed(outcome, Some(&error), Duration::ZERO) {
+                    Next::Stop(stop) => return M::finish(self.call.end(Err((stop, Ending::Failed(error))))),
+                    Next::Wait(ask) => {
+                        kept.put(error);
+                        if !ask.is_zero() {
+                            self.wait(ask);
+                        }
+                    }
+                }
+            }
             // The first attempt is made even if it was cancelled before.
             if self.call.attempt() > 0 && self.cancel.is_cancelled() {
-                self.call.cancelled::<P::Error>();
-                match self.call.given_up::<M, _, _>(&mut kept, Stop::Cancelled, Refused::Cancelled) {
+                match self.call.cancelled::<M, _, _>(&mut kept) {
                     Some(output) => return output,
                     None => continue,
                 }
@@ -203,26 +211,7 @@ where
                     self.call.succeeded::<P::Error>();
                     return M::finish(self.call.end(Ok(value)));
                 }
-                Err((error, mark)) => {
-                    if let Some(output) = self.failed(error, mark, &mut kept) {
-                        return output;
-                    }
-                }
-            }
-        }
-    }
-
-    /// What follows a failure: the end, or the sleep.
-    fn failed(&mut self, error: P::Error, mark: Option<Outcome>, kept: &mut M::Kept<P::Error>) -> Option<M::Output> {
-        let outcome = mark.unwrap_or_else(|| self.rule.outcome(&error));
-        match self.call.failed(outcome, Some(&error), Duration::ZERO) {
-            Next::Stop(stop) => Some(M::finish(self.call.end(Err((stop, Ending::Failed(error)))))),
-            Next::Wait(ask) => {
-                kept.put(error);
-                if !ask.is_zero() {
-                    self.wait(ask);
-                }
-                None
+                Err(ended) => failed = Some(ended),
             }
         }
     }

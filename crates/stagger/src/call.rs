@@ -6,9 +6,8 @@ use crate::error::Refused;
 use crate::event::{Action, Event, Sink};
 use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
-use crate::{
-    BreakerOpen, Clock, Decision, Instant, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop, testing,
-};
+use crate::until::Until;
+use crate::{BreakerOpen, Clock, Decision, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop, testing};
 
 /// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
 ///
@@ -22,6 +21,7 @@ pub(crate) struct Call<'p, C: Clock, X: Extras> {
     /// Drawn at the first failure, or for the spread: a call that succeeds needs none.
     seed: Seed,
     held: X::Held,
+    /// If `HELD`.
     until: Until,
     pub(crate) phase: Phase,
     flags: u8,
@@ -48,6 +48,10 @@ pub(crate) enum Phase {
 const SEEDED: u8 = 1;
 /// An outer layer is at work.
 const INSIDE: u8 = 2;
+/// The caller has cancelled.
+const CANCELLED: u8 = 4;
+/// A hint has set `until` for the wait that has been asked for; [`left`](Call::left) takes it back.
+const HELD: u8 = 8;
 
 /// What the driver does next.
 #[derive(Debug)]
@@ -56,31 +60,6 @@ pub(crate) enum Next {
     Wait(Duration),
     Stop(Stop),
 }
-
-/// The instant that a hint forbids to undercut, to the next microsecond, in 48 bits: it fits into what a call has to
-/// spare. Differences up to four years are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Until([u16; 3]);
-
-impl Until {
-    const NONE: Self = Self([0; 3]);
-
-    fn at(instant: Instant) -> Self {
-        // 0 stands for none; one microsecond more is not less.
-        let micros = (instant.as_nanos().div_ceil(1_000) & MASK).max(1);
-        Self([micros as u16, (micros >> 16) as u16, (micros >> 32) as u16])
-    }
-
-    fn left(self, now: Instant) -> Duration {
-        let [low, middle, high] = self.0.map(u64::from);
-        let until = low | middle << 16 | high << 32;
-        let left = until.wrapping_sub(now.as_nanos() / 1_000) & MASK;
-        // The upper half are the instants that have passed.
-        Duration::from_micros(if left > MASK / 2 { 0 } else { left })
-    }
-}
-
-const MASK: u64 = (1 << 48) - 1;
 
 impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     #[inline]
@@ -92,7 +71,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
             state: State::new(),
             seed: Seed::new(0),
             held: X::Held::EMPTY,
-            until: Until::NONE,
+            until: Until::UNSET,
             phase: Phase::Fresh,
             flags: 0,
         }
@@ -102,7 +81,6 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     pub(crate) fn restart(&mut self) {
         self.held = X::Held::EMPTY;
         self.state = State::new();
-        self.until = Until::NONE;
         self.flags = 0;
         self.phase = Phase::Fresh;
     }
@@ -182,10 +160,13 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
-        match (left, self.extras.timeout(last)) {
+        let limit = match (left, self.extras.timeout(last)) {
             (Some(left), Some(timeout)) => Some(left.min(timeout)),
             (left, timeout) => left.or(timeout),
-        }
+        };
+        // An attempt that is too late already is made all the same. No timer is asked for zero, and a socket takes a
+        // timeout of zero for none.
+        limit.map(|limit| limit.max(Duration::from_nanos(1)))
     }
 
     /// The attempt succeeded.
@@ -216,6 +197,8 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         X: Sink<E>,
     {
         self.draw_seed();
+        // There is an error, whatever somebody's rule says, and nothing to repeat.
+        let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
         let permit = self.held.take();
         let nested = if self.flags & INSIDE == 0 { Nested::No } else { Nested::StandDown };
         let (clock, deadline) = (&self.clock, self.extras.deadline());
@@ -223,11 +206,13 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
+            Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
             Decision::Retry { after, source, .. } => {
-                let skipped = testing::sleeps_are_skipped();
-                let held_to = *source == Source::Hint && !skipped;
-                self.until = if held_to { Until::at(clock.now().saturating_add(*after)) } else { Until::NONE };
-                Next::Wait(if skipped { Duration::ZERO } else { retry.on_ticks(*after, *source, resolution) })
+                let ask = retry.on_ticks(*after, *source, resolution);
+                if *source == Source::Hint && !ask.is_zero() {
+                    self.hold_for(*after);
+                }
+                Next::Wait(ask)
             }
             Decision::Stop(stop) => Next::Stop(*stop),
             // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
@@ -244,31 +229,56 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         next
     }
 
+    /// A hint has asked for this wait.
+    #[cold]
+    fn hold_for(&mut self, wait: Duration) {
+        self.until = Until::after(wait, self.clock.now());
+        self.flags |= HELD;
+    }
+
     /// The timer has woken up: what is left of a wait that a hint asked for? Timers may be early, a retry may not.
     #[inline]
     pub(crate) fn left(&mut self) -> Option<Duration> {
-        if self.until == Until::NONE {
-            return None;
-        }
+        if self.flags & HELD == 0 { None } else { self.held_for() }
+    }
+
+    #[cold]
+    fn held_for(&mut self) -> Option<Duration> {
         let left = self.until.left(self.clock.now());
         if left.is_zero() {
-            self.until = Until::NONE;
+            self.flags &= !HELD;
             return None;
         }
         Some(left)
     }
 
-    /// The caller cancelled, in a sleep or in an attempt.
+    /// Whether the caller has cancelled. What says so is not asked again: a future must not be.
+    #[inline]
+    pub(crate) fn is_cancelled(&mut self, ask: impl FnOnce() -> bool) -> bool {
+        if self.flags & CANCELLED == 0 && ask() {
+            self.flags |= CANCELLED;
+        }
+        self.flags & CANCELLED != 0
+    }
+
+    /// The end of a call that the caller cancelled, in a sleep or in an attempt.
     #[cold]
-    pub(crate) fn cancelled<E>(&mut self)
+    pub(crate) fn cancelled<M, T, E>(&mut self, kept: &mut impl Keep<E>) -> Option<M::Output>
     where
         X: Sink<E>,
+        M: Finish<T, E>,
     {
-        self.phase = Phase::Ended;
-        self.held = X::Held::EMPTY;
+        self.let_go();
         if X::LISTENS {
             self.emit::<E>(Action::Stop(Stop::Cancelled), None);
         }
+        self.given_up::<M, T, E>(kept, Stop::Cancelled, Refused::Cancelled)
+    }
+
+    /// Settles what was borrowed for an attempt that is not brought to its end; nothing more happens.
+    pub(crate) fn let_go(&mut self) {
+        self.phase = Phase::Ended;
+        self.held = X::Held::EMPTY;
     }
 
     /// The breaker refused to let an attempt begin.
@@ -400,7 +410,8 @@ pub struct Attempt {
     pub number: u32,
     /// The policy's limit of attempts, if there is one.
     pub max: Option<core::num::NonZeroU32>,
-    /// How long it may take: what is left until the deadline, and at most the timeout. `None` if there is no limit.
+    /// How long it may take: what is left until the deadline, and at most the timeout; never zero. `None` if there is
+    /// no limit.
     ///
     /// An async attempt is dropped when it is over. A blocking one is told, and nothing else: pass it on to what it
     /// calls.
@@ -422,22 +433,5 @@ impl Attempt {
 
     pub(crate) fn of<C: Clock, X: Extras>(call: &Call<'_, C, X>, time_limit: Option<Duration>) -> Self {
         Self { number: call.attempt(), max: call.policy().max_attempts(), time_limit }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_point_in_time_survives_48_bits() {
-        let at = Instant::from_nanos;
-        for base in [0, 1, 999, (1 << 48) * 1_000 - 5_000_000, u64::MAX / 2] {
-            let until = Until::at(at(base).saturating_add(Duration::from_millis(7)));
-            assert_eq!(until.left(at(base + 7_001_000)), Duration::ZERO);
-            let left = until.left(at(base));
-            assert!((7_000..=7_001).contains(&left.as_micros()), "{base}: {left:?}");
-        }
-        assert_ne!(Until::at(Instant::ZERO), Until::NONE);
     }
 }

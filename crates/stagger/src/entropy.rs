@@ -31,9 +31,15 @@ impl Entropy for SystemEntropy {
         // The hasher's keys are the one source of system entropy that the standard library has.
         let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
         let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-        // An odd multiple spreads the time over all bits, so that no count can make up for a difference in time.
-        process.for_call(given.wrapping_add(wall_clock_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        mixed(*process, given, wall_clock_nanos())
     }
+}
+
+/// Copies of one process share the first two of these.
+#[inline]
+const fn mixed(process: Seed, given: u64, wall_clock: u64) -> Seed {
+    // An odd multiple spreads the time over all bits, so that no count can make up for a difference in time.
+    process.for_call(given.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 impl Entropy for Seed {
@@ -70,6 +76,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn copies_of_one_process_part_with_the_wall_clock() {
+        let process = Seed::new(1);
+        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mixed(process, 7, nanos)).collect();
+        assert_eq!(seeds.len(), 1_000);
+        assert_ne!(mixed(process, 7, 0), mixed(process, 8, 0));
+    }
 
     #[test]
     fn seeds_of_many_threads_never_repeat() {

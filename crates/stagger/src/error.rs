@@ -37,6 +37,8 @@ pub enum Refused {
     TimedOut,
     /// The caller cancelled.
     Cancelled,
+    /// The connection was lost, and is not to be had again: see [`Reconnecting`](crate::Reconnecting).
+    Lost,
 }
 
 impl<E> Error<E> {
@@ -151,6 +153,7 @@ impl fmt::Display for Refused {
             Self::BreakerOpen(open) => open.fmt(f),
             Self::TimedOut => f.write_str("the attempt ran out of time"),
             Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::Lost => f.write_str("the connection was lost"),
         }
     }
 }
@@ -162,6 +165,7 @@ impl From<Refused> for std::io::Error {
         use std::io::ErrorKind;
         let kind = match refused {
             Refused::TimedOut => ErrorKind::TimedOut,
+            Refused::Lost => ErrorKind::ConnectionAborted,
             Refused::BreakerOpen(_) | Refused::Cancelled => ErrorKind::Other,
         };
         Self::new(kind, refused)

@@ -48,16 +48,22 @@ pub enum Action {
 /// An error in an event: it can be printed, and asked for by its type.
 ///
 /// It is there for every `Debug + 'static`.
-pub trait EventError: Any + fmt::Debug {}
+pub trait EventError: Any + fmt::Debug {
+    /// It, to be asked for by its type.
+    fn as_any(&self) -> &dyn Any;
+}
 
-impl<E: Any + fmt::Debug> EventError for E {}
+impl<E: Any + fmt::Debug> EventError for E {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
 
 impl<'a> Event<'a> {
     /// The error of the attempt, if it is of this type.
     #[must_use]
     pub fn error_as<E: Any>(&self) -> Option<&'a E> {
-        let error: &dyn Any = self.error?;
-        error.downcast_ref()
+        self.error?.as_any().downcast_ref()
     }
 }
 

@@ -9,6 +9,7 @@ use pin_project_lite::pin_project;
 use crate::call::{Call, Next, Phase};
 use crate::error::Refused;
 use crate::event::{Event, OnEvent, Sink};
+use crate::fairness;
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
 use crate::scope::Mark;
 use crate::setup::{
@@ -16,7 +17,7 @@ use crate::setup::{
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
-use crate::{Entropy, Guards, Instant, Outcome, Policy, Sleep, Stop};
+use crate::{Entropy, Guards, Instant, Outcome, Policy, Sleep};
 
 /// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///
@@ -206,17 +207,25 @@ where
             };
             let is_inside = mark.is_inside();
             drop(mark);
-            let out = match polled {
-                Poll::Ready(out) => Some(this.reading.read(out)),
-                Poll::Pending => None,
+            let judged = match polled {
+                Poll::Ready(out) => this.reading.read(out),
+                Poll::Pending => {
+                    // A bare call has neither a limit of time nor a way to be cancelled: there is nothing else to poll.
+                    this.call.first_ended(is_inside);
+                    return Poll::Pending;
+                }
             };
-            if let Some(Ok(value)) = out {
-                this.attempt.set(None);
-                this.call.phase = Phase::Ended;
-                return Poll::Ready(M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+            match judged {
+                Ok(value) => {
+                    this.attempt.set(None);
+                    this.call.phase = Phase::Ended;
+                    return Poll::Ready(M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+                }
+                Err(failed) => {
+                    this.call.first_ended(is_inside);
+                    return self.poll_on(cx, Some(failed));
+                }
             }
-            this.call.first_ended(is_inside);
-            return self.poll_on(cx, out.and_then(Result::err));
         }
         self.poll_on(cx, None)
     }
@@ -238,126 +247,116 @@ where
 {
     /// Everything but a call that succeeds at once. `failed` is what the first attempt failed with, if it just did.
     #[inline(never)]
-    fn poll_on(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        mut failed: Option<(P::Error, Option<Outcome>)>,
-    ) -> Poll<M::Output> {
+    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>, mut failed: Option<(P::Error, P::Mark)>) -> Poll<M::Output> {
         let mut this = self.project();
         let call = this.call;
         loop {
-            match call.phase {
-                Phase::Attempting | Phase::Timed => {
-                    let polled = match failed.take() {
-                        Some(failed) => Poll::Ready(Err(failed)),
-                        None => {
-                            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-                            let mark = Mark::deeper(call.policy());
-                            let polled = attempt.poll(cx);
-                            drop(mark);
-                            polled.map(|out| this.reading.read(out))
-                        }
-                    };
-                    let next = match polled {
-                        Poll::Ready(judged) => {
-                            // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
-                            this.attempt.set(None);
-                            match judged {
-                                Ok(value) => {
-                                    call.succeeded::<P::Error>();
-                                    return Poll::Ready(M::finish(call.end(Ok(value))));
-                                }
-                                Err((error, mark)) => {
-                                    let outcome = mark.unwrap_or_else(|| this.rule.outcome(&error));
-                                    let next = call.failed(outcome, Some(&error), call.clock.resolution());
-                                    if let Next::Stop(stop) = next {
-                                        let end = Err((stop, Ending::Failed(error)));
-                                        return Poll::Ready(M::finish(call.end(end)));
-                                    }
-                                    this.kept.put(error);
-                                    next
-                                }
-                            }
-                        }
-                        Poll::Pending => {
-                            if this.cancel.as_mut().poll(cx).is_ready() {
-                                this.attempt.set(None);
-                                call.cancelled::<P::Error>();
-                                return call
-                                    .given_up::<M, _, _>(this.kept, Stop::Cancelled, Refused::Cancelled)
-                                    .map_or(Poll::Pending, Poll::Ready);
-                            }
-                            if call.phase == Phase::Attempting {
-                                return Poll::Pending;
-                            }
-                            let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
-                            ready!(Pin::new(limit).poll(cx));
-                            this.attempt.set(None);
-                            let next = call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution());
-                            if let Next::Stop(stop) = next {
-                                // The time-out is what happened last; an error of an earlier attempt would mislead.
-                                drop(this.kept.take());
-                                return call
-                                    .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
-                                    .map_or(Poll::Pending, Poll::Ready);
-                            }
-                            next
-                        }
-                    };
-                    let Next::Wait(ask) = next else { return Poll::Pending };
-                    if !ask.is_zero() {
-                        arm(&call.clock, this.sleeping, ask);
-                        call.phase = Phase::Sleeping;
-                    } else if call.attempt() % FAIRNESS == 0 {
-                        // Attempts that are ready at once, without delays, would never let another task run.
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
+            // The phases in their order, not a `match`: a retry whose timer is ready runs straight through them.
+            if call.phase == Phase::Fresh {
+                let ask = call.start(call.clock.resolution());
+                if !ask.is_zero() {
+                    arm(&call.clock, this.sleeping, ask);
+                    call.phase = Phase::Sleeping;
                 }
-                Phase::Fresh => {
-                    let ask = call.start(call.clock.resolution());
-                    if !ask.is_zero() {
-                        arm(&call.clock, this.sleeping, ask);
-                        call.phase = Phase::Sleeping;
+            }
+            if call.phase == Phase::Sleeping {
+                if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                    if call.attempt() > 0 {
+                        return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
                     }
-                }
-                Phase::Sleeping => {
-                    if this.cancel.as_mut().poll(cx).is_ready() {
-                        call.cancelled::<P::Error>();
-                        return call
-                            .given_up::<M, _, _>(this.kept, Stop::Cancelled, Refused::Cancelled)
-                            .map_or(Poll::Pending, Poll::Ready);
-                    }
+                    // In the spread: the operation runs at least once.
+                } else {
                     let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
                     ready!(Pin::new(&mut *sleeping).poll(cx));
-                    match call.left() {
-                        Some(left) => call.clock.rearm(sleeping, left),
-                        None => call.phase = Phase::Due,
+                    if let Some(left) = call.left() {
+                        call.clock.rearm(sleeping, left);
+                        continue;
                     }
                 }
-                Phase::Due => {
-                    if let Err(stop) = call.begin() {
-                        call.refused::<P::Error>(stop);
-                        let why = Refused::BreakerOpen(call.breaker_open());
-                        return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
+                call.phase = Phase::Due;
+            }
+            if call.phase == Phase::Due {
+                if let Err(stop) = call.begin() {
+                    call.refused::<P::Error>(stop);
+                    let why = Refused::BreakerOpen(call.breaker_open());
+                    return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
+                }
+                if L::LIMITS {
+                    if let Some(limit) = call.time_limit() {
+                        arm(&call.clock, this.sleeping, limit);
+                        call.phase = Phase::Timed;
                     }
-                    if L::LIMITS {
-                        if let Some(limit) = call.time_limit() {
-                            arm(&call.clock, this.sleeping, limit);
-                            call.phase = Phase::Timed;
+                }
+                let operation = &mut *this.operation;
+                this.attempt.set(Some(operation()));
+            }
+            let polled = match failed.take() {
+                Some(failed) => Poll::Ready(Err(failed)),
+                None => {
+                    // There is none after the end.
+                    let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+                    let mark = Mark::deeper(call.policy());
+                    let polled = attempt.poll(cx);
+                    drop(mark);
+                    polled.map(|out| this.reading.read(out))
+                }
+            };
+            let next = match polled {
+                Poll::Ready(judged) => {
+                    // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                    this.attempt.set(None);
+                    match judged {
+                        Ok(value) => {
+                            call.succeeded::<P::Error>();
+                            return Poll::Ready(M::finish(call.end(Ok(value))));
+                        }
+                        Err((error, mark)) => {
+                            let outcome = mark.into().unwrap_or_else(|| this.rule.outcome(&error));
+                            let next = call.failed(outcome, Some(&error), call.clock.resolution());
+                            if let Next::Stop(stop) = next {
+                                let end = Err((stop, Ending::Failed(error)));
+                                return Poll::Ready(M::finish(call.end(end)));
+                            }
+                            this.kept.put(error);
+                            next
                         }
                     }
-                    let operation = &mut *this.operation;
-                    this.attempt.set(Some(operation()));
                 }
-                Phase::Ended => return Poll::Pending,
+                Poll::Pending => {
+                    if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                        this.attempt.set(None);
+                        return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+                    }
+                    if !L::LIMITS || call.phase == Phase::Attempting {
+                        return Poll::Pending;
+                    }
+                    let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
+                    ready!(Pin::new(limit).poll(cx));
+                    this.attempt.set(None);
+                    let next = call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution());
+                    if let Next::Stop(stop) = next {
+                        // The time-out is what happened last; an error of an earlier attempt would mislead.
+                        drop(this.kept.take());
+                        return call
+                            .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
+                            .map_or(Poll::Pending, Poll::Ready);
+                    }
+                    next
+                }
+            };
+            let Next::Wait(ask) = next else { return Poll::Pending };
+            if !ask.is_zero() {
+                arm(&call.clock, this.sleeping, ask);
+                call.phase = Phase::Sleeping;
+            } else if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+            } else if fairness::is_over(call.attempt()) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
     }
 }
-
-/// After how many attempts without a pause another task gets its turn.
-const FAIRNESS: u32 = 64;
 
 /// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
 fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {

@@ -9,6 +9,7 @@ use pin_project_lite::pin_project;
 use crate::call::{Attempt, Call, Next};
 use crate::error::{Error, Refused};
 use crate::event::Sink;
+use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
 use crate::setup::{Ending, Extras};
@@ -86,32 +87,34 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
         X: Sink<E>,
         R: Rule<E>,
     {
-        if self.stage == Stage::Fresh {
-            self.call.restart();
-            let ask = self.call.start(self.call.clock.resolution());
-            self.sleep(ask).await;
-            if let Err(end) = self.begin(None) {
+        let unfinished = Unfinished(self);
+        let hand = &mut *unfinished.0;
+        if hand.stage == Stage::Fresh {
+            hand.call.restart();
+            let ask = hand.call.start(hand.call.clock.resolution());
+            hand.sleep(ask).await;
+            if let Err(end) = hand.begin(None) {
                 return Some(Err(end));
             }
         }
-        self.stage = Stage::Fresh;
-        let limit = if X::LIMITS { self.call.time_limit() } else { None };
-        let future = make(Attempt::of(&self.call, limit));
-        let limit = limit.map(|limit| self.call.clock.sleep(limit));
-        let (outcome, error) = match (Bounded { future, limit, policy: self.call.policy() }).await {
+        hand.stage = Stage::Fresh;
+        let limit = if X::LIMITS { hand.call.time_limit() } else { None };
+        let future = make(Attempt::of(&hand.call, limit));
+        let limit = limit.map(|limit| hand.call.clock.sleep(limit));
+        let (outcome, error) = match (Bounded { future, limit, policy: hand.call.policy() }).await {
             Some(Ok(value)) => {
-                self.call.succeeded::<E>();
+                hand.call.succeeded::<E>();
                 return Some(Ok(value));
             }
-            Some(Err(error)) => (self.rule.outcome(&error), Some(error)),
+            Some(Err(error)) => (hand.rule.outcome(&error), Some(error)),
             None => (Outcome::TRANSIENT, None),
         };
-        match self.call.failed(outcome, error.as_ref(), self.call.clock.resolution()) {
-            Next::Stop(stop) => Some(Err(self.end(stop, error, Refused::TimedOut))),
+        match hand.call.failed(outcome, error.as_ref(), hand.call.clock.resolution()) {
+            Next::Stop(stop) => Some(Err(hand.end(stop, error, Refused::TimedOut))),
             Next::Wait(ask) => {
-                self.sleep(ask).await;
+                hand.sleep(ask).await;
                 // The breaker is asked while the last error is still at hand.
-                self.begin(error).err().map(Err)
+                hand.begin(error).err().map(Err)
             }
         }
     }
@@ -142,7 +145,10 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
     }
 
     async fn sleep(&mut self, ask: core::time::Duration) {
-        let mut left = if ask.is_zero() { None } else { Some(ask) };
+        if ask.is_zero() {
+            return fairness::take_turns(self.attempts()).await;
+        }
+        let mut left = Some(ask);
         while let Some(length) = left {
             match &mut self.sleeping {
                 Some(sleeping) => self.call.clock.rearm(sleeping, length),
@@ -152,6 +158,17 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
                 sleeping.await;
             }
             left = self.call.left();
+        }
+    }
+}
+
+/// A call while the future of an attempt lives: dropped in the middle of it, it gives back what it has borrowed.
+struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut HandCall<'p, T, X, R>);
+
+impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
+    fn drop(&mut self) {
+        if self.0.stage == Stage::Fresh {
+            self.0.call.let_go();
         }
     }
 }

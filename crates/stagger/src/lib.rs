@@ -72,6 +72,7 @@ mod clock;
 mod entropy;
 mod error;
 mod event;
+mod fairness;
 mod fault;
 mod future;
 mod hand;
@@ -84,6 +85,7 @@ pub mod sinks;
 mod steps;
 pub mod testing;
 mod timer;
+mod until;
 
 pub use stagger_core::*;
 

@@ -2,6 +2,8 @@ use core::fmt;
 use core::future::Future;
 use core::time::Duration;
 
+use crate::fairness;
+use crate::scope::{self, Mark};
 use crate::{
     BlockingSleep, Clock, Entropy, Error, Guards, Last, Outcome, Phase, Policy, Reconnect, Refused, Retry, Seed, Sleep,
     Source, State, Step, Stop, SystemEntropy, ThreadSleep, classify,
@@ -27,7 +29,7 @@ use crate::{
 /// }
 /// # Ok::<(), stagger::Error<String>>(()) }).unwrap();
 /// ```
-pub struct Reconnecting<'p, F, T> {
+pub struct Reconnecting<'p, F, T: Clock> {
     policy: &'p Policy,
     connect: F,
     timer: T,
@@ -38,7 +40,7 @@ pub struct Reconnecting<'p, F, T> {
     begun: Option<crate::Instant>,
 }
 
-impl<F, T> fmt::Debug for Reconnecting<'_, F, T> {
+impl<F, T: Clock> fmt::Debug for Reconnecting<'_, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reconnecting")
             .field("policy", &self.policy)
@@ -112,7 +114,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         }
     }
 
-    fn failed(&mut self, outcome: Outcome) -> Step {
+    fn ended(&mut self, outcome: Outcome) -> Step {
         let now = self.timer.now();
         self.machine.ended(self.machine.generation(), outcome, now, self.policy, &self.guards)
     }
@@ -131,7 +133,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
                 let open = self.guards.breaker.map(|breaker| breaker.retry_in(&self.timer.now()));
                 Last::Refused(Refused::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
             }
-            (None, _) => Last::Refused(Refused::Cancelled),
+            (None, _) => Last::Refused(Refused::Lost),
         };
         Error::new(stop, self.machine.attempt(), elapsed, last)
     }
@@ -168,32 +170,55 @@ where
     /// # Errors
     /// [`Error<E>`] when it gives up.
     pub async fn next_by(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
-        let mut step = self.first_step();
+        let unfinished = Unfinished(self);
+        let link = &mut *unfinished.0;
+        let mut step = link.first_step();
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => match (self.connect)().await {
+                Step::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
                     Ok(connection) => {
-                        self.opened();
+                        link.opened();
                         return Ok(connection);
                     }
                     Err(error) => {
-                        let step = self.failed(rule(&error));
+                        let step = link.ended(rule(&error));
                         last = Some(error);
                         step
                     }
                 },
                 Step::Wait { after, source, .. } => {
-                    let ask = self.ask(after, source, self.timer.resolution());
-                    if !ask.is_zero() {
-                        self.timer.sleep(ask).await;
+                    let ask = link.ask(after, source, link.timer.resolution());
+                    if ask.is_zero() {
+                        fairness::take_turns(link.machine.attempt()).await;
+                    } else {
+                        link.timer.sleep(ask).await;
                     }
-                    self.woken(source)
+                    link.woken(source)
                 }
-                Step::GiveUp(stop) => return Err(self.given_up(stop, last)),
-                _ => return Err(self.given_up(Stop::Cancelled, last)),
+                Step::GiveUp(stop) => return Err(link.given_up(stop, last)),
+                _ => return Err(link.given_up(Stop::Cancelled, last)),
             };
         }
+    }
+}
+
+/// A connection while the future of `next` lives: dropped while it connects, it gives back what it has borrowed.
+struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnecting<'p, F, T>);
+
+impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
+    fn drop(&mut self) {
+        if self.0.phase() == Phase::Connecting {
+            let _ = self.0.ended(Outcome::Cancelled);
+        }
+    }
+}
+
+/// Gives back what was borrowed for an attempt that is not made, or not brought to its end.
+impl<F, T: Clock> Drop for Reconnecting<'_, F, T> {
+    fn drop(&mut self) {
+        let timer = &self.timer;
+        self.machine.close(|| timer.now(), &self.guards);
     }
 }
 
@@ -226,17 +251,22 @@ where
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => match (self.connect)() {
-                    Ok(connection) => {
-                        self.opened();
-                        return Ok(connection);
+                Step::Connect { .. } => {
+                    let mark = Mark::deeper(self.policy);
+                    let connected = (self.connect)();
+                    drop(mark);
+                    match connected {
+                        Ok(connection) => {
+                            self.opened();
+                            return Ok(connection);
+                        }
+                        Err(error) => {
+                            let step = self.ended(classify::built_in(&error));
+                            last = Some(error);
+                            step
+                        }
                     }
-                    Err(error) => {
-                        let step = self.failed(classify::built_in(&error));
-                        last = Some(error);
-                        step
-                    }
-                },
+                }
                 Step::Wait { after, source, .. } => {
                     if !after.is_zero() {
                         self.timer.sleep(after);

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::{Fault, Outcome, classify};
 
 /// What an operation gave: a value, or an error with the mark that the operation put on it.
-pub(crate) type Judged<T, E> = Result<T, (E, Option<Outcome>)>;
+pub(crate) type Judged<T, E, M> = Result<T, (E, M)>;
 
 /// How the result of an operation is read.
 pub trait Reading<Out> {
@@ -15,22 +15,36 @@ pub trait Reading<Out> {
     type Value;
     /// What the caller gets instead.
     type Error;
+    /// What the operation can say of its error; nothing, where it has no way to say anything.
+    type Mark: Into<Option<Outcome>> + Default;
 
     /// Reads one result.
-    fn read(&mut self, out: Out) -> Judged<Self::Value, Self::Error>;
+    fn read(&mut self, out: Out) -> Judged<Self::Value, Self::Error, Self::Mark>;
 }
 
 /// As it is: `Result<T, E>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
+/// The mark of an error that cannot have one: an `Option<Outcome>` of size zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unmarked;
+
+impl From<Unmarked> for Option<Outcome> {
+    #[inline]
+    fn from(_: Unmarked) -> Self {
+        None
+    }
+}
+
 impl<T, E> Reading<Result<T, E>> for Plain {
     type Value = T;
     type Error = E;
+    type Mark = Unmarked;
 
     #[inline]
-    fn read(&mut self, out: Result<T, E>) -> Judged<T, E> {
-        out.map_err(|error| (error, None))
+    fn read(&mut self, out: Result<T, E>) -> Judged<T, E, Unmarked> {
+        out.map_err(|error| (error, Unmarked))
     }
 }
 
@@ -41,9 +55,10 @@ pub struct Marked;
 impl<T, E> Reading<Result<T, Fault<E>>> for Marked {
     type Value = T;
     type Error = E;
+    type Mark = Option<Outcome>;
 
     #[inline]
-    fn read(&mut self, out: Result<T, Fault<E>>) -> Judged<T, E> {
+    fn read(&mut self, out: Result<T, Fault<E>>) -> Judged<T, E, Option<Outcome>> {
         out.map_err(Fault::into_parts)
     }
 }
@@ -68,11 +83,12 @@ where
 {
     type Value = U;
     type Error = P::Error;
+    type Mark = P::Mark;
 
     #[inline]
-    fn read(&mut self, out: Out) -> Judged<U, P::Error> {
+    fn read(&mut self, out: Out) -> Judged<U, P::Error, P::Mark> {
         let value = self.before.read(out)?;
-        (self.check)(value).map_err(|error| (error, None))
+        (self.check)(value).map_err(|error| (error, P::Mark::default()))
     }
 }
 

@@ -55,6 +55,17 @@ pub fn detached<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: 0 }
 }
 
+/// Marks a future as an attempt under this policy.
+pub(crate) fn attempt<F: Future>(future: F, policy: &crate::Policy) -> Scoped<F> {
+    Scoped { future, depth: deeper(policy) }
+}
+
+/// One layer deeper, if the layer at hand can retry at all: one that is turned off must not make the others stand down.
+#[inline]
+fn deeper(policy: &crate::Policy) -> u32 {
+    depth().wrapping_add(u32::from(policy.retries()))
+}
+
 pin_project! {
     /// The future that [`inherit`] and [`detached`] give.
     #[derive(Debug)]
@@ -83,11 +94,10 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Marks what follows as one layer deeper, if the layer at hand can retry at all: one that is turned off must not
-    /// make the others stand down.
+    /// Marks what follows as an attempt under this policy.
     #[inline]
     pub(crate) fn deeper(policy: &crate::Policy) -> Self {
-        Self::set(DEPTH.get().wrapping_add(u32::from(policy.retries())))
+        Self::set(deeper(policy))
     }
 
     /// Whether there is a layer outside of the one that set this mark.

@@ -2,8 +2,11 @@
 //! that turns sleeping off. Nothing here sleeps.
 
 use core::cell::Cell;
-use core::future::{Ready, ready};
+use core::future::{Future, Ready, ready};
+use core::num::NonZeroU32;
+use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +18,9 @@ use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
 ///
 /// A sleep takes no time and advances the clock by its length, so a call of an hour is tested in a microsecond. It
 /// serves async and blocking code. Clones are the same clock.
+///
+/// An async sleep passes when it is polled. So an attempt with a time limit has used it up when it is found pending,
+/// and uses none of it when it is ready at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,8 +69,8 @@ impl VirtualClock {
         self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn sleep_now(&self, length: Duration) {
-        self.advance(length);
+    fn sleep_until(&self, until: Instant, length: Duration) {
+        self.0.now.fetch_max(until.as_nanos(), Ordering::SeqCst);
         self.0.sleeps.lock().unwrap_or_else(PoisonError::into_inner).push(length);
     }
 }
@@ -76,17 +82,34 @@ impl Clock for VirtualClock {
 }
 
 impl Sleep for VirtualClock {
-    type Sleeping = Ready<()>;
+    type Sleeping = VirtualSleep;
 
-    fn sleep(&self, length: Duration) -> Ready<()> {
-        self.sleep_now(length);
-        ready(())
+    fn sleep(&self, length: Duration) -> VirtualSleep {
+        VirtualSleep { clock: self.clone(), until: self.now().saturating_add(length), length }
     }
 }
 
 impl BlockingSleep for VirtualClock {
     fn sleep(&self, length: Duration) {
-        self.sleep_now(length);
+        self.sleep_until(self.now().saturating_add(length), length);
+    }
+}
+
+/// The future of [`VirtualClock`]: ready when it is polled, which moves the clock to its end.
+#[derive(Clone, Debug)]
+#[must_use = "no time passes unless it is polled"]
+pub struct VirtualSleep {
+    clock: VirtualClock,
+    until: Instant,
+    length: Duration,
+}
+
+impl Future for VirtualSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        self.clock.sleep_until(self.until, self.length);
+        Poll::Ready(())
     }
 }
 
@@ -149,10 +172,14 @@ pub struct Recorded {
     pub target: String,
     /// The attempt that had ended.
     pub attempt: u32,
+    /// The policy's limit of attempts, if there is one.
+    pub max_attempts: Option<NonZeroU32>,
     /// What was decided.
     pub action: Action,
     /// The time since the start of the call.
     pub elapsed: Duration,
+    /// What was left of the retry budget, if there was one that can tell.
+    pub budget_left: Option<u64>,
     /// The error, as its `Debug` prints it.
     pub error: Option<String>,
 }
@@ -171,8 +198,10 @@ impl Recorder {
             events.lock().unwrap_or_else(PoisonError::into_inner).push(Recorded {
                 target: event.target.to_owned(),
                 attempt: event.attempt,
+                max_attempts: event.max_attempts,
                 action: event.action,
                 elapsed: event.elapsed,
+                budget_left: event.budget_left,
                 error: event.error.map(|error| format!("{error:?}")),
             });
         }

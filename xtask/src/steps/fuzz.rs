@@ -15,7 +15,7 @@ pub(crate) fn run(options: &Options) -> Result<Note> {
     cargo_fuzz("build", &[])?.run()?;
     let time = format!("-max_total_time={}", options.fuzz_seconds);
     for target in &targets {
-        let limits = [target, "--", &time, "-timeout=5", "-verbosity=0", "-print_final_stats=1"];
+        let limits = [target, "--", &time, "-timeout=25", "-verbosity=0", "-print_final_stats=1"];
         let dictionary = workspace::root().join(format!("fuzz/dictionaries/{target}.dict"));
         let dictionary = dictionary.exists().then(|| format!("-dict={}", dictionary.display()));
         cargo_fuzz("run", &limits)?.args(dictionary).run()?;

@@ -234,7 +234,7 @@ fn a_signal_ends_a_hook_and_the_run() {
 #[test]
 fn a_stopped_command_is_ended_by_a_signal_too() {
     let files = Files::new();
-    let stagger = Running::start(&mut run_script(&[], &busy(&files)));
+    let stagger = Running::start(&mut run_script(&["--kill-after", "60s"], &busy(&files)));
     let group = files.wait_for_pid("group");
     kill_process(group, Signal::STOP).unwrap();
     eventually("it is stopped", || is_stopped(group));

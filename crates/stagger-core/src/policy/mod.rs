@@ -301,11 +301,12 @@ impl Curve {
             (Some(cap), _) => float(nanos(cap)),
             (None, _) => float(crate::instant::LONGEST_NANOS),
         };
-        let draw = match settings.jitter() {
-            Jitter::None => Draw::None,
-            Jitter::Equal => Draw::Equal,
-            Jitter::Factor(share) => Draw::Factor(share.as_f64()),
-            Jitter::Full | Jitter::Decorrelated => Draw::Full,
+        let draw = match (settings.jitter(), settings.backoff) {
+            // Nothing is drawn from nothing, so it may as well be in the way that costs least.
+            (_, Backoff::Zero) | (Jitter::Full | Jitter::Decorrelated, _) => Draw::Full,
+            (Jitter::None, _) => Draw::None,
+            (Jitter::Equal, _) => Draw::Equal,
+            (Jitter::Factor(share), _) => Draw::Factor(share.as_f64()),
         };
         let floor = nanos(settings.floor);
         Self {

@@ -6,7 +6,8 @@ use crate::{Kind, Outcome};
 ///
 /// | error | outcome |
 /// |---|---|
-/// | refused, reset, aborted, broken pipe, timed out, unexpected end of file | transient |
+/// | refused, reset, aborted, broken pipe, unexpected end of file | transient |
+/// | timed out; would block, which is how Unix says that a read or write timeout of a socket is over | transient |
 /// | host or network unreachable, network down | transient |
 /// | the resolver failed | transient |
 /// | the resolver knows no such name | permanent |
@@ -26,6 +27,7 @@ pub fn io(error: &Error) -> Outcome {
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe
         | ErrorKind::TimedOut
+        | ErrorKind::WouldBlock
         | ErrorKind::UnexpectedEof
         | ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
@@ -80,6 +82,7 @@ mod tests {
             (ErrorKind::ConnectionAborted, Outcome::TRANSIENT),
             (ErrorKind::BrokenPipe, Outcome::TRANSIENT),
             (ErrorKind::TimedOut, Outcome::TRANSIENT),
+            (ErrorKind::WouldBlock, Outcome::TRANSIENT),
             (ErrorKind::UnexpectedEof, Outcome::TRANSIENT),
             (ErrorKind::HostUnreachable, Outcome::TRANSIENT),
             (ErrorKind::NetworkUnreachable, Outcome::TRANSIENT),

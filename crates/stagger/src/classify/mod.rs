@@ -68,7 +68,7 @@ fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let open = match error.downcast_ref::<Refused>() {
         Some(Refused::BreakerOpen(open)) => open,
-        Some(Refused::TimedOut) => return Some(Outcome::TRANSIENT),
+        Some(Refused::TimedOut | Refused::Lost) => return Some(Outcome::TRANSIENT),
         Some(Refused::Cancelled) => return Some(Outcome::Cancelled),
         None => error.downcast_ref::<BreakerOpen>()?,
     };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use stagger::{Cancel, OwnError as _, Policy, Refused, Retrier, policy};
+use stagger::{Cancel, Guards, OwnError as _, Policy, Reconnecting, Refused, Retrier, policy};
+
+use super::support::{Bank, Gate, ms};
 
 const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(5));
 
@@ -60,7 +62,7 @@ async fn builders_can_be_joined_and_selected() {
     assert_eq!((a, b.result.own()), (Ok(1), Ok(2)));
     tokio::select! {
         out = stagger::retry(&POLICY, async || get("ccc").await) => assert_eq!(out, Ok(3)),
-        () = std::future::pending() => unreachable!(),
+        () = core::future::pending() => unreachable!(),
     }
 }
 
@@ -100,8 +102,111 @@ async fn every_kind_of_call_is_send() {
     is_send(&api);
     is_send(&api.run(async || get("a").await));
     is_send(&api.run(async || get("a").await).own());
-    is_send(&api.run(async || get("a").await).report().cancelled_by(std::future::pending::<()>()));
+    is_send(&api.run(async || get("a").await).report().cancelled_by(core::future::pending::<()>()));
     is_send(&api.call());
-    is_send(&stagger::retry(&POLICY, async || get("a").await).timeout(std::time::Duration::from_secs(1)));
+    is_send(&stagger::retry(&POLICY, async || get("a").await).timeout(ms(1_000)));
     is_send(&Cancel::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_borrows_what_its_task_owns_is_spawned() {
+    struct Client {
+        api: Retrier,
+        urls: Vec<String>,
+    }
+
+    impl Client {
+        /// Borrows `self` and its argument, in the rule, in the check and in the listener too.
+        async fn fetch(&self, most: &usize) -> Result<usize, MyError> {
+            let url = &self.urls[0];
+            let call = self.api.run(|| get(url)).check(|size| if size > *most { Err(MyError::Busy) } else { Ok(size) });
+            call.own().await
+        }
+
+        async fn fetch_alone(&self) -> stagger::Report<usize, MyError> {
+            let call = stagger::retry(self.api.policy(), async || get(&self.urls[0]).await);
+            let is_wanted = |error: &MyError| self.urls.len() == 1 && *error == MyError::Busy;
+            call.when(is_wanted).on_event(|_| assert!(!self.urls.is_empty())).report().await
+        }
+    }
+
+    let client = Arc::new(Client { api: Retrier::new(POLICY), urls: vec![String::from("http://host/")] });
+    let theirs = Arc::clone(&client);
+    assert_eq!(tokio::spawn(async move { theirs.fetch(&100).await }).await.unwrap(), Ok(12));
+    assert_eq!(tokio::spawn(async move { client.fetch_alone().await }).await.unwrap().attempts, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn guards_that_are_borrowed_are_spawned() {
+    let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
+    let task = tokio::spawn(async move {
+        let guards = Guards::none().budget(&*bank).breaker(&*gate);
+        stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy)).guards(guards).timeout(ms(5)).own().await
+    });
+    assert_eq!(task.await.unwrap(), Err(MyError::Busy));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_need_not_be_sized() {
+    let api = Retrier::new(POLICY);
+    let mut numbers = [0_u32; 3];
+    let slice: &mut [u32] = &mut numbers;
+    let answer = api.run_with(slice, async |slice, attempt| {
+        slice[attempt.number as usize - 1] = attempt.number;
+        if attempt.is_last() || attempt.number == 3 { Ok(()) } else { Err(MyError::Busy) }
+    });
+    assert_eq!((answer.await, numbers), (Ok(()), [1, 2, 3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_kept_up_is_spawned() {
+    let task = tokio::spawn(async {
+        let url = String::from("http://host/");
+        let mut links = Reconnecting::new(&POLICY, async || get(&url).await);
+        links.next().await.map(|size| (size, links.next().is_send()))
+    });
+    assert_eq!(task.await.unwrap(), Ok((12, ())));
+}
+
+trait IsSend: Send {
+    fn is_send(&self) {}
+}
+
+impl<T: Send> IsSend for T {}
+
+#[test]
+fn blocking_calls_go_to_other_threads() {
+    let api = Retrier::new(POLICY).timeout(ms(5));
+    let name = String::from("borrowed");
+    let call = api.blocking_call(|_| Ok::<_, MyError>(name.len()));
+    std::thread::scope(|threads| {
+        let of_a_retrier = threads.spawn(|| call.run());
+        let alone = threads.spawn(|| stagger::blocking::retry(&POLICY, || Ok::<_, MyError>(name.len())).run());
+        assert_eq!((of_a_retrier.join().unwrap(), alone.join().unwrap()), (Ok(8), Ok(8)));
+    });
+}
+
+/// What is not `Send` runs where it is.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_not_send_runs_in_its_own_thread() {
+    let calls = std::rc::Rc::new(core::cell::Cell::new(0));
+    let theirs = calls.clone();
+    let local = tokio::task::LocalSet::new();
+    let task = local.spawn_local(async move {
+        stagger::retry(&POLICY, async || {
+            theirs.set(theirs.get() + 1);
+            Err::<(), _>(MyError::Busy)
+        })
+        .await
+    });
+    local.await;
+    assert_eq!((task.await.unwrap(), calls.get()), (Err(MyError::Busy), 5));
+}
+
+/// The future has no name that anybody would write, and can be kept in a struct all the same.
+#[tokio::test(start_paused = true)]
+async fn a_call_can_be_kept_behind_a_trait_object() {
+    let call: core::pin::Pin<Box<dyn Future<Output = Result<usize, MyError>> + Send>> =
+        Box::pin(stagger::retry(&POLICY, async || get("a").await));
+    assert_eq!(call.await, Ok(1));
 }

@@ -80,6 +80,11 @@ fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
 }
 
 #[test]
+fn an_instant_is_its_own_present() {
+    assert_eq!(stagger_core::Now::now(&at(secs(7))), at(secs(7)));
+}
+
+#[test]
 fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
     let reads = Reads::at(at(secs(1)));
     for (purse, want) in [(Purse::default(), 0), (Purse::with_clock(), 1)] {

@@ -103,6 +103,25 @@ fn starting_again_does_not_start_the_clock_again() {
     assert_eq!((waits.len(), stop), (3, Some(Stop::Elapsed)));
 }
 
+#[test]
+fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
+    let (purse, policy) = (Purse::default(), Policy::DEFAULT);
+    let guards = Guards::none().budget(&purse);
+    let now = || at(secs(1));
+    let mut state = State::new();
+    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
+        panic!("nothing forbids it")
+    };
+    retry.reset();
+    let permit = retry.begin(permit, now, &guards).unwrap();
+    assert_eq!(retry.attempt(), 1);
+    guards.abandon(permit, now);
+    assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "settle 2 Unknown"]);
+    purse.assert_balanced();
+}
+
 /// The retry after a healthy life was paid for; it is no first attempt.
 #[test]
 fn a_retry_that_begins_an_episode_keeps_its_loan() {

@@ -129,7 +129,7 @@ fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
 }
 
 #[test]
-fn verdicts() {
+fn outcomes_have_the_verdicts_that_are_documented() {
     use stagger_core::Verdict::{Ailing, Healthy, Unknown};
     for (outcome, want) in [
         (Outcome::Success, Healthy),
@@ -186,6 +186,8 @@ fn reasons_have_names_of_their_own_and_say_who_refused() {
         names,
         ["permanent", "attempts", "elapsed", "hint", "budget", "breaker", "nested", "cancelled", "exhausted"]
     );
+    let sources = [Source::Schedule, Source::Hint, Source::Transparent, Source::Spread].map(Source::name);
+    assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
     for (stop, want) in [
         (Stop::Permanent, "the failure is permanent"),
         (Stop::Attempts, "every attempt was used"),

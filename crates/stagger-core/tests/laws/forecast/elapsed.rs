@@ -110,6 +110,10 @@ fn what_is_certain_is_exact() {
     assert_eq!(spread.elapsed_bounds(4), Some((ms(1500), ms(2500))));
     assert_eq!(spread.elapsed_mean(4), Some(ms(2000)));
     assert!(spread.elapsed_quantile(4, 0.25).unwrap().abs_diff(ms(1750)) < ms(1));
+    // However long the certain part is.
+    let hours = Policy::constant(secs(3600)).jitter(Jitter::None).spread(secs(1)).build().unwrap();
+    let quarter = hours.elapsed_quantile(10, 0.25).unwrap();
+    assert!(quarter.abs_diff(secs(36_000) + ms(250)) < ms(1), "{quarter:?}");
     let full = Policy::exponential(ms(100), secs(3)).spread(secs(1)).build().unwrap();
     assert_eq!(full.elapsed_bounds(2), Some((Duration::ZERO, ms(1300))));
     assert_eq!(full.elapsed_mean(2), Some(ms(650)));

@@ -17,7 +17,7 @@ fn assert_frozen(builder: PolicyBuilder, seed: u64, want: [u64; 8]) {
 }
 
 #[test]
-fn none() {
+fn delays_without_jitter_are_frozen() {
     let want = [100, 200, 400, 800, 1600, 3200, 6400, 10_000].map(|ms: u64| ms * 1_000_000);
     for seed in [0, 42] {
         assert_frozen(EXPONENTIAL.jitter(Jitter::None), seed, want);
@@ -25,7 +25,7 @@ fn none() {
 }
 
 #[test]
-fn full() {
+fn full_jitter_is_frozen() {
     assert_frozen(
         EXPONENTIAL,
         0,
@@ -44,7 +44,7 @@ fn full() {
 }
 
 #[test]
-fn equal() {
+fn equal_jitter_is_frozen() {
     assert_frozen(
         EXPONENTIAL.jitter(Jitter::Equal),
         0,
@@ -58,7 +58,7 @@ fn equal() {
 }
 
 #[test]
-fn decorrelated() {
+fn decorrelated_jitter_is_frozen() {
     assert_frozen(
         EXPONENTIAL.jitter(Jitter::Decorrelated),
         0,
@@ -81,7 +81,7 @@ fn decorrelated() {
 }
 
 #[test]
-fn factor() {
+fn a_factor_is_frozen() {
     assert_frozen(
         EXPONENTIAL.jitter(Jitter::Factor(Ratio::percent(20))),
         0,
@@ -113,7 +113,7 @@ fn factor() {
 }
 
 #[test]
-fn other_backoffs() {
+fn the_other_backoffs_are_frozen() {
     assert_frozen(
         EXPONENTIAL.multiplier(1.1).floor(ms(70)),
         42,
@@ -138,7 +138,7 @@ fn other_backoffs() {
 
 /// What is drawn beside the delays has numbers of its own, which are as frozen.
 #[test]
-fn spread_hints_and_episodes() {
+fn spread_hints_and_episodes_are_frozen() {
     let policy = EXPONENTIAL.spread(secs(10)).max_attempts(3).build().unwrap();
     assert_eq!(policy.first_spread(Seed::new(42)).as_nanos(), 7_907_996_468);
 

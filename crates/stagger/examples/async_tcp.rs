@@ -1,0 +1,57 @@
+//! Async code: a service that comes up late.
+//!
+//! ```sh
+//! cargo run -p stagger --example async_tcp
+//! ```
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::io;
+
+use stagger::{Policy, policy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const POLICY: Policy = policy!(exponential(ms(5), ms(50)).max_attempts(20));
+
+/// One request. Refused connections, resets and answers that break off are transient without being told.
+async fn ask(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"how are you?\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// A service that is not there for 50 ms, and then breaks off its first connection.
+async fn serve_late(address: SocketAddr) -> io::Result<()> {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let listener = TcpListener::bind(address).await?;
+    let (breaks_off, _) = listener.accept().await?;
+    drop(breaks_off);
+    let (mut stream, _) = listener.accept().await?;
+    let mut request = [0; 13];
+    stream.read_exact(&mut request).await?;
+    stream.write_all(b"fine, thank you").await
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> io::Result<()> {
+    // A free port; nobody listens there yet.
+    let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let server = tokio::spawn(serve_late(address));
+
+    let report = stagger::retry(&POLICY, || ask(address))
+        // A connection that ends before it has answered looks like an empty answer.
+        .check(|answer| if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) })
+        .timeout(Duration::from_secs(1))
+        .report()
+        .await;
+
+    println!("{} attempts in {:?}", report.attempts, report.elapsed);
+    let answer = report.result.map_err(stagger::Error::own)?;
+    println!("{answer}");
+    assert!(report.attempts > 2);
+    assert_eq!(answer, "fine, thank you");
+    server.await?
+}

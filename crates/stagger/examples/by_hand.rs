@@ -1,0 +1,63 @@
+//! No driver: a policy gives delays, and the loop is the caller's own.
+//!
+//! ```sh
+//! cargo run -p stagger --example by_hand
+//! ```
+
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::thread;
+
+use stagger::{Policy, Seed, policy};
+
+const POLICY: Policy = policy!(exponential(ms(2), ms(20)).jitter(Jitter::Equal).max_attempts(5));
+
+/// The loop: as many delays as there can be retries.
+fn fetch(mut call: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
+    let mut delays = POLICY.delays(stagger::seed());
+    loop {
+        match (call(), delays.next()) {
+            (Ok(value), _) => return Ok(value),
+            (Err("no such thing"), _) => return Err("no such thing"),
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(delay)) => {
+                println!("{error}; again in {delay:?}");
+                thread::sleep(delay);
+            }
+        }
+    }
+}
+
+/// Work that is put back into a queue: nobody sleeps, and what is remembered is the number of the retry.
+struct Job {
+    name: &'static str,
+    seed: Seed,
+    retry: u32,
+    due: Duration,
+}
+
+fn main() {
+    let mut answers = [Err("busy"), Err("busy"), Ok(7)].into_iter();
+    assert_eq!(fetch(|| answers.next().unwrap_or(Err("no such thing"))), Ok(7));
+    assert_eq!(fetch(|| Err("no such thing")), Err("no such thing"));
+
+    let names = ["first", "second", "third"];
+    let seeds = Seed::new(42);
+    let mut queue: VecDeque<Job> = (0..)
+        .zip(names)
+        .map(|(id, name)| Job { name, seed: seeds.for_call(id), retry: 0, due: Duration::ZERO })
+        .collect();
+    let mut given_up = Vec::new();
+    while let Some(job) = queue.pop_front() {
+        let retry = job.retry + 1;
+        // Any delay of any call can be told without the ones before it.
+        match POLICY.delay(retry, job.seed).filter(|_| POLICY.max_attempts().is_none_or(|most| retry < most.get())) {
+            Some(delay) => queue.push_back(Job { retry, due: job.due + delay, ..job }),
+            None => given_up.push((job.name, job.due)),
+        }
+    }
+    println!("gave up: {given_up:?}");
+    assert_eq!(given_up.len(), 3);
+    let longest = POLICY.elapsed_bounds(4).map(|(_, most)| most);
+    assert!(given_up.iter().all(|(_, due)| Some(*due) <= longest));
+}

@@ -1,0 +1,61 @@
+//! Keeping one connection up, through a server that goes away and comes back.
+//!
+//! ```sh
+//! cargo run -p stagger --example reconnect_tcp
+//! ```
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use stagger::{Error, Policy, Reconnecting, policy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// After a loss the clients spread over 50 ms before any of them comes back; then the backoff begins. A connection that
+/// lived for 100 ms counts as healthy, and the next loss begins anew.
+const POLICY: Policy = policy!(exponential(ms(5), ms(50)).spread(ms(50)).stable_after(ms(100)).unlimited_attempts());
+
+/// Sends a number every millisecond to whoever connects, dies after 20 of them, and is back after 30 ms.
+async fn serve(address: SocketAddr) -> std::io::Result<()> {
+    loop {
+        let listener = TcpListener::bind(address).await?;
+        let (mut stream, _) = listener.accept().await?;
+        for number in 0..20 {
+            stream.write_u8(number).await?;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop((listener, stream));
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn core::error::Error>> {
+    let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let server = tokio::spawn(serve(address));
+
+    let mut links = Reconnecting::new(&POLICY, || TcpStream::connect(address));
+    let mut received = 0;
+    for connection in 1..=3 {
+        // The first connection at once, each further one after its wait.
+        let mut stream = links.next().await?;
+        // Used until it is lost.
+        while stream.read_u8().await.is_ok() {
+            received += 1;
+        }
+        println!("connection {connection} was lost after {received} numbers in all");
+    }
+    assert_eq!(received, 60);
+
+    // The server is gone for good, and this time nobody waits for ever.
+    server.abort();
+    let impatient = POLICY.to_builder().max_attempts(3).build()?;
+    let mut links = Reconnecting::new(&impatient, || TcpStream::connect(address));
+    let error: Error<std::io::Error> = match links.next().await {
+        Ok(_) => return Err("somebody else has the port".into()),
+        Err(error) => error,
+    };
+    println!("{error}");
+    assert_eq!(error.attempts(), 3);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! How to test code that retries, without waiting: virtual time, scripted outcomes, recorded decisions, injected faults.
+//!
+//! ```sh
+//! cargo run -p stagger --example testing_your_policy
+//! ```
+
+use core::time::Duration;
+use std::time::Instant;
+
+use stagger::testing::{Faults, NoSleep, Recorder, Script, VirtualClock, skip_sleeps};
+use stagger::{Policy, Ratio, Retrier, Seed, Stop, blocking, policy};
+
+/// The policy under test.
+const POLICY: Policy = policy!(exponential(secs(1), secs(60)).max_attempts(6).max_elapsed(mins(2)));
+
+/// The code under test, which sleeps by itself.
+fn load(api: &Retrier, mut fetch: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
+    api.blocking(&mut fetch).map_err(|error| error.own_or(|_| "refused"))
+}
+
+fn main() {
+    let start = Instant::now();
+
+    // What the policy promises, without running it.
+    let (_, longest) = POLICY.elapsed_bounds(5).unwrap_or_default();
+    assert_eq!(longest, Duration::from_secs(1 + 2 + 4 + 8 + 16));
+
+    // Virtual time: how long would a call take? 31 s at most, by the sum above.
+    let clock = VirtualClock::new();
+    for seed in (0..1_000).map(Seed::new) {
+        let call = blocking::retry(&POLICY, || Err::<(), _>("down")).timer(&clock).seed(seed);
+        let error = call.explained().run().expect_err("it is down");
+        assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 6));
+        assert!(error.elapsed() <= longest);
+    }
+    println!("a thousand calls took {:?} on virtual time", clock.elapsed());
+
+    // Scripted outcomes and recorded decisions.
+    let (mut script, recorder) = (Script::new([Err("busy"), Err("busy"), Ok(42)]), Recorder::new());
+    let call = blocking::retry(&POLICY, || script.next("no more")).timer(NoSleep);
+    assert_eq!(call.on_event(recorder.listener()).run(), Ok(42));
+    let (delays, ceilings) = (recorder.delays(), [1, 2].map(Duration::from_secs));
+    assert!(delays.len() == 2 && delays.iter().zip(ceilings).all(|(delay, ceiling)| *delay <= ceiling));
+
+    // A slow operation: the limit of time counts it.
+    let clock = VirtualClock::new();
+    let slow = || {
+        clock.advance(Duration::from_secs(50));
+        Err::<(), _>("slow")
+    };
+    let error = blocking::retry(&POLICY, slow).timer(&clock).explained().run().expect_err("too slow");
+    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 3));
+
+    // Injected faults: of a thousand calls to something that fails three times in ten, how many fail all the same?
+    let faults = Faults::new(Seed::new(7)).errors(Ratio::percent(30));
+    let call = || blocking::retry(&POLICY, || faults.inject(&NoSleep, || "injected")).timer(NoSleep).run();
+    let failed = (0..1_000).filter(|_| call().is_err()).count();
+    println!("{failed} of 1000 calls failed");
+    // 0.3 to the power of six is 0.07 %.
+    assert!(failed <= 5);
+
+    // Code with timers of its own, deep inside: sleeping is off for the whole process.
+    let _skip = skip_sleeps();
+    assert_eq!(load(&Retrier::new(POLICY), || Err("down")), Err("down"));
+
+    println!("all of it in {:?}", start.elapsed());
+}

@@ -1,0 +1,118 @@
+//! Settled meaning 6: what the limit of time counts, and who pays for reading the clock.
+
+use futures_lite::future::block_on;
+use stagger::{Guards, Hint, Outcome, Policy, Stop, blocking, policy, retry_with_timer};
+
+use super::support::{Bank, Counted, Fail, ms, nanos};
+
+const UNTIMED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+const TIMED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3).max_elapsed(secs(9)));
+
+/// Fails so many times, then succeeds.
+fn failing(times: u32, with: Outcome) -> impl FnMut() -> Result<(), Fail> {
+    let mut left = times;
+    move || match left {
+        0 => Ok(()),
+        _ => {
+            left -= 1;
+            Err(Fail(with))
+        }
+    }
+}
+
+/// How often the clock is read by a bare blocking call, and by a bare async one.
+fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 2] {
+    let clock = Counted::default();
+    blocking::retry(policy, failing(failures, with)).classify(Fail::outcome).timer(&clock).run().unwrap();
+    let in_blocking = clock.reads();
+
+    let clock = Counted::default();
+    let mut operation = failing(failures, with);
+    block_on(retry_with_timer(policy, &clock, || core::future::ready(operation())).classify(Fail::outcome)).unwrap();
+    [in_blocking, clock.reads()]
+}
+
+#[test]
+fn meaning_06_a_call_that_nobody_times_reads_no_clock() {
+    assert_eq!(reads(&UNTIMED, 0, Outcome::TRANSIENT), [0, 0]);
+    assert_eq!(reads(&UNTIMED, 2, Outcome::TRANSIENT), [0, 0]);
+}
+
+#[test]
+fn meaning_06_a_limit_reads_the_clock_before_attempt_1_and_once_per_failure() {
+    assert_eq!(reads(&TIMED, 0, Outcome::TRANSIENT), [1, 1]);
+    assert_eq!(reads(&TIMED, 2, Outcome::TRANSIENT), [3, 3]);
+}
+
+#[test]
+fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
+    let hinted = Outcome::throttled(Some(Hint::Slot(ms(5))));
+    assert_eq!(reads(&UNTIMED, 1, hinted), [2, 2]);
+}
+
+#[test]
+fn meaning_06_a_report_or_a_listener_has_the_clock_read_on_success() {
+    let clock = Counted::default();
+    let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).report().run();
+    assert_eq!((report.result, clock.reads()), (Ok(()), 2), "at the start and at the end");
+
+    let clock = Counted::default();
+    blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).on_event(|_| ()).run().unwrap();
+    assert!(clock.reads() >= 2, "at the start and for the event");
+
+    // A guard that does not ask for the time costs no more than the `Error` that comes with it.
+    let (clock, bank) = (Counted::default(), Bank::of(1));
+    let guards = Guards::none().budget(&bank);
+    blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).guards(guards).run().unwrap();
+    assert_eq!(clock.reads(), 2);
+}
+
+#[test]
+fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
+    let clock = Counted::default();
+    let slow = || {
+        clock.advance(ms(100));
+        Err::<(), _>("no")
+    };
+    let report = blocking::retry(&UNTIMED, slow).timer(&clock).report().run();
+    assert_eq!((report.attempts, report.elapsed), (3, ms(320)));
+    assert_eq!(report.result.unwrap_err().elapsed(), ms(320));
+}
+
+/// Attempts of 10 ms and delays of 10 ms: the third attempt would start at 40 ms.
+#[test]
+fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
+    for (limit, attempts, stop) in [
+        (ms(40) - nanos(1), 2, Stop::Elapsed),
+        (ms(40), 3, Stop::Elapsed),
+        (ms(59), 3, Stop::Elapsed),
+        (ms(60), 4, Stop::Attempts),
+    ] {
+        let policy = UNTIMED.to_builder().max_attempts(4).max_elapsed(limit).build().unwrap();
+        let clock = Counted::default();
+        let slow = || {
+            clock.advance(ms(10));
+            Err::<(), _>("no")
+        };
+        let error = blocking::retry(&policy, slow).timer(&clock).explained().run().unwrap_err();
+        assert_eq!((error.attempts(), error.stop()), (attempts, stop), "{limit:?}");
+        // It does not sleep before it stops.
+        assert_eq!(error.elapsed(), ms(10) * attempts + ms(10) * (attempts - 1), "{limit:?}");
+    }
+}
+
+#[test]
+fn meaning_06_zero_is_not_unlimited() {
+    const NOW: Policy = policy!(zero().max_elapsed(ms(0)).max_attempts(3));
+    let clock = Counted::default();
+    let mut calls = 0;
+    let mut operation = |takes: u64| {
+        calls += 1;
+        clock.advance(nanos(takes));
+        Err::<(), _>("no")
+    };
+    let error = blocking::retry(&NOW, || operation(1)).timer(&clock).explained().run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 1));
+    let error = blocking::retry(&NOW, || operation(0)).timer(&clock).explained().run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), calls), (Stop::Attempts, 3, 4));
+}

@@ -1,0 +1,170 @@
+//! Settled meaning 10: the caller keeps their own last error.
+
+use core::error::Error as _;
+use core::fmt;
+use core::time::Duration;
+use std::io;
+
+use stagger::testing::{NoSleep, Script, VirtualClock};
+use stagger::{
+    BreakerOpen, Error, Fault, Guards, Last, OwnError as _, Policy, Refused, Retrier, Stop, blocking, policy,
+};
+
+use super::support::{Fail, Gate, ms};
+
+const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
+
+/// An error with a cause.
+#[derive(Debug)]
+struct Broken(io::Error);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("broken")
+    }
+}
+
+impl core::error::Error for Broken {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+fn broken() -> Broken {
+    Broken(io::ErrorKind::ConnectionReset.into())
+}
+
+/// Compiles: that is the test.
+#[test]
+fn meaning_10_a_bare_error_goes_through_a_question_mark_whatever_its_type() {
+    fn io() -> io::Result<u32> {
+        let page = blocking::retry(&POLICY, || Err::<u32, _>(io::Error::from(io::ErrorKind::NotFound))).run()?;
+        Ok(page)
+    }
+    fn text() -> Result<u32, String> {
+        let page = blocking::retry(&POLICY, || Err::<u32, _>(String::from("no"))).timer(NoSleep).run()?;
+        Ok(page)
+    }
+    fn boxed() -> Result<u32, Box<dyn core::error::Error>> {
+        let page = blocking::retry(&POLICY, || Err::<u32, _>(broken())).timer(NoSleep).run()?;
+        Ok(page)
+    }
+    async fn later() -> Result<u32, fmt::Error> {
+        stagger::retry_with_timer(&POLICY, NoSleep, async || Err(fmt::Error)).await
+    }
+    assert_eq!(io().unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(text(), Err(String::from("no")));
+    assert_eq!(boxed().unwrap_err().to_string(), "broken");
+    assert_eq!(futures_lite::future::block_on(later()), Err(fmt::Error));
+}
+
+#[test]
+fn meaning_10_it_is_the_last_error_that_comes_back() {
+    let mut script = Script::new([Err("first"), Err("second"), Err("third"), Ok(())]);
+    assert_eq!(blocking::retry(&POLICY, || script.next("none")).timer(NoSleep).run(), Err("third"));
+}
+
+#[test]
+fn meaning_10_an_error_tells_why_how_often_and_how_long() {
+    let clock = VirtualClock::new();
+    let fails = || {
+        clock.advance(ms(50));
+        Err::<(), _>(Fail::TRANSIENT)
+    };
+    let error = blocking::retry(&POLICY, fails).timer(&clock).explained().run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), error.elapsed()), (Stop::Attempts, 3, ms(350)));
+    assert_eq!((error.error(), error.last()), (Some(&Fail::TRANSIENT), &Last::Failed(Fail::TRANSIENT)));
+}
+
+#[test]
+fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
+    let clock = VirtualClock::new();
+    let fails = || {
+        clock.advance(ms(1_000));
+        Err::<(), _>("connection refused")
+    };
+    let error = blocking::retry(&POLICY, fails).timer(&clock).explained().run().unwrap_err();
+    assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used: connection refused");
+
+    let gate = Gate::open(ms(1_500));
+    let refused = blocking::retry(&POLICY, || Err::<(), _>("")).timer(VirtualClock::new());
+    let error = refused.guards(Guards::none().breaker(&gate)).run().unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("gave up after 0 attempts in 0"), "{text}");
+    assert!(text.ends_with("this client's own circuit breaker is open for another 1.5s"), "{text}");
+}
+
+#[test]
+fn meaning_10_the_source_of_an_error_is_the_callers_own_and_then_its_cause() {
+    let error = blocking::retry(&POLICY, || Err::<(), _>(broken())).timer(NoSleep).explained().run().unwrap_err();
+    let own = error.source().and_then(|source| source.downcast_ref::<Broken>()).expect("the caller's own error");
+    assert_eq!(own.0.kind(), io::ErrorKind::ConnectionReset);
+    let cause = error.source().and_then(core::error::Error::source).expect("its cause");
+    assert!(cause.is::<io::Error>());
+
+    let refused: Error<Fail> = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT))
+        .timer(NoSleep)
+        .guards(Guards::none().breaker(&Gate::open(ms(5))))
+        .run()
+        .unwrap_err();
+    assert_eq!(
+        refused.source().and_then(|source| source.downcast_ref()),
+        Some(&Refused::BreakerOpen(BreakerOpen { retry_in: ms(5) }))
+    );
+}
+
+#[test]
+fn meaning_10_a_marked_error_is_unwrapped_once() {
+    let fails = || Err::<(), _>(Fault::permanent(broken()));
+    let error = blocking::retry(&POLICY, fails).marked().run().unwrap_err();
+    assert_eq!(error.0.kind(), io::ErrorKind::ConnectionReset);
+
+    let error = blocking::retry(&POLICY, fails).marked().explained().run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts()), (Stop::Permanent, 1));
+    assert!(error.source().is_some_and(|source| source.is::<Broken>()), "nothing of ours lies in between");
+
+    // A fault of a fault keeps the inner one: it is taken off once, not as often as possible.
+    let fails = || Err::<(), _>(Fault::permanent(Fault::transient("inner")));
+    assert_eq!(blocking::retry(&POLICY, fails).marked().run(), Err(Fault::transient("inner")));
+}
+
+#[test]
+fn meaning_10_a_fault_reads_like_the_error_in_it() {
+    let fault = Fault::transient(broken());
+    assert_eq!(fault.to_string(), "broken");
+    assert!(fault.source().is_some_and(|cause| cause.is::<io::Error>()), "not the error itself once more");
+}
+
+#[test]
+fn meaning_10_own_turns_an_error_back_into_the_callers() {
+    let api = Retrier::new(POLICY);
+    let fails = || Err::<(), _>(Fail(stagger::Outcome::Permanent));
+    let api = api.classify(Fail::outcome);
+    assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Permanent)));
+
+    // A refusal takes the place that the error type has for it.
+    let api = Retrier::new(POLICY).breaker(Gate::open(Duration::from_secs(1 << 30)));
+    assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Cancelled)));
+    assert_eq!(
+        api.blocking(|| Err::<(), _>("own")).own_or(|why| {
+            assert!(matches!(why, Refused::BreakerOpen(_)), "{why:?}");
+            "refused"
+        }),
+        Err("refused")
+    );
+    let error = api.blocking(|| Ok::<(), io::Error>(())).own().unwrap_err();
+    assert!(error.to_string().contains("this client's own circuit breaker is open"), "{error}");
+}
+
+#[test]
+fn meaning_10_a_report_says_the_same_for_a_success() {
+    let clock = VirtualClock::new();
+    let mut script = Script::new([Err("no"), Ok(7)]);
+    let report = blocking::retry(&POLICY, || script.next("none")).timer(&clock).report().run();
+    assert_eq!((report.stop(), report.attempts, report.elapsed), (None, 2, ms(100)));
+    assert_eq!(report.result, Ok(7));
+
+    let report = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&clock).report().run();
+    assert_eq!((report.stop(), report.attempts, report.elapsed), (Some(Stop::Attempts), 3, ms(200)));
+    assert_eq!(report.result.unwrap_err().error(), Some(&"no"));
+}

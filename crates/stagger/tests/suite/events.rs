@@ -1,0 +1,128 @@
+//! Events: one for each decision, with everything that was known.
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+
+use futures_lite::future::block_on;
+use stagger::testing::{NoSleep, Recorded, Recorder, Script, VirtualClock};
+use stagger::{Action, Guards, Hint, Outcome, Policy, Retrier, Source, Stop, blocking, policy, retry_with_timer};
+
+use super::support::{Bank, Fail, Gate, ms};
+
+const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(5));
+
+/// What can be told of an event as a tuple: attempt, limit, action, elapsed, budget left.
+type Told = (u32, Option<u32>, Action, Duration, Option<u64>);
+
+fn told(event: &Recorded) -> Told {
+    (event.attempt, event.max_attempts.map(NonZeroU32::get), event.action, event.elapsed, event.budget_left)
+}
+
+#[test]
+fn there_is_one_event_for_each_decision_with_everything_in_it() {
+    let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), Bank::of(7));
+    let hinted = Fail(Outcome::throttled(Some(Hint::Slot(ms(25)))));
+    let mut script = Script::new([Err(Fail(Outcome::Unprocessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
+    let operation = || {
+        clock.advance(ms(1));
+        script.next(Fail::TRANSIENT)
+    };
+    let call = blocking::retry(&POLICY, operation).timer(&clock).classify(Fail::outcome);
+    call.guards(Guards::none().budget(&bank)).on_event(recorder.listener()).run().unwrap();
+
+    let retry = |after, source| Action::Retry { after, source };
+    let events: Vec<Told> = recorder.events().iter().map(told).collect();
+    assert_eq!(
+        events,
+        [
+            (1, Some(5), retry(ms(0), Source::Transparent), ms(1), Some(7)),
+            (1, Some(5), retry(ms(10), Source::Schedule), ms(2), Some(6)),
+            (2, Some(5), retry(ms(25), Source::Hint), ms(13), Some(5)),
+            (3, Some(5), Action::Done, ms(39), Some(5)),
+        ]
+    );
+    assert_eq!(recorder.delays(), [ms(0), ms(10), ms(25)]);
+}
+
+#[test]
+fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
+    let ends = |policy: &Policy, outcome: Outcome, guards: Guards<'_>| {
+        let recorder = Recorder::new();
+        let clock = VirtualClock::new();
+        let call = blocking::retry(policy, || Err::<(), _>(Fail(outcome))).timer(&clock).classify(Fail::outcome);
+        let error = call.guards(guards).on_event(recorder.listener()).explained().run().unwrap_err();
+        let last = recorder.events().pop().unwrap();
+        assert_eq!(last.action, Action::Stop(error.stop()), "the event and the error agree");
+        (last.attempt, error.stop())
+    };
+    let (never, none) = (Outcome::throttled(Some(Hint::Never)), Guards::none());
+    let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));
+    let stop = Policy::stop().build().unwrap();
+    let limited = POLICY.to_builder().base(ms(20)).max_elapsed(ms(20)).build().unwrap();
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none), (5, Stop::Attempts));
+    assert_eq!(ends(&POLICY, Outcome::Permanent, none), (1, Stop::Permanent));
+    assert_eq!(ends(&POLICY, Outcome::Cancelled, none), (1, Stop::Cancelled));
+    assert_eq!(ends(&POLICY, never, none), (1, Stop::Hint));
+    assert_eq!(ends(&limited, Outcome::TRANSIENT, none), (2, Stop::Elapsed));
+    assert_eq!(ends(&stop, Outcome::TRANSIENT, none), (1, Stop::Exhausted));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.budget(&empty)), (2, Stop::Budget));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&open)), (0, Stop::Breaker));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&opens)), (2, Stop::Breaker));
+}
+
+#[test]
+fn an_event_comes_before_its_sleep() {
+    let (clock, seen) = (VirtualClock::new(), Mutex::new(Vec::new()));
+    let call = retry_with_timer(&POLICY, &clock, async || Err::<(), _>("no"));
+    block_on(call.on_event(|_| seen.lock().unwrap().push(clock.elapsed()))).unwrap_err();
+    assert_eq!(seen.into_inner().unwrap(), [0, 10, 20, 30, 40].map(ms));
+}
+
+#[test]
+fn an_event_carries_the_error_as_what_it_is() {
+    let seen = Mutex::new(Vec::new());
+    let call = blocking::retry(&POLICY, || Err::<(), _>(Fail::TRANSIENT)).timer(NoSleep);
+    call.on_event(|event| {
+        assert_eq!(event.error_as::<String>(), None);
+        seen.lock().unwrap().push(event.error_as::<Fail>().copied());
+    })
+    .run()
+    .unwrap_err();
+    assert_eq!(seen.into_inner().unwrap(), [Some(Fail::TRANSIENT); 5]);
+}
+
+#[test]
+fn a_success_at_once_is_an_event_too() {
+    let recorder = Recorder::new();
+    blocking::retry(&POLICY, || Ok::<_, Fail>(())).on_event(recorder.listener()).run().unwrap();
+    assert_eq!(recorder.events().iter().map(|event| event.action).collect::<Vec<_>>(), [Action::Done]);
+}
+
+#[test]
+fn every_listener_of_a_retrier_hears_every_call_under_its_name() {
+    let (first, second) = (Recorder::new(), Recorder::new());
+    let retrier = Retrier::new(POLICY).named("payments").on_event(first.listener()).on_event(second.listener());
+    let clone = retrier.clone();
+    retrier.blocking_call(|_| Err::<(), _>("text")).timer(NoSleep).run().unwrap_err();
+    block_on(clone.run_on(NoSleep, async || Err::<(), _>(Fail::TRANSIENT))).unwrap_err();
+    assert_eq!(first.events(), second.events());
+    let events = first.events();
+    assert_eq!(events.len(), 10);
+    assert!(events.iter().all(|event| event.target == "payments"), "{events:?}");
+    assert_eq!(
+        (events[0].error.as_deref(), events[9].error.as_deref()),
+        (Some("\"text\""), Some(&*format!("{:?}", Fail::TRANSIENT)))
+    );
+}
+
+/// A listener may do what it likes, also call through the same retrier: it is not inside an attempt.
+#[test]
+fn a_listener_is_not_inside_an_attempt() {
+    let depths = Arc::new(Mutex::new(Vec::new()));
+    let theirs = Arc::clone(&depths);
+    let retrier = Retrier::new(POLICY).on_event(move |_| theirs.lock().unwrap().push(stagger::scope::depth()));
+    retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
+    block_on(retrier.run_on(NoSleep, async || Err::<(), _>("no"))).unwrap_err();
+    assert_eq!(*depths.lock().unwrap(), [0; 10]);
+}

@@ -1,0 +1,136 @@
+//! Settled meaning 8: a hint is a floor that is never undercut, whatever the timer does, and a slot is kept exactly.
+
+use core::cell::RefCell;
+use core::future::{poll_fn, ready};
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+
+use futures_lite::future::block_on;
+use stagger::testing::VirtualClock;
+use stagger::{
+    BlockingSleep, Fault, Hint, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, blocking,
+    policy, retry_with_timer,
+};
+
+use super::support::{Early, Fail, ms, nanos, polled};
+
+const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
+
+fn hinted(hint: Hint) -> Fail {
+    Fail(Outcome::throttled(Some(hint)))
+}
+
+/// When the second attempt was made, through every driver on this timer, whose clock has to stand at zero each time.
+fn second_attempts<T>(hint: Hint, seed: Seed, timer: impl Fn() -> T) -> Vec<(&'static str, Instant)>
+where
+    T: Sleep + BlockingSleep + Clone,
+{
+    let mut at = Vec::new();
+    let mut driver = |name, run: &dyn Fn(&T, &mut Instant)| {
+        let (timer, mut last) = (timer(), Instant::ZERO);
+        run(&timer, &mut last);
+        at.push((name, last));
+    };
+    driver("blocking::retry", &|timer, last| {
+        let fails = || {
+            *last = timer.now();
+            Err::<(), _>(Fault::throttled("no", Some(hint)))
+        };
+        blocking::retry(&POLICY, fails).marked().seed(seed).timer(timer).run().unwrap_err();
+    });
+    driver("retry", &|timer, last| {
+        let fails = || {
+            *last = timer.now();
+            ready(Err::<(), _>(hinted(hint)))
+        };
+        block_on(retry_with_timer(&POLICY, timer, fails).classify(Fail::outcome).seed(seed)).unwrap_err();
+    });
+    driver("Retrier::run_with", &|timer, last| {
+        let retrier = Retrier::new(POLICY).classify(Fail::outcome).seed(seed);
+        let fails = async |last: &mut Instant, _| {
+            *last = timer.now();
+            Err::<(), _>(hinted(hint))
+        };
+        block_on(retrier.run_with_on(timer.clone(), last, fails)).unwrap_err();
+    });
+    driver("Reconnecting::next", &|timer, last| {
+        let fails = || {
+            *last = timer.now();
+            ready(Err::<(), _>(hinted(hint)))
+        };
+        block_on(Reconnecting::seeded(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
+    });
+    at
+}
+
+#[test]
+fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
+    let floor = nanos(2_345_678);
+    for percent in [1, 33, 60, 99] {
+        for seed in (0..20).map(Seed::new) {
+            let on_time = second_attempts(Hint::Floor(floor), seed, VirtualClock::new);
+            let early = second_attempts(Hint::Floor(floor), seed, || Early::new(percent));
+            assert_eq!(early, on_time, "{percent} % of each sleep, {seed:?}");
+            for (driver, at) in early {
+                assert!(at.saturating_since(Instant::ZERO) >= floor, "{driver}: {at:?}, {percent} %, {seed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
+    for slot in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
+        for percent in [10, 100] {
+            for (driver, at) in second_attempts(Hint::Slot(slot), Seed::new(1), || Early::new(percent)) {
+                assert_eq!(at.saturating_since(Instant::ZERO), slot, "{driver}, {percent} % of each sleep");
+            }
+        }
+    }
+}
+
+#[test]
+fn meaning_08_a_delay_without_a_hint_is_not_waited_for_twice() {
+    let early = Early::new(50);
+    block_on(retry_with_timer(&POLICY, &early, || ready(Err::<(), _>("no")))).unwrap_err();
+    blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&early).run().unwrap_err();
+    assert_eq!(early.clock.sleeps().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn meaning_08_on_tokio_a_slot_is_kept_to_the_tick_and_rounded_up() {
+    for (slot, want) in [(ms(20), ms(20)), (ms(20) + nanos(1), ms(21)), (nanos(1), ms(1)), (ms(1), ms(1))] {
+        let start = tokio::time::Instant::now();
+        let fails = async || Err::<(), _>(hinted(Hint::Slot(slot)));
+        stagger::retry(&POLICY, fails).classify(Fail::outcome).await.unwrap_err();
+        assert_eq!(start.elapsed(), want, "{slot:?}");
+    }
+}
+
+/// A connection whose first attempt is refused with a hint of 30 ms, dropped in the middle of the wait, asked for again
+/// on a timer that wakes up early.
+#[test]
+fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hint() {
+    let (clock, connects) = (VirtualClock::new(), RefCell::new(Vec::new()));
+    let sleep = |length: Duration| {
+        let mut waits = 1;
+        let clock = clock.clone();
+        Box::pin(poll_fn(move |_| {
+            if waits == 1 {
+                waits = 0;
+                return Poll::Pending;
+            }
+            clock.advance((length / 3).max(nanos(1)));
+            Poll::Ready(())
+        }))
+    };
+    let fails = async || {
+        connects.borrow_mut().push(clock.elapsed());
+        Err::<(), _>(hinted(Hint::Slot(ms(30))))
+    };
+    let mut links = Reconnecting::seeded(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
+    assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());
+    assert!(polled(pin!(links.next_by(Fail::outcome)), 200).is_ready());
+    assert_eq!(*connects.borrow(), [ms(0), ms(30)]);
+}

@@ -1,0 +1,220 @@
+//! Limits of time: for an attempt, for the whole call.
+
+use core::cell::{Cell, RefCell};
+use core::future::pending;
+use core::time::Duration;
+
+use futures_lite::future::block_on;
+use stagger::testing::VirtualClock;
+use stagger::{
+    Attempt, Clock as _, Last, LastAttempt, OwnError as _, Policy, Refused, Retrier, Sleep, SleepFn, Stop, blocking,
+    policy, retry_with_timer,
+};
+
+use super::support::{Fail, ms, nanos};
+
+const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+
+/// Says how often it was dropped before its end.
+struct Unfinished<'a>(&'a Cell<u32>);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_takes_too_long_is_dropped_and_retried() {
+    let (start, dropped) = (tokio::time::Instant::now(), Cell::new(0));
+    let begun = RefCell::new(Vec::new());
+    let hangs = async || {
+        begun.borrow_mut().push(start.elapsed());
+        let _unfinished = Unfinished(&dropped);
+        pending::<Result<(), Fail>>().await
+    };
+    let error = stagger::retry(&POLICY, hangs).timeout(ms(50)).await.unwrap_err();
+    assert_eq!((error.stop(), error.last()), (Stop::Attempts, &Last::Refused(Refused::TimedOut)));
+    assert_eq!((error.attempts(), error.elapsed(), dropped.get()), (3, ms(170), 3));
+    // Counted from the beginning of each attempt, after the sleep.
+    assert_eq!(begun.into_inner(), [ms(0), ms(60), ms(120)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_attempt_is_not_touched_by_a_timeout() {
+    let start = tokio::time::Instant::now();
+    let answers = async || {
+        tokio::time::sleep(ms(49)).await;
+        Ok::<_, Fail>(7)
+    };
+    assert_eq!(stagger::retry(&POLICY, answers).timeout(ms(50)).await, Ok(7));
+    assert_eq!(start.elapsed(), ms(49));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_after_a_timeout_is_the_one_that_comes_back_and_the_other_way_round() {
+    let hangs_at = |which: u32| {
+        let mut calls = 0;
+        move || {
+            calls += 1;
+            let hangs = calls == which;
+            async move { if hangs { pending().await } else { Err::<(), _>(Fail::TRANSIENT) } }
+        }
+    };
+    let error = stagger::retry(&POLICY, hangs_at(2)).timeout(ms(5)).await.unwrap_err();
+    assert_eq!(error.last(), &Last::Failed(Fail::TRANSIENT));
+    let error = stagger::retry(&POLICY, hangs_at(3)).timeout(ms(5)).await.unwrap_err();
+    assert_eq!(error.last(), &Last::Refused(Refused::TimedOut), "what happened last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_attempt_can_be_left_untimed() {
+    let calls = Cell::new(0);
+    let slow = async || {
+        calls.set(calls.get() + 1);
+        tokio::time::sleep(ms(80)).await;
+        Ok::<_, Fail>(calls.get())
+    };
+    let call = stagger::retry(&POLICY, slow).timeout(ms(50));
+    assert_eq!(call.await.unwrap_err().attempts(), 3, "all three are too slow");
+    calls.set(0);
+    let call = stagger::retry(&POLICY, slow).timeout(ms(50)).last_attempt(LastAttempt::Untimed);
+    assert_eq!(call.await, Ok(3));
+
+    // The deadline holds all the same.
+    let call = stagger::retry(&POLICY, slow).timeout(ms(50)).last_attempt(LastAttempt::Untimed).within(ms(150));
+    let error = call.await.unwrap_err();
+    assert_eq!((error.attempts(), error.elapsed(), error.last()), (3, ms(150), &Last::Refused(Refused::TimedOut)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
+    let start = tokio::time::Instant::now();
+    let hangs = async || pending::<Result<(), Fail>>().await;
+    let error = stagger::retry(&POLICY, hangs).within(ms(25)).await.unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), start.elapsed()), (Stop::Elapsed, 1, ms(25)));
+
+    // Attempts of 20 ms and delays of 10 ms: the second would start at 30 ms.
+    for (limit, attempts) in [(29, 1), (30, 1), (31, 2)] {
+        let start = tokio::time::Instant::now();
+        let fails = async || {
+            tokio::time::sleep(ms(20)).await;
+            Err::<(), _>(Fail::TRANSIENT)
+        };
+        let error = stagger::retry(&POLICY, fails).within(ms(limit)).await.unwrap_err();
+        assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, attempts), "{limit} ms");
+        let ended = if attempts == 1 { ms(20) } else { ms(31) };
+        assert_eq!(start.elapsed(), ended, "{limit} ms: it does not sleep for nothing");
+    }
+}
+
+#[test]
+fn a_policys_limit_interrupts_nothing() {
+    let policy = POLICY.to_builder().max_elapsed(ms(25)).build().unwrap();
+    let clock = VirtualClock::new();
+    let slow = || {
+        clock.advance(ms(1_000));
+        Ok::<_, Fail>(7)
+    };
+    assert_eq!(blocking::retry(&policy, slow).timer(&clock).run(), Ok(7));
+}
+
+#[test]
+fn a_blocking_attempt_is_told_its_limit_and_nothing_else() {
+    let (clock, told) = (VirtualClock::new(), RefCell::new(Vec::new()));
+    let operation = |attempt: Attempt| {
+        told.borrow_mut().push((attempt.number, attempt.time_limit));
+        assert_eq!(attempt.is_last(), attempt.number == 3);
+        clock.advance(ms(30));
+        Err::<(), _>(Fail::TRANSIENT)
+    };
+    blocking::retry_with(&POLICY, operation).timer(&clock).run().unwrap_err();
+    assert_eq!(told.take(), [(1, None), (2, None), (3, None)]);
+
+    let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25));
+    assert_eq!(call.run().unwrap_err().last(), &Last::Failed(Fail::TRANSIENT));
+    assert_eq!(told.take(), [1, 2, 3].map(|number| (number, Some(ms(25)))));
+
+    let call =
+        blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).last_attempt(LastAttempt::Untimed);
+    call.run().unwrap_err();
+    assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(25))), (3, None)]);
+
+    // What is left until the deadline, if that is less.
+    let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).within(ms(60));
+    let error = call.run().unwrap_err();
+    assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
+    assert_eq!((error.stop(), error.elapsed()), (Stop::Elapsed, ms(70)));
+
+    let deadline = clock.now().saturating_add(ms(45));
+    blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();
+    assert_eq!(told.take(), [(1, Some(ms(45))), (2, Some(ms(5)))]);
+
+    // Too late already; a socket would take zero for no limit at all.
+    blocking::retry_with(&POLICY, operation).timer(&clock).deadline(clock.now()).run().unwrap_err();
+    assert_eq!(told.take(), [(1, Some(nanos(1)))]);
+}
+
+#[test]
+fn an_attempt_that_is_too_late_already_asks_no_timer_for_zero() {
+    let clock = VirtualClock::new();
+    let sleep = |length: Duration| {
+        assert!(!length.is_zero(), "asked for zero");
+        Sleep::sleep(&clock, length)
+    };
+    let hangs = async || pending::<Result<(), Fail>>().await;
+    let call = retry_with_timer(&POLICY, SleepFn::with_clock(sleep, &clock), hangs).deadline(clock.now());
+    assert_eq!(block_on(call).unwrap_err().stop(), Stop::Elapsed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retriers_limits_hold_in_every_form() {
+    let retrier = Retrier::new(POLICY).timeout(ms(50));
+    let hangs = async || pending::<Result<(), Fail>>().await;
+    let refused = Err(Fail::from(Refused::TimedOut));
+
+    let start = tokio::time::Instant::now();
+    assert_eq!(retrier.run(hangs).await.own(), refused);
+    assert_eq!(start.elapsed(), ms(170));
+    let operation = async |limits: &mut Vec<_>, attempt: Attempt| {
+        limits.push(attempt.time_limit);
+        pending::<Result<(), Fail>>().await
+    };
+    let mut limits = Vec::new();
+    assert_eq!(retrier.run_with(&mut limits, operation).await.own(), refused);
+    assert_eq!((limits, start.elapsed()), (vec![Some(ms(50)); 3], ms(340)));
+    let mut call = retrier.call();
+    while call.attempt(hangs()).await.is_none() {}
+    assert_eq!(start.elapsed(), ms(510));
+
+    let told = RefCell::new(Vec::new());
+    let note = |attempt: Attempt| {
+        told.borrow_mut().push(attempt.time_limit);
+        Ok::<_, Fail>(())
+    };
+    retrier.blocking_call(note).run().unwrap();
+    let untimed = retrier.clone().last_attempt(LastAttempt::Untimed);
+    untimed.blocking_call(note).run().unwrap();
+    let only = Retrier::new(POLICY.to_builder().max_attempts(1).build().unwrap());
+    let untimed_and_only = only.clone().timeout(ms(50)).last_attempt(LastAttempt::Untimed);
+    untimed_and_only.blocking_call(note).run().unwrap();
+    assert_eq!(told.into_inner(), [Some(ms(50)), Some(ms(50)), None]);
+    let slow = async || {
+        tokio::time::sleep(ms(80)).await;
+        Ok::<_, Fail>(7)
+    };
+    assert_eq!(only.timeout(ms(50)).run(slow).await.own(), refused.map(|()| 0));
+    assert_eq!(untimed_and_only.run(slow).await, Ok(7));
+}
+
+/// On virtual time an attempt that is ready uses up nothing of its limit; one that is pending uses up all of it.
+#[test]
+fn virtual_time_knows_time_limits() {
+    let clock = VirtualClock::new();
+    let answers = async || Ok::<_, Fail>(7);
+    assert_eq!(block_on(retry_with_timer(&POLICY, &clock, answers).timeout(ms(50))), Ok(7));
+    assert_eq!(clock.elapsed(), ms(0));
+    let hangs = async || pending::<Result<(), Fail>>().await;
+    block_on(retry_with_timer(&POLICY, &clock, hangs).timeout(ms(50))).unwrap_err();
+    assert_eq!(clock.elapsed(), ms(170));
+}

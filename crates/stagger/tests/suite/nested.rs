@@ -1,0 +1,204 @@
+//! Settled meaning 15: inside an attempt of another call, a call stands down.
+
+use core::cell::Cell;
+use core::future::ready;
+use core::task::Poll;
+use std::collections::HashSet;
+use std::thread;
+
+use futures_lite::future::{block_on, yield_now};
+use stagger::testing::NoSleep;
+use stagger::{Policy, Reconnecting, Retrier, Stop, blocking, policy, retry_with_timer, scope};
+
+use super::support::{Patient, ms, polled};
+
+const THREE: Policy = policy!(constant(ms(1)).max_attempts(3));
+const ONE: Policy = policy!(constant(ms(1)).max_attempts(1));
+
+/// Three layers, `operation` innermost; gives how often it was called.
+fn layers(outer: Policy, middle: Policy, inner: Policy) -> u32 {
+    let calls = Cell::new(0);
+    let call = async || {
+        retry_with_timer(&middle, NoSleep, async || {
+            retry_with_timer(&inner, NoSleep, || {
+                calls.set(calls.get() + 1);
+                ready(Err::<(), _>("no"))
+            })
+            .await
+        })
+        .await
+    };
+    block_on(retry_with_timer(&outer, NoSleep, call)).unwrap_err();
+    calls.get()
+}
+
+#[test]
+fn meaning_15_three_layers_of_three_attempts_make_three() {
+    assert_eq!(layers(THREE, THREE, THREE), 3);
+}
+
+#[test]
+fn meaning_15_a_layer_that_cannot_retry_makes_no_other_stand_down() {
+    assert_eq!(layers(ONE, THREE, THREE), 3);
+    assert_eq!(layers(THREE, ONE, THREE), 3);
+    assert_eq!(layers(ONE, ONE, THREE), 3);
+    assert_eq!(layers(ONE, ONE, ONE), 1);
+}
+
+#[test]
+fn meaning_15_who_stands_down_says_so() {
+    let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).explained().run();
+    let outer = blocking::retry(&THREE, || inner().map_err(|error| (error.stop(), error.attempts()))).timer(NoSleep);
+    assert_eq!(outer.run(), Err((Stop::Nested, 1)));
+    assert_eq!(inner().unwrap_err().stop(), Stop::Attempts, "nothing is left of the mark");
+}
+
+#[test]
+fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
+    let depths = Cell::new([0; 6]);
+    let note = |at: usize| {
+        let mut seen = depths.get();
+        seen[at] = scope::depth();
+        depths.set(seen);
+        Ok::<(), &str>(())
+    };
+    let retrier = Retrier::new(THREE);
+    blocking::retry(&THREE, || note(0)).run().unwrap();
+    block_on(retry_with_timer(&THREE, NoSleep, async || note(1))).unwrap();
+    retrier.blocking(|| note(2)).unwrap();
+    block_on(retrier.run_on(NoSleep, async || note(3))).unwrap();
+    block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| note(4))).unwrap();
+    block_on(retrier.call_on(NoSleep).attempt(async { note(5) })).unwrap().unwrap();
+    assert_eq!(depths.get(), [1; 6]);
+
+    let inside = |stop: &dyn Fn() -> Stop| {
+        let outcome = blocking::retry(&THREE, || Err::<(), _>(stop())).timer(NoSleep).run();
+        outcome.unwrap_err()
+    };
+    let no = || Err::<(), _>("no");
+    let stops = [
+        inside(&|| blocking::retry(&THREE, no).timer(NoSleep).explained().run().unwrap_err().stop()),
+        inside(&|| block_on(retry_with_timer(&THREE, NoSleep, async || no()).explained()).unwrap_err().stop()),
+        inside(&|| retrier.blocking(no).unwrap_err().stop()),
+        inside(&|| block_on(retrier.run_on(NoSleep, async || no())).unwrap_err().stop()),
+        inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop()),
+        inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop()),
+    ];
+    assert_eq!(stops, [Stop::Nested; 6]);
+}
+
+#[test]
+fn meaning_15_blocking_code_inside_async_code_stands_down() {
+    let calls = Cell::new(0);
+    let operation = async || {
+        yield_now().await;
+        blocking::retry(&THREE, || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        })
+        .run()
+    };
+    block_on(retry_with_timer(&THREE, NoSleep, operation)).unwrap_err();
+    assert_eq!(calls.get(), 3);
+}
+
+#[test]
+fn meaning_15_connecting_is_an_attempt_too() {
+    let depths = Cell::new(0);
+    let connect = async || {
+        yield_now().await;
+        depths.set(scope::depth());
+        Ok::<_, &str>(())
+    };
+    block_on(Reconnecting::on(NoSleep, &THREE, connect).next()).unwrap();
+    assert_eq!((depths.get(), scope::depth()), (1, 0));
+
+    let connect = || {
+        depths.set(10 + scope::depth());
+        Ok::<_, &str>(())
+    };
+    Reconnecting::on(NoSleep, &THREE, connect).next_blocking().unwrap();
+    assert_eq!((depths.get(), scope::depth()), (11, 0));
+}
+
+/// Between two polls of an attempt, another task runs in the same thread: it is not inside.
+#[test]
+fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
+    let inside = async {
+        for _ in 0..5 {
+            assert_eq!(scope::depth(), 1);
+            yield_now().await;
+        }
+        Ok::<_, &str>(())
+    };
+    let mut inside = Some(inside);
+    let call = retry_with_timer(&THREE, NoSleep, || inside.take().unwrap());
+    let outside = async {
+        for _ in 0..5 {
+            assert_eq!(scope::depth(), 0);
+            yield_now().await;
+        }
+    };
+    block_on(futures_lite::future::zip(async { call.await.unwrap() }, outside));
+}
+
+/// Depth is read once, at the inner call's first poll: who began outside goes on retrying when polled inside.
+#[test]
+fn meaning_15_depth_is_read_at_the_first_poll() {
+    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).explained());
+
+    let mut begun_outside = inner();
+    assert!(polled(begun_outside.as_mut(), 1).is_pending());
+    let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
+    assert_eq!(outer.run().unwrap_err().stop(), Stop::Attempts);
+
+    let mut made_outside = inner();
+    let outer = blocking::retry(&THREE, || block_on(made_outside.as_mut())).timer(NoSleep).when(|_| false);
+    assert_eq!(outer.run().unwrap_err().stop(), Stop::Nested);
+}
+
+/// Each poll in a thread of its own.
+#[test]
+fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
+    let inner = async || {
+        assert_eq!(scope::depth(), 2);
+        Err::<(), _>("no")
+    };
+    let outer = async || {
+        let mut threads = HashSet::new();
+        for _ in 0..4 {
+            assert_eq!(scope::depth(), 1);
+            threads.insert(thread::current().id());
+            yield_now().await;
+        }
+        let inner = retry_with_timer(&THREE, NoSleep, inner).explained().await;
+        Ok::<_, ()>((threads.len(), inner.unwrap_err().stop()))
+    };
+    let mut call = Box::pin(retry_with_timer(&THREE, NoSleep, outer));
+    let ended = (0..10).find_map(|_| {
+        let polled = thread::scope(|threads| threads.spawn(|| polled(call.as_mut(), 1)).join().unwrap());
+        assert_eq!(scope::depth(), 0);
+        if let Poll::Ready(seen) = polled { Some(seen) } else { None }
+    });
+    assert_eq!(ended, Some(Ok((4, Stop::Nested))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
+    async fn stop() -> Stop {
+        let call = stagger::retry(&THREE, async || {
+            tokio::time::sleep(ms(1)).await;
+            Err::<(), _>("no")
+        });
+        call.explained().await.unwrap_err().stop()
+    }
+    let stops = stagger::retry(&THREE, async || {
+        let spawned = tokio::spawn(stop()).await.unwrap();
+        let inherited = tokio::spawn(scope::inherit(stop())).await.unwrap();
+        let thread = thread::spawn(scope::depth).join().unwrap();
+        let detached = scope::detached(stop()).await;
+        let inside = stop().await;
+        Ok::<_, ()>((spawned, inherited, thread, detached, inside))
+    });
+    assert_eq!(stops.await, Ok((Stop::Attempts, Stop::Nested, 0, Stop::Attempts, Stop::Nested)));
+}

@@ -1,0 +1,136 @@
+//! Settled meaning 7: when the operation is made, that it runs at least once, and that a success is a success.
+
+use core::cell::{Cell, RefCell};
+use core::future::{pending, ready};
+
+use futures_lite::future::block_on;
+use stagger::testing::VirtualClock;
+use stagger::{
+    BreakerOpen, Cancel, Clock as _, Guards, Instant, Last, Policy, Refused, SleepFn, Stop, blocking, policy,
+    retry_with_timer,
+};
+
+use super::support::{Gate, ms};
+
+const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).spread(secs(60)));
+
+#[test]
+fn meaning_07_the_operation_is_made_after_the_sleep() {
+    let (clock, made) = (VirtualClock::new(), RefCell::new(Vec::new()));
+    let operation = || {
+        made.borrow_mut().push(clock.elapsed());
+        ready(Err::<(), _>("no"))
+    };
+    block_on(retry_with_timer(&POLICY, &clock, operation)).unwrap_err();
+    assert_eq!(made.into_inner(), [ms(0), ms(10), ms(20)]);
+}
+
+#[test]
+fn meaning_07_nothing_is_made_before_the_first_poll() {
+    let call = retry_with_timer(&POLICY, VirtualClock::new(), || {
+        unreachable!("nobody has polled it");
+        #[allow(unreachable_code)]
+        ready(Ok::<(), &str>(()))
+    });
+    drop(call);
+}
+
+#[test]
+fn meaning_07_the_operation_runs_once_even_if_it_is_too_late_already() {
+    for policy in [POLICY, SPREAD, Policy::stop().build().unwrap()] {
+        let (clock, calls) = (VirtualClock::new(), Cell::new(0));
+        clock.advance(ms(5));
+        let operation = |_| {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        };
+        let call = blocking::retry_with(&policy, operation).timer(&clock).deadline(Instant::ZERO);
+        let error = call.run().unwrap_err();
+        assert_eq!((error.error(), calls.get(), clock.elapsed()), (Some(&"no"), 1, ms(5)), "{policy}: {error:?}");
+
+        let operation = || {
+            calls.set(calls.get() + 1);
+            ready(Err::<(), _>("no"))
+        };
+        let call = retry_with_timer(&policy, &clock, operation).deadline(Instant::ZERO);
+        let error = block_on(call).unwrap_err();
+        assert_eq!((error.error(), calls.get(), clock.elapsed()), (Some(&"no"), 2, ms(5)), "{policy}: {error:?}");
+    }
+}
+
+#[test]
+fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
+    for policy in [POLICY, SPREAD] {
+        let (clock, calls) = (VirtualClock::new(), Cell::new(0));
+        let cancel = Cancel::new();
+        cancel.cancel();
+        let operation = || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        };
+        let error = blocking::retry(&policy, operation).timer(&clock).cancelled_by(&cancel).run().unwrap_err();
+        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 1), "blocking, {policy}");
+
+        let operation = || {
+            calls.set(calls.get() + 1);
+            ready(Err::<(), _>("no"))
+        };
+        let call = retry_with_timer(&policy, &clock, operation).cancelled_by(async {});
+        let error = block_on(call).unwrap_err();
+        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 2), "async, {policy}");
+        assert_eq!(clock.elapsed(), ms(0), "nobody waited");
+    }
+}
+
+#[test]
+fn meaning_07_an_attempt_that_was_cancelled_before_is_polled_and_then_dropped() {
+    let polled = Cell::new(false);
+    let operation = async || {
+        polled.set(true);
+        pending::<Result<(), &str>>().await
+    };
+    let call = retry_with_timer(&SPREAD, VirtualClock::new(), operation).cancelled_by(async {});
+    let error = block_on(call).unwrap_err();
+    assert_eq!((error.stop(), error.last()), (Stop::Cancelled, &Last::Refused(Refused::Cancelled)));
+    assert!(polled.get());
+}
+
+#[test]
+fn meaning_07_a_success_is_a_success_even_if_cancelled_meanwhile() {
+    let cancel = Cancel::new();
+    let operation = || {
+        cancel.cancel();
+        Ok::<_, &str>(7)
+    };
+    assert_eq!(blocking::retry(&POLICY, operation).timer(VirtualClock::new()).cancelled_by(&cancel).run(), Ok(7));
+
+    let call = retry_with_timer(&POLICY, VirtualClock::new(), || ready(Ok::<_, &str>(7))).cancelled_by(async {});
+    assert_eq!(block_on(call), Ok(7));
+}
+
+#[test]
+fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
+    let (clock, gate) = (VirtualClock::new(), Gate::open(ms(30)));
+    clock.advance(ms(10));
+    let guards = Guards::none().breaker(&gate);
+    let want = Last::Refused(Refused::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
+
+    let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
+    let error = blocking::retry(&POLICY, operation).timer(&clock).guards(guards).run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+
+    let operation = async || -> Result<(), &str> { unreachable!("the breaker is open") };
+    let error = block_on(retry_with_timer(&POLICY, &clock, operation).guards(guards)).unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+
+    // Refused later, the call ends with the operation's last error: this breaker opens while the call sleeps.
+    let gate = Gate::open(ms(0));
+    let sleep = |length| {
+        clock.advance(length);
+        gate.open_until(clock.now().saturating_add(ms(1)));
+    };
+    let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
+    let error = call.guards(Guards::none().breaker(&gate)).run().unwrap_err();
+    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Breaker, 1, Some(&"no")));
+}

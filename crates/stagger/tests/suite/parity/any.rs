@@ -1,0 +1,68 @@
+//! Any policy, any script.
+
+use core::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use stagger::{Hint, HintMode, Jitter, Kind, Outcome, Policy, PolicyBuilder, Ratio};
+
+use super::script::{Gives, Play};
+
+fn up_to(micros: u64) -> impl Strategy<Value = Duration> {
+    (0..=micros * 1_000).prop_map(Duration::from_nanos)
+}
+
+/// Any policy that makes sense, with delays of up to some tens of milliseconds, and at most 40 attempts.
+pub(crate) fn policy() -> impl Strategy<Value = Policy> {
+    let backoff = prop_oneof![
+        4 => (up_to(20_000), up_to(50_000), 1.0..3.0_f64)
+            .prop_map(|(base, cap, multiplier)| Policy::exponential(base, cap).multiplier(multiplier)),
+        1 => (up_to(20_000), up_to(50_000)).prop_map(|(base, cap)| Policy::decorrelated(base, cap)),
+        1 => (up_to(9_000), up_to(9_000), up_to(50_000)).prop_map(|(base, step, cap)| Policy::linear(base, step, cap)),
+        1 => up_to(9_000).prop_map(Policy::constant),
+        1 => Just(Policy::zero()),
+    ];
+    let jitter = prop_oneof![
+        Just(Jitter::None),
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+        (0..=1_000_000_u32).prop_map(Ratio::millionths).prop_map(Jitter::Factor),
+    ];
+    let hint_mode =
+        prop_oneof![Just(HintMode::AtLeast), Just(HintMode::Exact), up_to(5_000).prop_map(HintMode::Clamp),];
+    let limits = (1..40_u32, option::of(up_to(90_000)), option::of(up_to(20_000)), up_to(9_000));
+    (backoff, option::of(jitter), hint_mode, limits).prop_filter_map(
+        "it makes sense",
+        |(backoff, jitter, mode, limits)| {
+            let (attempts, max_elapsed, spread, max_hint) = limits;
+            let set = |builder: PolicyBuilder| jitter.map_or(builder, |jitter| builder.jitter(jitter));
+            let builder = set(backoff).hint_mode(mode).max_hint(max_hint).max_attempts(attempts);
+            let builder = max_elapsed.map_or(builder, |limit| builder.max_elapsed(limit));
+            builder.spread(spread.unwrap_or_default()).build().ok()
+        },
+    )
+}
+
+/// What up to 12 attempts do.
+pub(crate) fn plays() -> impl Strategy<Value = Vec<Play>> {
+    let hint = prop_oneof![
+        4 => up_to(9_000).prop_map(Hint::Floor),
+        4 => up_to(9_000).prop_map(Hint::Slot),
+        1 => Just(Hint::Never),
+    ];
+    let kind = prop_oneof![Just(Kind::Transient), Just(Kind::Throttled), Just(Kind::Local)];
+    let outcome = prop_oneof![
+        12 => (kind, option::of(hint)).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
+        3 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::Permanent),
+        1 => Just(Outcome::Cancelled),
+    ];
+    let gives = prop_oneof![
+        6 => outcome.clone().prop_map(Gives::Error),
+        2 => outcome.prop_map(Gives::Marked),
+        1 => Just(Gives::Unwanted),
+        1 => (1..u32::MAX).prop_map(Gives::Value),
+    ];
+    vec((up_to(9_000), gives).prop_map(|(takes, gives)| Play { takes, gives }), 0..12)
+}

@@ -1,0 +1,54 @@
+use core::time::Duration;
+
+use stagger::{Action, Error, Last, Stop};
+
+use crate::suite::support::Fail;
+
+/// What was decided in one call, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(crate) decisions: Vec<Decided>,
+    pub(crate) end: Option<End>,
+    /// How often the operation was called.
+    pub(crate) calls: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub(crate) attempt: u32,
+    pub(crate) action: Action,
+    pub(crate) elapsed: Duration,
+    pub(crate) budget_left: Option<u64>,
+}
+
+/// What the caller gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Value(u32),
+    Failed {
+        stop: Stop,
+        attempts: u32,
+        elapsed: Duration,
+    },
+    /// Without an error of the operation's.
+    Refused {
+        stop: Stop,
+        attempts: u32,
+        elapsed: Duration,
+    },
+}
+
+impl From<Result<u32, Error<Fail>>> for End {
+    fn from(result: Result<u32, Error<Fail>>) -> Self {
+        match result {
+            Ok(value) => Self::Value(value),
+            Err(error) => {
+                let (stop, attempts, elapsed) = (error.stop(), error.attempts(), error.elapsed());
+                match error.last() {
+                    Last::Failed(_) => Self::Failed { stop, attempts, elapsed },
+                    Last::Refused(_) => Self::Refused { stop, attempts, elapsed },
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Against a real server, in a process of its own, that is really killed and started again.
+
+use core::net::SocketAddr;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::time::Duration;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use stagger::{Policy, Reconnecting, Stop, policy};
+use stagger_kit::{Port, Program, Ready, Server, Stream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::support::ms;
+
+const POLICY: Policy = policy!(exponential(ms(2), ms(10)).spread(ms(10)).unlimited_attempts());
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn server(port: &Port) -> Server {
+    let program = Program::this_test("suite::servers::child_that_echoes").unwrap();
+    let program = program.env("ECHO_AT", port.address().to_string());
+    Server::start(program, Ready::Line(Stream::Stdout, String::from("echoing")), LIMIT).unwrap()
+}
+
+fn count(counter: &AtomicU32) {
+    counter.fetch_add(1, Relaxed);
+}
+
+async fn echo(stream: &mut TcpStream) -> std::io::Result<u8> {
+    stream.write_all(b"x").await?;
+    stream.read_u8().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_comes_back_when_its_server_does() {
+    let port = Port::reserve().unwrap();
+    let mut server = server(&port);
+    let refused = AtomicU32::new(0);
+    let mut links =
+        Reconnecting::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| count(&refused)));
+
+    let mut link = links.next().await.unwrap();
+    assert_eq!(echo(&mut link).await.unwrap(), b'x');
+    for _ in 0..2 {
+        server.kill();
+        echo(&mut link).await.unwrap_err();
+        refused.store(0, Relaxed);
+        // Nobody is there: it goes on trying. What is dropped here is taken up again.
+        while refused.load(Relaxed) < 3 {
+            tokio::time::timeout(ms(5), links.next()).await.unwrap_err();
+        }
+        server.restart().unwrap();
+        link = tokio::time::timeout(LIMIT, links.next()).await.unwrap().unwrap();
+        assert_eq!(echo(&mut link).await.unwrap(), b'x');
+    }
+
+    server.kill();
+    let impatient = POLICY.to_builder().max_attempts(3).build().unwrap();
+    let mut links = Reconnecting::new(&impatient, async || TcpStream::connect(port.address()).await);
+    let error = links.next().await.unwrap_err();
+    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 3));
+    assert_eq!(error.error().map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused));
+    server.restart().unwrap();
+    links.next().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_outlives_its_server() {
+    let port = Port::reserve().unwrap();
+    let mut server = server(&port);
+    server.kill();
+    let refused = AtomicU32::new(0);
+    let call = stagger::retry(&POLICY, async || {
+        let stream = TcpStream::connect(port.address()).await;
+        let mut stream = stream.inspect_err(|_| count(&refused))?;
+        echo(&mut stream).await
+    });
+    let restart = async {
+        while refused.load(Relaxed) < 2 {
+            tokio::time::sleep(ms(1)).await;
+        }
+        server.restart().unwrap();
+    };
+    let (answer, ()) = tokio::join!(call.report(), restart);
+    assert!(answer.attempts > 2, "{answer:?}");
+    assert_eq!(answer.result.unwrap(), b'x');
+}
+
+#[test]
+#[ignore = "the child of another test"]
+fn child_that_echoes() {
+    let Some(address) = std::env::var("ECHO_AT").ok().and_then(|at| at.parse::<SocketAddr>().ok()) else { return };
+    let listener = TcpListener::bind(address).unwrap();
+    println!("\nechoing");
+    // Until it is killed.
+    for stream in listener.incoming() {
+        std::thread::spawn(move || {
+            let (mut stream, mut byte) = (stream.unwrap(), [0]);
+            while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+        });
+    }
+}

@@ -1,0 +1,84 @@
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard};
+
+use stagger::{Budget, Kind, Loan, Now, Outcome};
+
+/// A budget with so many loans, which keeps books: every loan has a number, and settling one that is not outstanding
+/// fails the test.
+#[derive(Debug)]
+pub(crate) struct Bank {
+    books: Mutex<Books>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Books {
+    /// Retries that may still be paid for.
+    pub(crate) funds: u64,
+    given_out: u64,
+    outstanding: BTreeSet<u64>,
+    /// The outcomes of attempts that were brought to their end, or dropped before it.
+    pub(crate) settled: Vec<Outcome>,
+    /// Loans whose attempts were never made.
+    pub(crate) returned: u32,
+}
+
+impl Bank {
+    pub(crate) fn of(funds: u64) -> Self {
+        Self { books: Mutex::new(Books { funds, ..Books::default() }) }
+    }
+
+    /// What the books say now.
+    pub(crate) fn books(&self) -> Books {
+        self.lock().clone()
+    }
+
+    /// Attempts for which something is lent and not yet settled.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().outstanding.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap()
+    }
+}
+
+impl Books {
+    fn open(&mut self) -> Loan {
+        self.given_out += 1;
+        self.outstanding.insert(self.given_out);
+        Loan(self.given_out)
+    }
+
+    fn close(&mut self, loan: &Loan) {
+        assert!(self.outstanding.remove(&loan.0), "{loan:?} is settled, but not outstanding: {self:?}");
+    }
+}
+
+impl Budget for Bank {
+    fn first(&self, _: &dyn Now) -> Loan {
+        self.lock().open()
+    }
+
+    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+        let mut books = self.lock();
+        books.funds = books.funds.checked_sub(1)?;
+        Some(books.open())
+    }
+
+    fn settle(&self, loan: Loan, outcome: &Outcome, _: &dyn Now) {
+        let mut books = self.lock();
+        books.close(&loan);
+        books.settled.push(*outcome);
+    }
+
+    fn give_back(&self, loan: Loan) {
+        let mut books = self.lock();
+        books.close(&loan);
+        books.funds += 1;
+        books.returned += 1;
+    }
+
+    fn left(&self) -> Option<u64> {
+        Some(self.lock().funds)
+    }
+}

@@ -1,0 +1,41 @@
+use core::time::Duration;
+
+use stagger::testing::{VirtualClock, VirtualSleep};
+use stagger::{BlockingSleep, Clock, Instant, Sleep};
+
+/// A timer that wakes up too early: each sleep is this many percent of what was asked for, and at least a nanosecond.
+#[derive(Clone, Debug)]
+pub(crate) struct Early {
+    pub(crate) clock: VirtualClock,
+    percent: u32,
+}
+
+impl Early {
+    pub(crate) fn new(percent: u32) -> Self {
+        Self { clock: VirtualClock::new(), percent }
+    }
+
+    fn shortened(&self, length: Duration) -> Duration {
+        (length * self.percent / 100).max(Duration::from_nanos(1))
+    }
+}
+
+impl Clock for Early {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+}
+
+impl Sleep for Early {
+    type Sleeping = VirtualSleep;
+
+    fn sleep(&self, length: Duration) -> VirtualSleep {
+        Sleep::sleep(&self.clock, self.shortened(length))
+    }
+}
+
+impl BlockingSleep for Early {
+    fn sleep(&self, length: Duration) {
+        BlockingSleep::sleep(&self.clock, self.shortened(length));
+    }
+}

@@ -1,0 +1,156 @@
+//! Settled meaning 14: what a timer's resolution makes of a delay is the driver's business.
+
+use core::future::{Ready, ready};
+use core::pin::pin;
+use core::time::Duration;
+
+use futures_lite::future::block_on;
+use stagger::testing::VirtualClock;
+use stagger::{
+    BlockingSleep, Cancel, Clock, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, blocking, policy,
+    retry_with_timer,
+};
+
+use super::support::{Fail, ms, polled};
+
+/// A timer that must not be asked.
+#[derive(Clone, Copy, Debug)]
+struct Untouchable;
+
+impl Clock for Untouchable {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+}
+
+impl Sleep for Untouchable {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, length: Duration) -> Ready<()> {
+        panic!("the timer was asked for {length:?}")
+    }
+}
+
+impl BlockingSleep for Untouchable {
+    fn sleep(&self, length: Duration) {
+        panic!("the timer was asked for {length:?}")
+    }
+}
+
+#[test]
+fn meaning_14_a_zero_delay_never_touches_a_timer() {
+    const ZERO: Policy = policy!(zero().max_attempts(5));
+    let fails = || Err::<(), _>(Fail::TRANSIENT);
+    let attempts = |error: stagger::Error<Fail>| error.attempts();
+
+    blocking::retry(&ZERO, fails).timer(Untouchable).run().unwrap_err();
+    blocking::retry(&ZERO, fails).timer(Untouchable).cancelled_by(&Cancel::new()).run().unwrap_err();
+    block_on(retry_with_timer(&ZERO, Untouchable, async || fails())).unwrap_err();
+    let retrier = Retrier::new(ZERO);
+    let run = block_on(retrier.run_on(Untouchable, async || fails())).unwrap_err();
+    let run_with = block_on(retrier.run_with_on(Untouchable, &mut (), async |(), _| fails())).unwrap_err();
+    let reconnecting = block_on(Reconnecting::on(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
+    let in_blocking = Reconnecting::on(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
+    assert_eq!([run, run_with, reconnecting, in_blocking].map(attempts), [5; 4]);
+
+    // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
+    let mut outcomes =
+        [Outcome::Unprocessed, Outcome::throttled(Some(stagger::Hint::Slot(Duration::ZERO)))].into_iter();
+    let once_each = || outcomes.next().map_or(Ok(()), |outcome| Err(Fail(outcome)));
+    assert_eq!(blocking::retry(&Policy::DEFAULT, once_each).classify(Fail::outcome).timer(Untouchable).run(), Ok(()));
+}
+
+/// A timer with ticks of 1 ms, which takes what it is asked for to the end of the tick.
+#[derive(Clone, Copy, Debug)]
+struct Ticking<'a>(&'a VirtualClock);
+
+impl Clock for Ticking<'_> {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+}
+
+impl Sleep for Ticking<'_> {
+    type Sleeping = Ready<()>;
+
+    fn sleep(&self, length: Duration) -> Ready<()> {
+        let until = self.0.elapsed() + length;
+        let tick = until.as_nanos().next_multiple_of(1_000_000) - until.as_nanos();
+        self.0.advance(length + Duration::from_nanos(u64::try_from(tick).unwrap()));
+        ready(())
+    }
+
+    fn resolution(&self) -> Duration {
+        ms(1)
+    }
+}
+
+#[test]
+fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
+    for micros in [1, 200, 500, 999, 1_000, 1_300, 7_777] {
+        let policy = Policy::constant(Duration::from_micros(micros)).jitter(stagger::Jitter::None).max_attempts(20_001);
+        let (policy, clock) = (policy.build().unwrap(), VirtualClock::new());
+        let call = retry_with_timer(&policy, Ticking(&clock), async || Err::<(), _>("no"));
+        block_on(call.seed(Seed::new(micros))).unwrap_err();
+        let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
+        // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
+        assert!((mean - micros as f64).abs() <= 14.2, "{micros} µs took {mean:.1} µs on average");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn meaning_14_whole_ticks_take_exactly_as_long_under_paused_time() {
+    for millis in [1, 2, 3, 10, 64, 1_000] {
+        let policy = Policy::constant(ms(millis)).jitter(stagger::Jitter::None).max_attempts(4).build().unwrap();
+        let start = tokio::time::Instant::now();
+        stagger::retry(&policy, async || Err::<(), _>("no")).await.unwrap_err();
+        assert_eq!(start.elapsed(), ms(3 * millis));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_centuries_ends_never_and_panics_nowhere() {
+    const PATIENT: Policy = policy!(zero().unlimited_hint());
+    let for_ever = Fail(Outcome::throttled(Some(stagger::Hint::Slot(Duration::MAX))));
+    let call = stagger::retry(&PATIENT, async || Err::<(), _>(for_ever)).classify(Fail::outcome);
+    assert!(polled(pin!(call), 3).is_pending());
+
+    // The timer that has limited an attempt is armed again.
+    let call = stagger::retry(&PATIENT, async || {
+        tokio::time::sleep(ms(1)).await;
+        Err::<(), _>(for_ever)
+    });
+    let mut call = pin!(call.classify(Fail::outcome).timeout(Duration::MAX));
+    tokio::time::timeout(Duration::from_secs(86_400 * 365), call.as_mut()).await.unwrap_err();
+}
+
+/// On the real timer. A wait of 200 µs is a tick of 1 ms one time in five; a timer that is asked for 200 µs each time
+/// makes a tick or two of each of them. This seed draws 59 ticks for 300 delays.
+///
+/// A tick takes 1.1 ms on a quiet machine, which makes 217 µs of each delay; on a busy one it takes several. So a round
+/// of delays is measured against as many bare ticks as it shall have, and one round of ten has to be within 30 %.
+#[test]
+fn meaning_14_delays_of_200_microseconds_keep_their_mean_on_the_real_timer() {
+    let policy = Policy::constant(Duration::from_micros(200)).jitter(stagger::Jitter::None).max_attempts(301);
+    let policy = policy.build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let round = async || {
+        let start = std::time::Instant::now();
+        let call = stagger::retry(&policy, async || Err::<(), _>("no")).seed(Seed::new(1));
+        assert_eq!(call.await, Err("no"));
+        let delays = start.elapsed();
+        for _ in 0..59 {
+            tokio::time::sleep(Duration::from_nanos(1)).await;
+        }
+        (delays / 300, (start.elapsed() - delays) / 300)
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..10 {
+        let (mean, wanted) = runtime.block_on(round());
+        rounds.push((mean, wanted));
+        if mean.abs_diff(wanted) <= wanted * 3 / 10 {
+            return;
+        }
+    }
+    panic!("delays of 200 µs, and what they shall be made of: {rounds:?}");
+}

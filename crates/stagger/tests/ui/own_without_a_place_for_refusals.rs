@@ -1,0 +1,9 @@
+use stagger::{OwnError as _, Policy, Retrier};
+
+#[derive(Debug)]
+struct MyError;
+
+fn main() {
+    let api = Retrier::new(Policy::DEFAULT);
+    let _ = api.blocking(|| Err::<(), _>(MyError)).own();
+}
