@@ -334,3 +334,35 @@ pub(crate) const fn float(nanos: u64) -> f64 {
     let nearest = nanos as f64;
     if nearest as u64 > nanos { f64::from_bits(nearest.to_bits() - 1) } else { nearest }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_begins_at_once_without_spread_and_limit() {
+        let plain = Policy::DEFAULT.to_builder();
+        let second = Duration::from_secs(1);
+        for (builder, want) in [
+            (plain, true),
+            (plain.spread(second), false),
+            (plain.max_elapsed(second), false),
+            (plain.spread(second).max_elapsed(second), false),
+        ] {
+            assert_eq!(builder.build().unwrap().begins_at_once(), want, "{builder:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_limit_of_one_attempt_means_no_retry() {
+        let plain = Policy::DEFAULT.to_builder();
+        for (builder, want) in [
+            (plain, true),
+            (plain.max_attempts(2), true),
+            (plain.max_attempts(1), false),
+            (plain.unlimited_attempts(), true),
+        ] {
+            assert_eq!(builder.build().unwrap().retries(), want, "{builder:?}");
+        }
+    }
+}
