@@ -10,11 +10,11 @@ pub(crate) const LONGEST_NANOS: u64 = i64::MAX as u64;
 pub(crate) const fn nanos(duration: Duration) -> u64 {
     // `as_secs` first: it keeps the whole computation in 64 bits.
     let secs = duration.as_secs();
-    if secs >= LONGEST_NANOS / 1_000_000_000 {
-        LONGEST_NANOS
-    } else {
-        secs * 1_000_000_000 + duration.subsec_nanos() as u64
+    if secs > LONGEST_NANOS / 1_000_000_000 {
+        return LONGEST_NANOS;
     }
+    let nanos = secs * 1_000_000_000 + duration.subsec_nanos() as u64;
+    if nanos < LONGEST_NANOS { nanos } else { LONGEST_NANOS }
 }
 
 /// A point in time: nanoseconds since the epoch of the clock that gave it.
@@ -86,7 +86,9 @@ mod tests {
             (Duration::ZERO, 0),
             (Duration::new(3, 7), 3_000_000_007),
             (Duration::from_nanos(LONGEST_NANOS - 1_000_000_000), LONGEST_NANOS - 1_000_000_000),
+            (Duration::from_nanos(LONGEST_NANOS - 1), LONGEST_NANOS - 1),
             (Duration::from_nanos(LONGEST_NANOS), LONGEST_NANOS),
+            (Duration::from_nanos(LONGEST_NANOS + 1), LONGEST_NANOS),
             (Duration::from_nanos(u64::MAX), LONGEST_NANOS),
             (Duration::MAX, LONGEST_NANOS),
         ] {
