@@ -26,13 +26,18 @@ pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     fn seed(&self) -> Seed {
-        static PROCESS: OnceLock<Seed> = OnceLock::new();
-        static GIVEN: AtomicU64 = AtomicU64::new(0);
-        // The hasher's keys are the one source of system entropy that the standard library has.
-        let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
-        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-        mixed(*process, given, wall_clock_nanos())
+        seed_at(wall_clock_nanos())
     }
+}
+
+/// A seed that was never given before, whatever the wall clock shows: it may be coarse, or stand still.
+fn seed_at(wall_clock: u64) -> Seed {
+    static PROCESS: OnceLock<Seed> = OnceLock::new();
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    // The hasher's keys are the one source of system entropy that the standard library has.
+    let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
+    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+    mixed(*process, given, wall_clock)
 }
 
 /// Copies of one process share the first two of these.
@@ -83,6 +88,12 @@ mod tests {
         let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mixed(process, 7, nanos)).collect();
         assert_eq!(seeds.len(), 1_000);
         assert_ne!(mixed(process, 7, 0), mixed(process, 8, 0));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_gives_no_seed_twice() {
+        let seeds: HashSet<Seed> = (0..1_000).map(|_| seed_at(42)).collect();
+        assert_eq!(seeds.len(), 1_000);
     }
 
     #[test]

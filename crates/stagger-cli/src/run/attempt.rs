@@ -123,15 +123,13 @@ impl<'a> Attempt<'a> {
     }
 
     fn is_over(&mut self, now: Instant) -> bool {
-        let drained = self.stdout.is_done() && self.stderr.is_done() || self.quiet_at().is_some_and(|at| now >= at);
+        let drained = self.stdout.is_done() && self.stderr.is_done() || self.drain.is_some_and(|drain| drain.is_over());
         match self.phase {
             Phase::Running { .. } => self.ended.is_some() && drained,
             Phase::Ending { .. } => self.is_gone() && drained,
-            Phase::Killed { leave_at } => {
-                // Without a signal to obey it is not for us to start the next attempt beside one that still runs.
-                let leave = now >= leave_at && (self.interrupted.is_some() || self.ended.is_some());
-                self.is_gone() && drained || leave
-            }
+            Phase::Killed { leave_at } if self.ended.is_some() => drained && (now >= leave_at || self.is_gone()),
+            // It cannot be killed. To start the next attempt beside it would be worse than to wait.
+            Phase::Killed { leave_at } => now >= leave_at && self.interrupted.is_some(),
         }
     }
 
@@ -171,6 +169,10 @@ impl<'a> Attempt<'a> {
         }
         if stdout || stderr {
             self.has_moved(around.clock.now());
+        } else if self.quiet_at().is_some()
+            && let Some(drain) = &mut self.drain
+        {
+            drain.nothing_came(around.clock.now());
         }
         Ok(())
     }

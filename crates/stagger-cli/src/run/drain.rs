@@ -10,6 +10,7 @@ use stagger_core::Instant;
 pub(super) struct Drain {
     quiet_at: Instant,
     most: u64,
+    over: bool,
 }
 
 /// Streams that bring nothing for this long are left.
@@ -20,7 +21,7 @@ const PIPE_HOLDS: u64 = 1024 * 1024;
 impl Drain {
     /// The command has ended; so many bytes were seen of it.
     pub(super) fn begin(now: Instant, seen: u64) -> Self {
-        Self { quiet_at: now.saturating_add(QUIET), most: seen.saturating_add(2 * PIPE_HOLDS) }
+        Self { quiet_at: now.saturating_add(QUIET), most: seen.saturating_add(2 * PIPE_HOLDS), over: false }
     }
 
     /// Something was read, or at last taken by a slow reader. Whether to go on.
@@ -29,8 +30,18 @@ impl Drain {
         seen <= self.most
     }
 
+    /// The streams were asked, and had nothing.
+    pub(super) fn nothing_came(&mut self, now: Instant) {
+        self.over = now >= self.quiet_at;
+    }
+
+    /// When to ask the streams for the last time.
     pub(super) fn quiet_at(&self) -> Instant {
         self.quiet_at
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 }
 
@@ -46,5 +57,18 @@ mod tests {
         assert!(drain.moved(at(150), 500 + 2 * PIPE_HOLDS));
         assert_eq!(drain.quiet_at(), at(350));
         assert!(!drain.moved(at(300), 501 + 2 * PIPE_HOLDS));
+    }
+
+    /// A busy machine may leave us no time to read for longer than that.
+    #[test]
+    fn a_stream_that_was_not_asked_is_not_quiet() {
+        let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
+        let mut drain = Drain::begin(at(0), 0);
+        drain.nothing_came(at(199));
+        assert!(!drain.is_over());
+        assert!(drain.moved(at(5_000), 10));
+        assert!(!drain.is_over());
+        drain.nothing_came(at(5_200));
+        assert!(drain.is_over());
     }
 }

@@ -67,6 +67,16 @@ fn nobody_waits_for_the_grace_when_everybody_is_gone() {
 }
 
 #[test]
+fn the_dead_whom_nobody_collects_are_not_waited_for() {
+    let files = Files::new();
+    // It leaves the group, with a dead child in it that it will never collect: as in a container without an init.
+    let negligent = format!("echo $$ > {}; true & exec setsid sleep 60", files.path("negligent").display());
+    let script = format!("sh -c '{negligent}' >/dev/null 2>&1 & wait");
+    see(&mut run_script(&["-n", "1", "--timeout", "500ms", "--kill-after", "60s"], &script)).exits(124);
+    rustix::process::kill_process(files.wait_for_pid("negligent"), rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
 fn a_background_process_outlives_a_success() {
     let files = Files::new();
     let script = format!("sleep 60 >/dev/null 2>&1 & echo $! > {}", files.path("daemon").display());

@@ -1,14 +1,18 @@
 //! Settled meaning 11: a dropped future stops at once, and what it had borrowed is given back, exactly once.
 
+use core::cell::Cell;
 use core::panic::AssertUnwindSafe;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use futures_lite::future::yield_now;
+use futures_lite::future::{block_on, yield_now};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Guards, Outcome, Policy, Reconnecting, Retrier, Seed, Stop, blocking, policy, retry_with_timer, scope};
+use stagger::{
+    Guards, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, Stop, blocking, policy, retry_with_timer,
+    scope,
+};
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
 
@@ -232,32 +236,52 @@ async fn meaning_11_an_aborted_task_and_a_lost_race_give_everything_back() {
     assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (0, 0));
 }
 
+/// An attempt that holds something beyond its end, as a future that is its own value does.
+struct Holding<'a> {
+    held: &'a Cell<u32>,
+    pending: u32,
+}
+
+impl Future for Holding<'_> {
+    type Output = Result<(), &'static str>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.pending > 0 {
+            self.pending -= 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Err("no"))
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.held.set(self.held.get() - 1);
+    }
+}
+
 #[test]
 fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
-    struct Held<'a>(&'a core::cell::Cell<u32>);
-    impl Drop for Held<'_> {
-        fn drop(&mut self) {
-            self.0.set(self.0.get() - 1);
-        }
+    for pending in [0, 2] {
+        let (held, clock) = (Cell::new(0), VirtualClock::new());
+        let sleep = |length| {
+            assert_eq!(held.get(), 0, "a connection is held in the sleep");
+            Sleep::sleep(&clock, length)
+        };
+        let timer = || SleepFn::with_clock(sleep, &clock);
+        let attempt = || {
+            held.set(held.get() + 1);
+            Holding { held: &held, pending }
+        };
+        let call = retry_with_timer(&POLICY, timer(), attempt);
+        assert_eq!(block_on(call), Err("no"));
+        let report = block_on(retry_with_timer(&POLICY, timer(), attempt).report());
+        assert_eq!(report.attempts, 4);
+        let retrier = Retrier::new(POLICY);
+        block_on(retrier.run_with_on(timer(), &mut (), |_: &mut (), _| attempt())).unwrap_err();
+        assert_eq!(clock.sleeps().len(), 9);
     }
-    let held = core::cell::Cell::new(0);
-    let clock = VirtualClock::new();
-    let sleep = |length| {
-        assert_eq!(held.get(), 0, "a connection is held in the sleep");
-        stagger::Sleep::sleep(&clock, length)
-    };
-    let operation = || {
-        held.set(held.get() + 1);
-        let connection = Held(&held);
-        async move {
-            yield_now().await;
-            let _connection = connection;
-            Err::<(), _>("no")
-        }
-    };
-    let call = retry_with_timer(&POLICY, stagger::SleepFn::with_clock(sleep, &clock), operation);
-    assert_eq!(futures_lite::future::block_on(call), Err("no"));
-    assert_eq!(clock.sleeps().len(), 3);
 }
 
 /// Connecting is pending twice; a wait is pending once.

@@ -1,8 +1,10 @@
 //! Settled meaning 5: every call has its own key.
 
+use core::future::ready;
 use core::time::Duration;
 use std::collections::HashSet;
 
+use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{Policy, Retrier, blocking, policy};
 use stagger_kit::Program;
@@ -33,6 +35,17 @@ fn meaning_05_calls_through_one_retrier_and_its_clones_differ() {
         })
         .collect();
     assert_eq!(delays.len(), 1_000);
+}
+
+#[test]
+fn meaning_05_a_call_by_hand_that_begins_anew_has_a_new_key() {
+    let (retrier, clock) = (Retrier::new(POLICY), VirtualClock::new());
+    let mut call = retrier.call_on(&clock);
+    for _ in 0..50 {
+        while block_on(call.attempt(ready(Err::<(), _>("no")))).is_none() {}
+    }
+    let delays: HashSet<Duration> = clock.sleeps().into_iter().collect();
+    assert_eq!(delays.len(), 100);
 }
 
 #[test]

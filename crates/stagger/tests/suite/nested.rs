@@ -15,21 +15,25 @@ use super::support::{Patient, ms, polled};
 const THREE: Policy = policy!(constant(ms(1)).max_attempts(3));
 const ONE: Policy = policy!(constant(ms(1)).max_attempts(1));
 
-/// Three layers, `operation` innermost; gives how often it was called.
+/// Three layers; gives how often the innermost operation was called, which is ready at once or pending first.
 fn layers(outer: Policy, middle: Policy, inner: Policy) -> u32 {
-    let calls = Cell::new(0);
-    let call = async || {
-        retry_with_timer(&middle, NoSleep, async || {
-            retry_with_timer(&inner, NoSleep, || {
-                calls.set(calls.get() + 1);
-                ready(Err::<(), _>("no"))
-            })
-            .await
-        })
-        .await
+    let calls = |is_pending: bool| {
+        let calls = Cell::new(0);
+        let operation = async || {
+            if is_pending {
+                yield_now().await;
+            }
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        };
+        let inner = async || retry_with_timer(&inner, NoSleep, operation).await;
+        let middle = async || retry_with_timer(&middle, NoSleep, inner).await;
+        block_on(retry_with_timer(&outer, NoSleep, middle)).unwrap_err();
+        calls.get()
     };
-    block_on(retry_with_timer(&outer, NoSleep, call)).unwrap_err();
-    calls.get()
+    let (ready, pending) = (calls(false), calls(true));
+    assert_eq!(ready, pending);
+    ready
 }
 
 #[test]

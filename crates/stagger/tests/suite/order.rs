@@ -1,7 +1,9 @@
 //! Settled meaning 7: when the operation is made, that it runs at least once, and that a success is a success.
 
 use core::cell::{Cell, RefCell};
-use core::future::{pending, ready};
+use core::future::{pending, poll_fn, ready};
+use core::pin::pin;
+use core::task::Poll;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
@@ -10,7 +12,7 @@ use stagger::{
     retry_with_timer,
 };
 
-use super::support::{Gate, ms};
+use super::support::{Gate, ms, polled};
 
 const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
 const SPREAD: Policy = policy!(exponential(ms(10), ms(100)).spread(secs(60)));
@@ -34,6 +36,24 @@ fn meaning_07_nothing_is_made_before_the_first_poll() {
         ready(Ok::<(), &str>(()))
     });
     drop(call);
+}
+
+#[test]
+fn each_poll_of_a_call_polls_its_attempt_once() {
+    let polls = Cell::new(0);
+    let operation = || {
+        poll_fn(|_| {
+            polls.set(polls.get() + 1);
+            Poll::<Result<(), &str>>::Pending
+        })
+    };
+    let mut bare = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation));
+    let mut told = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).report());
+    for poll in 1..=3 {
+        assert!(polled(bare.as_mut(), 1).is_pending());
+        assert!(polled(told.as_mut(), 1).is_pending());
+        assert_eq!(polls.get(), 2 * poll);
+    }
 }
 
 #[test]

@@ -89,12 +89,16 @@ impl Sleep for Ticking<'_> {
 fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
     for micros in [1, 200, 500, 999, 1_000, 1_300, 7_777] {
         let policy = Policy::constant(Duration::from_micros(micros)).jitter(stagger::Jitter::None).max_attempts(20_001);
-        let (policy, clock) = (policy.build().unwrap(), VirtualClock::new());
-        let call = retry_with_timer(&policy, Ticking(&clock), async || Err::<(), _>("no"));
-        block_on(call.seed(Seed::new(micros))).unwrap_err();
-        let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
-        // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
-        assert!((mean - micros as f64).abs() <= 14.2, "{micros} µs took {mean:.1} µs on average");
+        let (policy, seed, fails) = (policy.build().unwrap(), Seed::new(micros), async || Err::<(), _>("no"));
+
+        let (clock, lost) = (VirtualClock::new(), VirtualClock::new());
+        block_on(retry_with_timer(&policy, Ticking(&clock), fails).seed(seed)).unwrap_err();
+        block_on(Reconnecting::seeded(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
+        for (driver, clock) in [("retry", clock), ("Reconnecting", lost)] {
+            let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
+            // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
+            assert!((mean - micros as f64).abs() <= 14.2, "{driver}: {micros} µs took {mean:.1} µs on average");
+        }
     }
 }
 

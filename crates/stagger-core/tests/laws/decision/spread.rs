@@ -35,6 +35,21 @@ fn without_one_nothing_is_waited_for() {
     assert_eq!(Policy::DEFAULT.first_spread(Seed::new(1)), Duration::ZERO);
 }
 
+/// What a driver asks that would rather not look at the clock.
+#[test]
+fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
+    let plain = Policy::constant(secs(1));
+    for (builder, want) in [
+        (plain, true),
+        (plain.max_attempts(1), true),
+        (plain.spread(secs(1)), false),
+        (plain.max_elapsed(secs(9)), false),
+        (plain.spread(secs(1)).max_elapsed(secs(9)), false),
+    ] {
+        assert_eq!(builder.build().unwrap().begins_at_once(), want);
+    }
+}
+
 /// The draw is made inside what is left, so that clients with one deadline do not all start at it.
 #[test]
 fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {

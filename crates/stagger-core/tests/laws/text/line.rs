@@ -221,6 +221,21 @@ fn shapes_have_defaults_of_their_own() {
 }
 
 #[test]
+fn shares_are_printed_in_their_shortest_form() {
+    for (millionths, want) in [
+        (0, "0%"),
+        (1, "0.0001%"),
+        (100, "0.01%"),
+        (1_500, "0.15%"),
+        (123_456, "12.3456%"),
+        (200_000, "20%"),
+        (1_000_000, "100%"),
+    ] {
+        assert_eq!(Ratio::millionths(millionths).to_string(), want);
+    }
+}
+
+#[test]
 fn hint_modes_round_trip() {
     for (text, want) in
         [("at-least", HintMode::AtLeast), ("exact", HintMode::Exact), ("clamp:5s", HintMode::Clamp(secs(5)))]
