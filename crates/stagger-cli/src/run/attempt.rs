@@ -102,8 +102,11 @@ impl<'a> Attempt<'a> {
             }
             around.console.tick(now);
             self.wait(now, around)?;
+            // The signals first: a command that ends after we looked must wake us again, and not have its end thrown
+            // away with the signals that were taken after the look.
+            let notices = around.signals.take();
             self.look(around)?;
-            for notice in around.signals.take() {
+            for notice in notices {
                 self.obey(notice, around);
             }
         }
