@@ -52,6 +52,7 @@ mod reconnect;
 mod retry;
 mod schedule;
 mod seed;
+mod state;
 pub mod text;
 
 pub use backoff::{Backoff, DelayList};
@@ -63,9 +64,10 @@ pub use outcome::{Decision, Kind, Outcome, Source, Stop, Verdict};
 pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
 pub use ratio::Ratio;
 pub use reconnect::{Generation, Phase, Reconnect, Step};
-pub use retry::{Retry, State};
+pub use retry::Retry;
 pub use schedule::{Delays, Schedule};
 pub use seed::Seed;
+pub use state::State;
 pub use text::ParseError;
 
 #[doc(hidden)]

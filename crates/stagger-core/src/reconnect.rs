@@ -154,7 +154,7 @@ impl Reconnect {
         }
         let now = now();
         self.let_go(now, guards);
-        self.retry(policy).begin_episode();
+        self.state.begin_episode();
         self.connect(policy, now, guards)
     }
 

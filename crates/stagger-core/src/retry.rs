@@ -7,38 +7,8 @@ use crate::jitter::draw_nanos;
 use crate::outcome::Kind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
+use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
 use crate::{Decision, Guards, Hint, HintMode, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
-
-/// What one call remembers between its attempts: 24 bytes, plain data.
-///
-/// It is apart from the policy, which is shared, and from the seed, which the driver knows anyway, so that millions of
-/// calls, or of simulated clients, keep only this.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
-    /// The start of the call, if `TIMED`.
-    start: Instant,
-    /// The ceiling of the coming retry, or the delay that was drawn last; not yet set before the first.
-    carry: f64,
-    /// The attempt that is being made, or was made last; 0 before the first.
-    attempt: u32,
-    /// How often the count was started again.
-    episode: u16,
-    /// One byte, which is stored and loaded as one: a bit set in half of a larger number stalls the next load.
-    flags: u8,
-}
-
-/// The start of the call is known.
-const TIMED: u8 = 1;
-/// The one immediate repeat was used.
-const REPEATED: u8 = 2;
-/// The coming attempt is that repeat: it does not count.
-const REPEATS: u8 = 4;
-/// The schedule has begun, and `carry` is set.
-const BEGUN: u8 = 8;
-/// The schedule began with a loss and not with a failed attempt, so its retries are one ahead of the attempts.
-const AHEAD: u8 = 16;
-/// The coming attempt was decided on, and its permit is the one of that decision.
-const DECIDED: u8 = 32;
 
 /// Whether a connection that was lost had lived long enough to count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,43 +17,6 @@ pub(crate) enum Health {
     Stable,
     /// It had not: the backoff goes on.
     Flapping,
-}
-
-impl State {
-    /// A call that has not begun.
-    #[inline]
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { start: Instant::ZERO, carry: 0.0, attempt: 0, episode: 0, flags: 0 }
-    }
-
-    /// A call that began at `start`. Whoever wants to know the elapsed time begins with this; a limit of time in the
-    /// policy does it by itself.
-    #[inline]
-    #[must_use]
-    pub const fn started(start: Instant) -> Self {
-        Self { start, flags: TIMED, ..Self::new() }
-    }
-
-    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
-    #[inline]
-    #[must_use]
-    pub const fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    /// When the call began, if anybody asked for the time.
-    #[inline]
-    #[must_use]
-    pub const fn start(&self) -> Option<Instant> {
-        if self.flags & TIMED != 0 { Some(self.start) } else { None }
-    }
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 /// The decision: a view over the shared policy, the state of one call, and its seed.
@@ -156,8 +89,8 @@ impl<'a> Retry<'a> {
         self
     }
 
-    /// The wait before the first attempt: uniform on `[0, spread]`, and not past the deadline. It starts the call's
-    /// clock, so that the wait counts in elapsed.
+    /// The wait before the first attempt: uniform on `[0, spread]`, and not past the deadline. It counts in elapsed: a
+    /// limit of time runs from here.
     #[inline]
     pub fn spread(&mut self, now: impl FnOnce() -> Instant) -> Duration {
         if self.policy.spread().is_zero() {
@@ -184,9 +117,7 @@ impl<'a> Retry<'a> {
         guards: &Guards<'_>,
     ) -> Result<Permit, Stop> {
         let now = Unread::new(now);
-        if self.policy.max_elapsed().is_some() {
-            self.start_clock(&now);
-        }
+        self.start_clock(&now);
         let mut permit = permit;
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
@@ -264,10 +195,8 @@ impl<'a> Retry<'a> {
         };
         let mut spread = None;
         if health == Health::Stable {
-            self.begin_episode();
-            if self.policy.max_elapsed().is_some() {
-                self.start_clock(&now);
-            }
+            self.state.begin_episode();
+            self.start_clock(&now);
             match self.policy.spread() {
                 Duration::ZERO => self.state.flags |= AHEAD,
                 longest => spread = Some(longest),
@@ -290,15 +219,7 @@ impl<'a> Retry<'a> {
     /// Starts the count of attempts and the schedule again, not the clock, before the decision about what just ended:
     /// that is the first failure of the schedule. Draws go on with new numbers.
     pub const fn reset(&mut self) {
-        let State { start, flags, .. } = *self.state;
-        self.begin_episode();
-        self.state.start = start;
-        self.state.flags = flags & (TIMED | DECIDED) | AHEAD;
-    }
-
-    /// Starts everything again; draws go on with new numbers.
-    pub(crate) const fn begin_episode(&mut self) {
-        *self.state = State { episode: self.state.episode.wrapping_add(1), ..State::new() };
+        self.state.reset();
     }
 
     /// How long the attempt that is about to be made may take: what is left until the deadline. `None` if there is no
@@ -321,6 +242,14 @@ impl<'a> Retry<'a> {
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.state.attempt
+    }
+
+    /// The number of the coming retry in the schedule, from 1; 0 before the first attempt. It is the number of the
+    /// attempt, or one more if the schedule began with what a healthy attempt or a lost connection ended in.
+    #[inline]
+    #[must_use]
+    pub const fn retry_number(&self) -> u32 {
+        self.state.retry_number()
     }
 
     /// The limit of attempts, if there is one.
@@ -359,9 +288,10 @@ impl<'a> Retry<'a> {
         }
     }
 
+    /// Reads the clock at the beginning, for the limit of time that needs it.
     #[inline]
     fn start_clock(&mut self, now: &impl Now) {
-        if self.state.flags & TIMED == 0 {
+        if self.policy.max_elapsed().is_some() && self.state.flags & TIMED == 0 {
             self.state.start = now.now();
             self.state.flags |= TIMED;
         }
@@ -401,7 +331,7 @@ impl<'a> Retry<'a> {
         }
         let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
         let drawn = match spread {
-            None => self.policy.next_delay(carry, self.retry_number(), kind, self.bits(Purpose::Delay)),
+            None => self.policy.next_delay(carry, self.state.retry_number(), kind, self.bits(Purpose::Delay)),
             Some(spread) => {
                 let interval = Interval { lo: 0, hi: nanos(spread) };
                 Some(Drawn { delay: nanos(self.uniform(spread)), interval, carry })
@@ -488,15 +418,9 @@ impl<'a> Retry<'a> {
         ))
     }
 
-    /// The number of the coming retry in the schedule, from 1.
-    #[inline]
-    fn retry_number(&self) -> u32 {
-        self.state.attempt.wrapping_add(u32::from(self.state.flags & AHEAD != 0))
-    }
-
     #[inline]
     fn bits(&self, purpose: Purpose) -> u64 {
-        self.seed.bits(u32::from(self.state.episode), self.retry_number(), purpose)
+        self.seed.bits(u32::from(self.state.episode), self.state.retry_number(), purpose)
     }
 }
 

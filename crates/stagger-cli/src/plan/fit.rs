@@ -1,3 +1,4 @@
+use core::array;
 use core::time::Duration;
 
 /// How drawn delays lie in their interval.
@@ -26,7 +27,7 @@ const NEGLIGIBLE: f64 = 0.01;
 const NEGLIGIBLE_END: f64 = 0.001;
 
 /// Points at which the forecast's distribution is read.
-const GRID: u32 = 128;
+const POINTS: usize = 129;
 
 impl Fit {
     /// How `drawn`, which is sorted, lies in a forecast.
@@ -112,16 +113,15 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// The distribution with these quantiles; `None` where there is none.
-    pub(crate) fn new(quantile: impl Fn(f64) -> Option<Duration>) -> Option<Self> {
-        let point = |i: u32| {
-            let t = f64::from(i) / f64::from(GRID);
+    /// The distribution whose quantiles are these; `None` where there is none.
+    pub(crate) fn new(quantiles: impl FnOnce([f64; POINTS]) -> Option<[Duration; POINTS]>) -> Option<Self> {
+        let shares = array::from_fn(|i| {
+            let t = i as f64 / (POINTS - 1) as f64;
             // Closer to one another towards both ends, where a straight line from one to the next
             // would be furthest from a distribution that thins out.
-            let q = t * t * (3.0 - 2.0 * t);
-            Some((q, quantile(q)?))
-        };
-        Some(Self { points: (0..=GRID).map(point).collect::<Option<_>>()? })
+            t * t * (3.0 - 2.0 * t)
+        });
+        Some(Self { points: shares.into_iter().zip(quantiles(shares)?).collect() })
     }
 
     /// How probable it is to draw less than `length`, and not more than it. The two differ only for
@@ -169,7 +169,7 @@ mod tests {
 
     fn even(drawn: impl IntoIterator<Item = u64>) -> Fit {
         let ms = Duration::from_millis;
-        let curve = Curve::new(|q| Some(ms(1000).mul_f64(1.0 + q))).unwrap();
+        let curve = Curve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64(1.0 + q)))).unwrap();
         let mut drawn: Vec<Duration> = drawn.into_iter().map(ms).collect();
         drawn.sort();
         Fit::new(&curve, (ms(1000), ms(2000)), &drawn)
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_length_that_is_always_drawn_has_all_the_probability() {
         let second = Duration::from_secs(1);
-        let curve = Curve::new(|_| Some(second)).unwrap();
+        let curve = Curve::new(|shares| Some(shares.map(|_| second))).unwrap();
         assert_eq!(curve.around(second), (0.0, 1.0));
         assert_eq!(curve.around(second / 2), (0.0, 0.0));
         assert_eq!(curve.around(second * 2), (1.0, 1.0));

@@ -69,26 +69,18 @@ impl Forecast {
 }
 
 fn row(policy: &Policy, retry: u32) -> Option<Row> {
-    let delay = outlook(policy.bounds(retry)?, policy.mean(retry)?, |q| policy.quantile(retry, q))?;
+    let delay = outlook(policy.bounds(retry)?, policy.mean(retry)?, policy.quantiles(retry, SHARES)?);
     let elapsed =
-        outlook(policy.elapsed_bounds(retry)?, policy.elapsed_mean(retry)?, |q| policy.elapsed_quantile(retry, q))?;
+        outlook(policy.elapsed_bounds(retry)?, policy.elapsed_mean(retry)?, policy.elapsed_quantiles(retry, SHARES)?);
     Some(Row { retry, delay, elapsed })
 }
 
-fn outlook(
-    (min, max): (Duration, Duration),
-    mean: Duration,
-    quantile: impl Fn(f64) -> Option<Duration>,
-) -> Option<Outlook> {
-    Some(Outlook {
-        min,
-        max,
-        mean,
-        p10: quantile(0.1)?,
-        p50: quantile(0.5)?,
-        p90: quantile(0.9)?,
-        p99: quantile(0.99)?,
-    })
+/// The quantiles of an outlook.
+const SHARES: [f64; 4] = [0.1, 0.5, 0.9, 0.99];
+
+fn outlook((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Outlook {
+    let [p10, p50, p90, p99] = quantiles;
+    Outlook { min, max, mean, p10, p50, p90, p99 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
+use core::array;
 use core::time::Duration;
 
 use serde::Serialize;
+use stagger_core::Policy;
 
 use super::brief::{brief, span};
 use super::forecast::{Forecast, Row, Shown};
@@ -94,7 +96,7 @@ fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
         let reached = row.retry - 1;
         format!("max-elapsed {}: no call gets beyond retry {reached}", brief(limit))
     } else if last.elapsed.max > limit {
-        let share = within(limit, |q| forecast.policy.elapsed_quantile(last.retry, q));
+        let share = within(limit, &forecast.policy, last.retry)?;
         format!(
             "max-elapsed {}: {} of calls that keep failing get to retry {}, fewer with the time that attempts take",
             brief(limit),
@@ -107,19 +109,12 @@ fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
     Some(Note { code: "max-elapsed", text })
 }
 
-/// The share of draws that are at most `limit`, found where the quantiles pass it.
-fn within(limit: Duration, quantile: impl Fn(f64) -> Option<Duration>) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    // Ten halvings are a thousandth.
-    for _ in 0..10 {
-        let middle = f64::midpoint(low, high);
-        if quantile(middle).is_some_and(|length| length <= limit) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    f64::midpoint(low, high)
+/// The share of calls that have waited at most `limit` by a retry, to half a percent.
+fn within(limit: Duration, policy: &Policy, retry: u32) -> Option<f64> {
+    const STEPS: usize = 200;
+    let shares = array::from_fn::<_, STEPS, _>(|step| (step as f64 + 0.5) / STEPS as f64);
+    let quantiles = policy.elapsed_quantiles(retry, shares)?;
+    Some(quantiles.partition_point(|waited| *waited <= limit) as f64 / STEPS as f64)
 }
 
 fn percent(share: f64) -> String {

@@ -58,7 +58,7 @@ impl Verdict {
             let drawn = clients.iter().filter_map(|client| client.delays.get(at).copied()).collect();
             let curve = match known.take() {
                 Some((outlook, curve)) if outlook == row.delay => Some(curve),
-                _ => Curve::new(|q| forecast.policy.quantile(row.retry, q)),
+                _ => Curve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
             };
             let Some(curve) = curve else {
                 continue;

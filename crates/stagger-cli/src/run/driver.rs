@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
 
             retry.reset_if_healthy(trial.took);
             let ended_at = clock.now();
-            let bounds = policy.bounds(retry.attempt().max(1));
+            let bounds = policy.bounds(retry.retry_number());
             let decision = retry.decide(outcome(trial.upshot), permit, || ended_at, &guards);
             self.tell(count, &trial, next(policy, &trial, &decision, bounds), ended_at);
             let after = match decision {

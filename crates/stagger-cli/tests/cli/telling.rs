@@ -54,6 +54,22 @@ fn json_is_one_object_a_line_with_its_schema() {
 }
 
 #[test]
+fn the_ceiling_that_is_told_is_that_of_the_delay_also_after_a_healthy_attempt() {
+    let files = Files::new();
+    let script = format!("test -e {0} || {{ touch {0}; sleep 1.1; }}; exit 1", files.path("ran").display());
+    for seed in ["1", "3"] {
+        let flags = ["--log", "json", "--seed", seed, "-n", "3", "--stable-after", "1s"];
+        let seen = see(&mut run_script(&flags, &script));
+        fs::remove_file(files.path("ran")).unwrap();
+        let delays = lines(&seen.stderr).into_iter().filter(|line| line.get("next_s").is_some());
+        let delays: Vec<(f64, f64)> =
+            delays.map(|line| (line["next_s"].as_f64().unwrap(), line["policy_cap_s"].as_f64().unwrap())).collect();
+        assert_eq!(delays.iter().map(|(_, ceiling)| *ceiling).collect::<Vec<_>>(), [0.005, 0.010, 0.020], "{seen:#?}");
+        assert!(delays.iter().all(|(delay, ceiling)| delay <= ceiling), "{delays:?}");
+    }
+}
+
+#[test]
 fn json_stays_json_whatever_happens() {
     let script = "echo nonsense > \"$STAGGER_ADVICE\"; kill -KILL $$";
     let seen = see(&mut run_script(&["--log", "json", "-n", "inf", "--retry-on", "fail"], script));

@@ -1,6 +1,5 @@
 use core::time::Duration;
 
-use super::REPLAYS;
 use super::root::square_root;
 use crate::instant::nanos;
 use crate::outcome::Kind;
@@ -132,15 +131,27 @@ fn root(x: f64) -> f64 {
     root
 }
 
-/// The `q`-quantile of the time until retry `n`, over replayed calls.
-pub(super) fn elapsed_quantile(policy: &Policy, n: u32, q: f64) -> u64 {
-    let mut elapsed = [0_u64; REPLAYS];
-    for (id, elapsed) in elapsed.iter_mut().enumerate() {
-        let seed = Seed::new(0).for_call(id as u64);
-        let delays = policy.schedule(seed).take(n as usize);
-        *elapsed =
-            delays.fold(nanos(policy.first_spread(seed)), |sum, delay: Duration| sum.saturating_add(nanos(delay)));
+/// The time that numbered calls spend until a retry, for what has no other form.
+pub(super) struct Replays {
+    elapsed: [u64; REPLAYS],
+}
+
+const REPLAYS: usize = 4096;
+
+impl Replays {
+    pub(super) fn new(policy: &Policy, n: u32) -> Self {
+        let mut elapsed = [0; REPLAYS];
+        for (id, elapsed) in elapsed.iter_mut().enumerate() {
+            let seed = Seed::new(0).for_call(id as u64);
+            let delays = policy.schedule(seed).take(n as usize);
+            *elapsed =
+                delays.fold(nanos(policy.first_spread(seed)), |sum, delay: Duration| sum.saturating_add(nanos(delay)));
+        }
+        Self { elapsed }
     }
-    let rank = (q * (REPLAYS - 1) as f64) as usize;
-    *elapsed.select_nth_unstable(rank.min(REPLAYS - 1)).1
+
+    pub(super) fn quantile(&mut self, q: f64) -> u64 {
+        let rank = (q * (REPLAYS - 1) as f64) as usize;
+        *self.elapsed.select_nth_unstable(rank.min(REPLAYS - 1)).1
+    }
 }

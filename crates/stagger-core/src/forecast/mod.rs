@@ -15,11 +15,8 @@ use crate::outcome::Kind;
 use crate::policy::Route;
 use crate::schedule::{Drawn, Interval};
 
-use decorrelated::Chain;
+use decorrelated::{Chain, Replays};
 use sum::UniformSum;
-
-/// How many numbered calls are replayed where a distribution has no other form.
-const REPLAYS: usize = 4096;
 
 /// Forecasts. `n` counts retries from 1; each is `None` for `n` = 0 and for a `stop` backoff. They are for failures of
 /// the plain transient kind, without hints.
@@ -44,16 +41,19 @@ impl Policy {
     /// (0.5 %). `q` is taken into `0..=1`; NaN gives `None`.
     #[must_use]
     pub fn quantile(&self, n: u32, q: f64) -> Option<Duration> {
-        let Interval { lo, hi } = self.interval(n)?;
-        let nanos = match Share::of(q)? {
-            Share::None => lo,
-            Share::All => hi,
-            Share::Some(q) => match self.curve.shape.route {
-                Route::Decorrelated => (Chain::at(self, n).quantile(q) as u64).clamp(lo, hi),
-                _ => (lo + ((hi - lo) as f64 * q) as u64).min(hi),
-            },
-        };
-        Some(Duration::from_nanos(nanos))
+        self.quantiles(n, [q]).map(|[delay]| delay)
+    }
+
+    /// Several [quantiles](Self::quantile) of one delay, for the work of one.
+    #[must_use]
+    pub fn quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
+        let (least, most) = self.bounds(n)?;
+        let (lo, width) = (nanos(least), (nanos(most) - nanos(least)) as f64);
+        let chain = (self.curve.shape.route == Route::Decorrelated).then(|| Chain::at(self, n));
+        within((least, most), shares, |q| match &chain {
+            Some(chain) => chain.quantile(q) as u64,
+            None => lo + (width * q) as u64,
+        })
     }
 
     /// The least and the greatest time that passes in waiting until retry `n` starts: the delays 1 to `n`, and the
@@ -88,32 +88,39 @@ impl Policy {
     /// replayed calls (2 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
     #[must_use]
     pub fn elapsed_quantile(&self, n: u32, q: f64) -> Option<Duration> {
+        self.elapsed_quantiles(n, [q]).map(|[elapsed]| elapsed)
+    }
+
+    /// Several [quantiles](Self::elapsed_quantile) of one time, for the work of one.
+    #[must_use]
+    pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
-        let q = match Share::of(q)? {
-            Share::None => return Some(least),
-            Share::All => return Some(most),
-            Share::Some(q) => q,
-        };
-        let nanos = if self.curve.shape.route == Route::Decorrelated {
-            decorrelated::elapsed_quantile(self, n, q)
+        if self.curve.shape.route == Route::Decorrelated {
+            let mut replays = Replays::new(self, n);
+            within((least, most), shares, |q| replays.quantile(q))
         } else {
-            let widths =
-                || Some(self.intervals(n)?.map(|interval| interval.hi - interval.lo).chain([nanos(self.spread())]));
-            let widest = widths()?.max()?;
-            let mut sum = UniformSum::new(nanos(most) - nanos(least));
-            // The widest first: it is the one that the grid holds best, and it smooths all others.
-            sum.add(widest);
-            let mut skipped = false;
-            for width in widths()? {
-                if width == widest && !skipped {
-                    skipped = true;
-                } else {
-                    sum.add(width);
-                }
+            let sum = self.sum_of_delays(n, nanos(most) - nanos(least))?;
+            within((least, most), shares, |q| nanos(least).saturating_add(sum.quantile(q) as u64))
+        }
+    }
+
+    /// The delays 1 to `n` and the spread, each less its least; together at most `total`.
+    fn sum_of_delays(&self, n: u32, total: u64) -> Option<UniformSum> {
+        let widths =
+            || Some(self.intervals(n)?.map(|interval| interval.hi - interval.lo).chain([nanos(self.spread())]));
+        let widest = widths()?.max()?;
+        let mut sum = UniformSum::new(total);
+        // The widest first: it is the one that the grid holds best, and it smooths all others.
+        sum.add(widest);
+        let mut skipped = false;
+        for width in widths()? {
+            if width == widest && !skipped {
+                skipped = true;
+            } else {
+                sum.add(width);
             }
-            nanos(least).saturating_add(sum.quantile(q) as u64)
-        };
-        Some(Duration::from_nanos(nanos).clamp(least, most))
+        }
+        Some(sum)
     }
 
     /// What the delay before retry `n` lies in, over everything that may have been drawn before.
@@ -149,23 +156,18 @@ impl Policy {
     }
 }
 
-/// A probability.
-enum Share {
-    /// 0 or less: what is not exceeded is the lower bound, which no grid holds as exactly.
-    None,
-    Some(f64),
-    /// 1 or more: the upper bound.
-    All,
-}
-
-impl Share {
-    /// `None` for NaN.
-    fn of(q: f64) -> Option<Self> {
-        match q {
-            _ if q <= 0.0 => Some(Self::None),
-            _ if q >= 1.0 => Some(Self::All),
-            _ if q.is_nan() => None,
-            _ => Some(Self::Some(q)),
-        }
+/// Quantiles of what lies between two lengths. The ends are exact, which no grid holds. `None` if a share is NaN.
+fn within<const K: usize>(
+    (least, most): (Duration, Duration),
+    shares: [f64; K],
+    mut quantile: impl FnMut(f64) -> u64,
+) -> Option<[Duration; K]> {
+    if shares.iter().any(|share| share.is_nan()) {
+        return None;
     }
+    Some(shares.map(|share| match share {
+        _ if share <= 0.0 => least,
+        _ if share >= 1.0 => most,
+        _ => Duration::from_nanos(quantile(share)).clamp(least, most),
+    }))
 }

@@ -54,14 +54,15 @@ fn everybody_asks_and_the_clock_is_read_once_in_each_step() {
 }
 
 #[test]
-fn only_a_spread_reads_the_clock_before_the_first_attempt() {
+fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
     let reads = Reads::at(at(secs(1)));
-    for (policy, want) in [(POLICY, 0), (POLICY.spread(secs(1)), 1)] {
-        for deadline in [None, Some(at(secs(9)))] {
+    let spread = POLICY.spread(secs(1));
+    for (policy, without, with_deadline) in [(POLICY, 0, 0), (spread, 0, 1), (spread.max_elapsed(secs(9)), 1, 1)] {
+        for (deadline, want) in [(None, without), (Some(at(secs(9))), with_deadline)] {
             let policy = policy.build().unwrap();
             let mut state = State::new();
             let _ = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
-            assert_eq!(reads.taken(), want);
+            assert_eq!(reads.taken(), want, "{policy}, {deadline:?}");
         }
     }
 }

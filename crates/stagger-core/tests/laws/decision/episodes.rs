@@ -18,6 +18,8 @@ fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, 
         retry.reset_if_healthy(lived);
         match retry.decide(Outcome::TRANSIENT, permit, || at(now), &guards) {
             Decision::Retry { after, permit: lent, .. } => {
+                let (lo, hi) = policy.bounds(retry.retry_number()).unwrap();
+                assert!((lo..=hi).contains(&after), "{after:?} is not retry {}", retry.retry_number());
                 waits.push(after);
                 permit = lent;
             }

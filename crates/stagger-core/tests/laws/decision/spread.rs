@@ -66,10 +66,10 @@ fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
     assert_eq!(spread(1, at(secs(500))), policy.first_spread(Seed::new(1)));
 }
 
-/// Whoever waits starts the clock, so that the wait is not forgotten.
+/// The wait is not forgotten.
 #[test]
-fn it_starts_the_clock_of_the_call() {
-    let policy = Policy::constant(secs(1)).spread(secs(10)).build().unwrap();
+fn a_limit_of_time_runs_from_it() {
+    let policy = Policy::constant(secs(1)).spread(secs(10)).max_elapsed(secs(60)).build().unwrap();
     let mut state = State::new();
     let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
     let _ = retry.spread(|| at(secs(5)));

@@ -28,6 +28,18 @@ fn short_delays_keep_their_mean_on_a_coarse_timer() {
     }
 }
 
+/// On a timer so coarse that every nanosecond is a share of the tick, the shares are exact.
+#[test]
+fn the_mean_is_kept_to_the_nanosecond() {
+    for (after, tick) in [(1, 2), (1, 3), (2, 3), (5, 3), (1, 5), (4, 5)] {
+        let (after, tick) = (Duration::from_nanos(after), Duration::from_nanos(tick));
+        let slept: Vec<_> = (0..20_000).map(|id| woken(on_ticks(id, after, Source::Schedule, tick), tick)).collect();
+        let (got, want) = (mean(&slept), after.as_nanos() as f64);
+        let within = 5.0 * tick.as_nanos() as f64 / 2.0 / 20_000_f64.sqrt();
+        assert!((got - want).abs() < within, "{after:?} on {tick:?}: mean {got}");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(512))]
 

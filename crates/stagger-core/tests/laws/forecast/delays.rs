@@ -99,6 +99,21 @@ fn a_probability_is_taken_into_its_range_and_nan_is_none() {
     }
 }
 
+#[test]
+fn several_quantiles_are_those_asked_for_one_by_one_in_any_order() {
+    let shares = [0.9, 0.1, 1.0, 0.5, 0.5, 0.0];
+    for policy in policies() {
+        for n in [1, 4] {
+            let one_by_one = shares.map(|q| policy.quantile(n, q).unwrap());
+            assert_eq!(policy.quantiles(n, shares), Some(one_by_one), "{policy}");
+            let one_by_one = shares.map(|q| policy.elapsed_quantile(n, q).unwrap());
+            assert_eq!(policy.elapsed_quantiles(n, shares), Some(one_by_one), "{policy}");
+        }
+        let with_nan = [0.5, f64::NAN];
+        assert_eq!((policy.quantiles(3, with_nan), policy.elapsed_quantiles(3, with_nan)), (None, None));
+    }
+}
+
 proptest! {
     #![proptest_config(cases(128))]
 

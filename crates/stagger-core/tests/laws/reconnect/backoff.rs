@@ -35,6 +35,15 @@ fn a_loss_without_spread_waits_for_the_first_delay_and_the_next_failure_for_the_
     assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000, 16_000].map(ms).to_vec(), Stop::Attempts));
 }
 
+#[test]
+fn a_loss_takes_the_first_delay_of_a_list_and_the_next_failure_the_second() {
+    let policy = Policy::list(&[1, 2, 3].map(secs)).jitter(Jitter::None).max_attempts(4).build().unwrap();
+    let mut link = Link::new(policy).up();
+    assert_eq!(link.lose_after(LONG), secs(1));
+    link.retry();
+    assert_eq!(link.fail_on(), ([2, 3, 3].map(secs).to_vec(), Stop::Attempts));
+}
+
 /// With one, the first wait is the spread and the backoff begins with the first failure after it.
 #[test]
 fn a_loss_with_spread_waits_for_it_and_the_backoff_begins_after_it() {
