@@ -276,13 +276,13 @@ impl<'a> Retry<'a> {
     #[inline]
     #[must_use]
     pub fn on_ticks(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
-        let (after_nanos, tick) = (nanos(after), nanos(resolution));
-        if tick <= 1 || after_nanos == 0 || source == Source::Hint {
+        let tick = nanos(resolution);
+        if tick <= 1 || after.is_zero() || source == Source::Hint {
             return after;
         }
-        let bits = self.bits(Purpose::Dither);
-        let up = draw_nanos(0, tick - 1, bits) < after_nanos % tick;
-        match after_nanos / tick + u64::from(up) {
+        let after = nanos(after);
+        let up = draw_nanos(0, tick - 1, self.bits(Purpose::Dither)) < after % tick;
+        match after / tick + u64::from(up) {
             0 => Duration::ZERO,
             ticks => Duration::from_nanos((ticks - 1) * tick + 1),
         }

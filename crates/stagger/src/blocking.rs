@@ -171,7 +171,7 @@ where
     }
 
     /// One attempt after the other. `failed` is what the first one failed with, if it was made.
-    fn run_on(mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
+    fn run_on(&mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
         let mut kept = M::Kept::EMPTY;
         loop {
             if let Some((error, mark)) = failed.take() {

@@ -207,17 +207,15 @@ where
             };
             let is_inside = mark.is_inside();
             drop(mark);
-            let judged = match polled {
-                Poll::Ready(out) => this.reading.read(out),
-                Poll::Pending => {
-                    // A bare call has neither a limit of time nor a way to be cancelled: there is nothing else to poll.
-                    this.call.first_ended(is_inside);
-                    return Poll::Pending;
-                }
+            let Poll::Ready(out) = polled else {
+                // A bare call has neither a limit of time nor a way to be cancelled: there is nothing else to poll.
+                this.call.first_ended(is_inside);
+                return Poll::Pending;
             };
-            match judged {
+            // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+            this.attempt.set(None);
+            match this.reading.read(out) {
                 Ok(value) => {
-                    this.attempt.set(None);
                     this.call.phase = Phase::Ended;
                     return Poll::Ready(M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)));
                 }
@@ -251,6 +249,19 @@ where
         let mut this = self.project();
         let call = this.call;
         loop {
+            if let Some((error, mark)) = failed.take() {
+                let outcome = mark.into().unwrap_or_else(|| this.rule.outcome(&error));
+                let ask = match call.failed(outcome, Some(&error), call.clock.resolution()) {
+                    Next::Wait(ask) => ask,
+                    Next::Stop(stop) => return Poll::Ready(M::finish(call.end(Err((stop, Ending::Failed(error)))))),
+                };
+                this.kept.put(error);
+                match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
+                    Rest::Over => {}
+                    Rest::Yield => return Poll::Pending,
+                    Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
+                }
+            }
             // The phases in their order, not a `match`: a retry whose timer is ready runs straight through them.
             if call.phase == Phase::Fresh {
                 let ask = call.start(call.clock.resolution());
@@ -290,72 +301,83 @@ where
                 let operation = &mut *this.operation;
                 this.attempt.set(Some(operation()));
             }
-            let polled = match failed.take() {
-                Some(failed) => Poll::Ready(Err(failed)),
-                None => {
-                    // There is none after the end.
-                    let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-                    let mark = Mark::deeper(call.policy());
-                    let polled = attempt.poll(cx);
-                    drop(mark);
-                    polled.map(|out| this.reading.read(out))
+            // There is none after the end.
+            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+            let mark = Mark::deeper(call.policy());
+            let polled = attempt.poll(cx);
+            drop(mark);
+            if let Poll::Ready(out) = polled {
+                // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                this.attempt.set(None);
+                match this.reading.read(out) {
+                    Ok(value) => {
+                        call.succeeded::<P::Error>();
+                        return Poll::Ready(M::finish(call.end(Ok(value))));
+                    }
+                    Err(ended) => failed = Some(ended),
                 }
-            };
-            let next = match polled {
-                Poll::Ready(judged) => {
-                    // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
-                    this.attempt.set(None);
-                    match judged {
-                        Ok(value) => {
-                            call.succeeded::<P::Error>();
-                            return Poll::Ready(M::finish(call.end(Ok(value))));
-                        }
-                        Err((error, mark)) => {
-                            let outcome = mark.into().unwrap_or_else(|| this.rule.outcome(&error));
-                            let next = call.failed(outcome, Some(&error), call.clock.resolution());
-                            if let Next::Stop(stop) = next {
-                                let end = Err((stop, Ending::Failed(error)));
-                                return Poll::Ready(M::finish(call.end(end)));
-                            }
-                            this.kept.put(error);
-                            next
-                        }
-                    }
-                }
-                Poll::Pending => {
-                    if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
-                        this.attempt.set(None);
-                        return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
-                    }
-                    if !L::LIMITS || call.phase == Phase::Attempting {
-                        return Poll::Pending;
-                    }
-                    let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
-                    ready!(Pin::new(limit).poll(cx));
-                    this.attempt.set(None);
-                    let next = call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution());
-                    if let Next::Stop(stop) = next {
-                        // The time-out is what happened last; an error of an earlier attempt would mislead.
-                        drop(this.kept.take());
-                        return call
-                            .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
-                            .map_or(Poll::Pending, Poll::Ready);
-                    }
-                    next
-                }
-            };
-            let Next::Wait(ask) = next else { return Poll::Pending };
-            if !ask.is_zero() {
-                arm(&call.clock, this.sleeping, ask);
-                call.phase = Phase::Sleeping;
-            } else if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                continue;
+            }
+            if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
+                this.attempt.set(None);
                 return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
-            } else if fairness::is_over(call.attempt()) {
-                cx.waker().wake_by_ref();
+            }
+            if !L::LIMITS || call.phase == Phase::Attempting {
                 return Poll::Pending;
+            }
+            let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
+            ready!(Pin::new(limit).poll(cx));
+            this.attempt.set(None);
+            let ask = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
+                Next::Wait(ask) => ask,
+                Next::Stop(stop) => {
+                    // The time-out is what happened last; an error of an earlier attempt would mislead.
+                    drop(this.kept.take());
+                    return call
+                        .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
+                        .map_or(Poll::Pending, Poll::Ready);
+                }
+            };
+            match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
+                Rest::Over => {}
+                Rest::Yield => return Poll::Pending,
+                Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
             }
         }
     }
+}
+
+/// What a wait begins with.
+enum Rest {
+    /// The timer is armed, or there is nothing to wait for.
+    Over,
+    /// Nothing to wait for, but it is another task's turn.
+    Yield,
+    Cancelled,
+}
+
+/// Arms the timer for a wait. One of length zero is over at once, unless somebody wants the call to end.
+#[inline]
+fn rest<T: Sleep, X: Extras, N: Future>(
+    call: &mut Call<'_, T, X>,
+    sleeping: &mut Option<T::Sleeping>,
+    cancel: Pin<&mut N>,
+    ask: Duration,
+    cx: &mut Context<'_>,
+) -> Rest {
+    if !ask.is_zero() {
+        arm(&call.clock, sleeping, ask);
+        call.phase = Phase::Sleeping;
+        return Rest::Over;
+    }
+    if call.is_cancelled(|| cancel.poll(cx).is_ready()) {
+        return Rest::Cancelled;
+    }
+    if fairness::is_over(call.attempt()) {
+        cx.waker().wake_by_ref();
+        return Rest::Yield;
+    }
+    Rest::Over
 }
 
 /// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
