@@ -85,7 +85,6 @@ impl<'a> Chain<'a> {
                 (1.0, 0.0)
             } else {
                 let x = (y / 3.0).clamp(self.points[at], self.points[at + 1]);
-                let x = if hi(self.policy, self.points[at]) > y { self.points[at] } else { x };
                 let part = (x - self.points[at]) / (self.points[at + 1] - self.points[at]).max(1.0);
                 let value = before[at] + part * (before[at + 1] - before[at]);
                 (value, rest[at + 1] + (1.0 - part) * (rest[at] - rest[at + 1]))

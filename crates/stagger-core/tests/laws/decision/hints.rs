@@ -120,6 +120,21 @@ fn kinds_have_bases_of_their_own() {
     }
 }
 
+/// Also where the delay is drawn by the formula's short form, which is for failures of the plain kind.
+#[test]
+fn a_drawn_delay_spans_the_ceiling_of_its_kind() {
+    let builder = Policy::exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3);
+    for (kind, ceilings) in [(Kind::Transient, [50, 100]), (Kind::Throttled, [1000, 2000]), (Kind::Local, [500, 1000])]
+    {
+        let policy = builder.build().unwrap();
+        for (retry, ceiling) in ceilings.map(ms).into_iter().enumerate() {
+            let wait = |seed| Call::new(&policy).seed(seed).run([Outcome::Failed { kind, hint: None }; 2]).waits[retry];
+            let most = (0..2_000).map(wait).max().unwrap();
+            assert!(most <= ceiling && most > ceiling.mul_f64(0.98), "{kind:?}, retry {}: {most:?}", retry + 1);
+        }
+    }
+}
+
 #[test]
 fn decorrelated_jitter_draws_from_the_base_of_the_kind() {
     let policy = Policy::decorrelated(ms(100), secs(10)).throttled_base(secs(1)).max_attempts(3).build().unwrap();

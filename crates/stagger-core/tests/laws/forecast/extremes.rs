@@ -101,3 +101,16 @@ fn many_retries_are_forecast_without_losing_the_sum() {
     let above = policy.elapsed_quantile(n, 0.8413).unwrap();
     assert!((above - median).as_secs_f64() > 8.0 && (above - median).as_secs_f64() < 10.2, "{above:?}");
 }
+
+/// Decorrelated delays settle on one distribution; from there on every retry adds its mean.
+#[test]
+fn many_decorrelated_retries_add_the_mean_they_have_settled_on() {
+    let policy = Policy::decorrelated(ms(100), secs(5)).build().unwrap();
+    let settled = policy.mean(512).unwrap();
+    assert_eq!(policy.mean(5_000), Some(settled));
+    for more in [1, 4_488] {
+        let added = policy.elapsed_mean(512 + more).unwrap() - policy.elapsed_mean(512).unwrap();
+        // The mean that is told is in whole nanoseconds.
+        assert!(added.abs_diff(settled * more) <= NANO * (more + 2), "{more}: {added:?}, not {settled:?} each");
+    }
+}
