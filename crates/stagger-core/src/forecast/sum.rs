@@ -104,7 +104,27 @@ mod tests {
             for q in [0.01, 0.1, 0.5, 0.9, 0.99] {
                 let x = sum.quantile(q) / UNIT as f64;
                 let got = irwin_hall(n, x);
-                assert!((got - q).abs() < 1e-3, "n = {n}: F({x}) = {got}, not {q}");
+                assert!((got - q).abs() < 1e-5, "n = {n}: F({x}) = {got}, not {q}");
+            }
+        }
+    }
+
+    #[test]
+    fn unequal_widths_agree_with_the_closed_form() {
+        for (wide, narrow) in [(3e9, 1e9), (1e9, 1e9), (1e9, 2e7), (1e9, 3e6)] {
+            let mut sum = UniformSum::new((wide + narrow) as u64);
+            sum.add(wide as u64);
+            sum.add(narrow as u64);
+            for q in (1..100).map(|i| f64::from(i) / 100.0) {
+                let x = sum.quantile(q);
+                let got = if x < narrow {
+                    x * x / (2.0 * wide * narrow)
+                } else if x < wide {
+                    (x - narrow / 2.0) / wide
+                } else {
+                    1.0 - (wide + narrow - x).powi(2) / (2.0 * wide * narrow)
+                };
+                assert!((got - q).abs() < 1e-5, "{wide} and {narrow}: F({x}) = {got}, not {q}");
             }
         }
     }

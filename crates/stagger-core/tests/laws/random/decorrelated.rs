@@ -82,6 +82,31 @@ fn the_forecast_has_the_distribution_of_the_definition() {
     }
 }
 
+/// The first two delays have distributions in closed form, which hold the forecast to more digits than any sample.
+#[test]
+fn the_forecast_of_the_first_two_delays_is_that_of_the_closed_form() {
+    const BASE: f64 = 1e8;
+    // Uniform on [base, 3 · base], and then on [base, min(cap, 3x)].
+    let first = |y: f64, cap: f64| ((y - BASE) / (cap.min(3.0 * BASE) - BASE)).clamp(0.0, 1.0);
+    let second = |y: f64, cap: f64| {
+        let (longest, bend) = (3.0 * BASE, cap / 3.0);
+        // The part of x for which 3x − base lies between the two, integrated over dx / (3x − base).
+        let from = (y / 3.0).clamp(BASE, bend.min(longest));
+        let growing = ((3.0 * bend.min(longest) - BASE) / (3.0 * from - BASE)).ln() / 3.0;
+        let at_cap = (longest - bend).max(0.0) / (cap - BASE);
+        let (below, width) = (from - BASE, longest - BASE);
+        ((below + (y - BASE) * (growing + at_cap)) / width).clamp(0.0, 1.0)
+    };
+    for cap in [5e8, 9e8, 2e9] {
+        let policy = Policy::decorrelated(ms(100), Duration::from_nanos(cap as u64)).build().unwrap();
+        for q in (1..200).map(|i| f64::from(i) / 200.0) {
+            let x = |n| policy.quantile(n, q).unwrap().as_nanos() as f64;
+            assert!((first(x(1), cap) - q).abs() < 1e-6, "cap {cap}, retry 1: {} at {q}", first(x(1), cap));
+            assert!((second(x(2), cap) - q).abs() < 2e-5, "cap {cap}, retry 2: {} at {q}", second(x(2), cap));
+        }
+    }
+}
+
 /// Without a cap the mean is `(base + 3 · mean before) / 2`, which needs no sample.
 #[test]
 fn the_forecast_of_the_mean_without_a_cap_agrees_with_the_recurrence() {
