@@ -2,9 +2,10 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::Ratio;
 use crate::instant::nanos;
+use crate::profile::ProfileJitter;
 use crate::text::{ParseError, Problem};
+use crate::{Profile, Ratio};
 
 /// How a delay is drawn from its ceiling.
 ///
@@ -40,6 +41,9 @@ pub enum Jitter {
     ///
     /// It is what cenkalti/backoff (0.5), Google's HTTP client (0.5) and gRPC (0.2) mean. Range of `f`: `0..=1`.
     Factor(Ratio),
+    /// The jitter of one system, where none of the others does the same. As text: the name of its
+    /// [`Profile`].
+    Profile(ProfileJitter),
 }
 
 /// A uniform draw from `[lo, hi]`, both ends included, in nanoseconds: `lo + (bits · (hi − lo + 1) >> 64)`.
@@ -80,6 +84,7 @@ impl fmt::Display for Jitter {
             Self::Equal => f.write_str("equal"),
             Self::Decorrelated => f.write_str("decorrelated"),
             Self::Factor(share) => write!(f, "±{share}"),
+            Self::Profile(jitter) => f.write_str(jitter.name()),
         }
     }
 }
@@ -99,7 +104,11 @@ impl FromStr for Jitter {
                 match share.parse() {
                     Ok(share) => Self::Factor(share),
                     Err(error) if is_number => return Err(error),
-                    Err(_) => return Err(ParseError::new(Problem::Jitter, text)),
+                    // A native jitter has a word of its own, and its profile's name is not another one for it.
+                    Err(_) => match Profile::named(text).map(|profile| profile.policy().jitter()) {
+                        Some(jitter @ Self::Profile(_)) => jitter,
+                        _ => return Err(ParseError::new(Problem::Jitter, text)),
+                    },
                 }
             }
         })

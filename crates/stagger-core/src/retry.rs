@@ -392,7 +392,7 @@ impl<'a> Retry<'a> {
         match self.policy.hint_mode() {
             HintMode::Exact => asked,
             HintMode::AtLeast => {
-                let span = interval.hi.max(self.policy.hint_spread().of(asked));
+                let span = interval.hi.min(self.policy.curve.shape.last_cap).max(self.policy.hint_spread().of(asked));
                 asked.saturating_add(draw_nanos(0, span, self.bits(Purpose::Hint)))
             }
             HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),

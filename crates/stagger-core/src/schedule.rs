@@ -2,9 +2,11 @@
 
 use core::time::Duration;
 
+use crate::instant::nanos;
 use crate::jitter::draw_nanos;
 use crate::outcome::Kind;
-use crate::policy::{Draw, Route, Shape};
+use crate::policy::{Curve, Draw, Route, Shape};
+use crate::profile::{polly, socket_io};
 use crate::seed::{Purpose, Series};
 use crate::{Backoff, Policy, Seed};
 
@@ -75,8 +77,8 @@ pub(crate) struct Interval {
     pub(crate) hi: u64,
 }
 
-/// A delay that was drawn, what it was drawn from, and what the schedule carries to the next one: its ceiling, or, for
-/// decorrelated jitter, this delay.
+/// A delay that was drawn, what it was drawn from (before a cap that comes last), and what the schedule carries to the
+/// next one: its ceiling, or, where that depends on this delay, what it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     pub(crate) delay: u64,
@@ -114,8 +116,7 @@ impl Policy {
         let mut carry = self.curve.first;
         for k in 1..=last {
             let drawn = self.next_delay(carry, k, Kind::Transient, seed.bits(0, k, Purpose::Delay))?;
-            if drawn.carry.to_bits() == carry.to_bits() && self.curve.shape.route != Route::Decorrelated {
-                // The cap is reached, or nothing grows.
+            if self.has_settled(k, carry, drawn.carry) && self.curve.shape.route != Route::Decorrelated {
                 break;
             }
             carry = drawn.carry;
@@ -127,7 +128,7 @@ impl Policy {
     /// The wait before the first action of an episode, for the call whose key is `seed`: uniform on `[0, spread]`.
     #[must_use]
     pub fn first_spread(&self, seed: Seed) -> Duration {
-        Duration::from_nanos(draw_nanos(0, crate::instant::nanos(self.spread()), seed.bits(0, 0, Purpose::Spread)))
+        Duration::from_nanos(draw_nanos(0, nanos(self.spread()), seed.bits(0, 0, Purpose::Spread)))
     }
 
     /// The delay of retry `n` (from 1) after a failure of this kind, drawn with these bits. `carry` is what the delay
@@ -143,11 +144,40 @@ impl Policy {
         }
     }
 
+    /// The delays that come before the ceilings begin.
+    fn lead(&self) -> &'static [(Duration, Duration)] {
+        match self.curve.shape.draw {
+            Draw::Band(band) => band.lead,
+            _ => &[],
+        }
+    }
+
+    /// Whether everything after retry `k` is like it: the cap is reached, or nothing grows.
+    pub(crate) fn has_settled(&self, k: u32, before: f64, after: f64) -> bool {
+        before.to_bits() == after.to_bits() && k as usize > self.lead().len()
+    }
+
     // Cold, or the instructions for what most policies are would be laid out around it.
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
-        self.formula(self.curve.shape, carry, n, kind, bits)
+        let curve = &self.curve;
+        if let Some(&(from, to)) = self.lead().get(n.wrapping_sub(1) as usize) {
+            let interval = Interval { lo: nanos(from), hi: nanos(to) };
+            return Some(Drawn { delay: draw_nanos(interval.lo, interval.hi, bits), interval, carry });
+        }
+        match curve.shape.route {
+            Route::Polly => {
+                let base = curve.first * kind_factor(curve, kind);
+                Some(polly::next(base, curve.shape.last_cap as f64, carry, n, bits))
+            }
+            Route::SocketIo => {
+                let ceiling = least(curve.cap, carry * kind_factor(curve, kind));
+                let next = least(curve.cap, carry * curve.multiplier);
+                Some(socket_io::draw(ceiling, next, curve.shape.last_cap, bits))
+            }
+            _ => self.formula(curve.shape, carry, n, kind, bits),
+        }
     }
 
     #[inline(always)]
@@ -156,26 +186,63 @@ impl Policy {
         // What the kind of the failure makes of a ceiling.
         let longer = |ceiling: f64| match kind {
             Kind::Transient => ceiling,
-            Kind::Throttled => least(curve.cap, ceiling * curve.throttled),
-            Kind::Local => least(curve.cap, ceiling * curve.local),
+            _ => least(curve.cap, ceiling * kind_factor(curve, kind)),
+        };
+        let rounded = |nanos: f64| match shape.unit {
+            0 => nanos,
+            unit => (whole(nanos) / unit * unit) as f64,
         };
         let (interval, next) = match shape.route {
-            Route::Geometric => (inside(shape, whole(longer(carry))), least(curve.cap, carry * curve.multiplier)),
+            Route::Geometric => {
+                (inside(shape, whole(longer(carry))), least(curve.cap, rounded(carry * curve.multiplier)))
+            }
             Route::Linear => (inside(shape, whole(longer(carry))), least(curve.cap, carry + curve.step)),
             Route::Decorrelated => {
                 let base = longer(curve.first);
                 let hi = least(curve.cap, 3.0 * greatest(carry, base));
                 (Interval { lo: whole(base), hi: whole(greatest(hi, base)) }, carry)
             }
+            Route::Once(from, to) => {
+                let (mut low, mut high) = (from as f64, to as f64);
+                for _ in 1..n {
+                    let before = low;
+                    (low, high) = (least(curve.cap, low * curve.multiplier), least(curve.cap, high * curve.multiplier));
+                    if low.to_bits() == before.to_bits() {
+                        break;
+                    }
+                }
+                (Interval { lo: whole(low), hi: whole(high) }, carry)
+            }
             Route::List => match &self.settings.backoff {
                 Backoff::List(list) => (inside(shape, list.nanos(n)), carry),
                 _ => return None,
             },
-            Route::Stop => return None,
+            // The first two have their own: they draw from no interval.
+            Route::Polly | Route::SocketIo | Route::Stop => return None,
         };
-        let delay = draw_nanos(interval.lo, interval.hi, bits);
-        let next = if shape.route == Route::Decorrelated { delay as f64 } else { next };
+        let drawn = match (shape.route, shape.unit) {
+            // What was drawn once is carried on.
+            (Route::Once(..), _) if n > 1 => whole(carry),
+            (_, 0) => draw_nanos(interval.lo, interval.hi, bits),
+            (_, unit) => draw_nanos(interval.lo / unit, interval.hi / unit, bits) * unit,
+        };
+        let delay = if drawn < shape.last_cap { drawn } else { shape.last_cap };
+        let next = match shape.route {
+            Route::Decorrelated => delay as f64,
+            Route::Once(..) => least(curve.cap, drawn as f64 * curve.multiplier),
+            _ => next,
+        };
         Some(Drawn { delay, interval, carry: next })
+    }
+}
+
+/// What a failure of this kind multiplies ceilings by.
+#[inline(always)]
+fn kind_factor(curve: &Curve, kind: Kind) -> f64 {
+    match kind {
+        Kind::Transient => 1.0,
+        Kind::Throttled => curve.throttled,
+        Kind::Local => curve.local,
     }
 }
 
@@ -186,6 +253,7 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
         Draw::Full => (0, ceiling),
         Draw::None => (ceiling, ceiling),
         Draw::Equal => (ceiling / 2, ceiling),
+        Draw::Band(band) => (band.from.at(ceiling), band.to.at(ceiling)),
         Draw::Factor(share) => {
             let part = whole(ceiling as f64 * share).min(ceiling);
             (ceiling - part, ceiling + part)

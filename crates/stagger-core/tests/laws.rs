@@ -7,6 +7,7 @@ mod laws {
     mod decision;
     mod forecast;
     mod meanings;
+    mod profiles;
     mod random;
     mod reconnect;
     mod support;

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-use super::root::square_root;
 use crate::instant::nanos;
+use crate::math::square_root;
 use crate::outcome::Kind;
 use crate::{Policy, Seed};
 
@@ -10,7 +10,8 @@ use crate::{Policy, Seed};
 /// The distribution function is kept at points that grow geometrically from base to the longest reachable delay, and
 /// taken to be linear between them. If `x` was drawn before, the next delay is uniform on `[base, hi(x)]`, so
 /// `F'(y) = ∫ min(1, (y − base) / (hi(x) − base)) dF(x)`: the part with `hi(x) ≤ y` is a value of `F`, the rest a suffix
-/// sum of `dF(x) / (hi(x) − base)`.
+/// sum of `dF(x) / (hi(x) − base)`. In the published form, where the cap comes last, the share of calls that wait exactly
+/// the cap lies in the last cell.
 pub(super) struct Chain<'a> {
     policy: &'a Policy,
     points: [f64; CELLS + 1],
@@ -51,9 +52,10 @@ impl<'a> Chain<'a> {
 
     fn first(policy: &'a Policy, n: u32) -> Self {
         let base = policy.curve.first;
+        let cap = policy.curve.shape.last_cap as f64;
         let mut longest = base;
         for _ in 0..n.min(SETTLED) {
-            longest = hi(policy, longest);
+            longest = hi(policy, longest).min(cap);
         }
         let ratio = root(longest / base);
         let mut points = [base; CELLS + 1];
@@ -62,7 +64,9 @@ impl<'a> Chain<'a> {
         }
         points[CELLS] = longest;
         let first_hi = hi(policy, base);
-        let values = points.map(|y| uniform(y, base, first_hi));
+        let mut values = points.map(|y| uniform(y, base, first_hi));
+        // Where the cap comes last, what lies beyond it lies on it.
+        values[CELLS] = 1.0;
         Self { policy, points, values }
     }
 
@@ -71,7 +75,7 @@ impl<'a> Chain<'a> {
         let mut rest = [0.0; CELLS + 1];
         for at in (0..CELLS).rev() {
             let mass = self.values[at + 1] - self.values[at];
-            let middle = (self.points[at] + self.points[at + 1]) / 2.0;
+            let middle = self.middle(self.points[at], self.points[at + 1]);
             rest[at] = rest[at + 1] + mass / (hi(self.policy, middle) - base).max(1.0);
         }
         let before = self.values;
@@ -96,7 +100,7 @@ impl<'a> Chain<'a> {
 
     pub(super) fn mean(&self) -> f64 {
         let cells = self.points.windows(2).zip(self.values.windows(2));
-        let spread: f64 = cells.map(|(x, f)| (x[0] + x[1]) / 2.0 * (f[1] - f[0])).sum();
+        let spread: f64 = cells.map(|(x, f)| self.middle(x[0], x[1]) * (f[1] - f[0])).sum();
         // What lies on the first point itself.
         spread + self.points[0] * self.values[0]
     }
@@ -104,8 +108,21 @@ impl<'a> Chain<'a> {
     pub(super) fn quantile(&self, q: f64) -> f64 {
         let at = self.values.partition_point(|&value| value < q).clamp(1, CELLS);
         let (lo, hi) = (self.values[at - 1], self.values[at]);
+        if self.is_atom(self.points[at]) {
+            return self.points[at];
+        }
         let part = if hi > lo { ((q - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 1.0 };
         self.points[at - 1] + part * (self.points[at] - self.points[at - 1])
+    }
+
+    /// Where the mass of the cell between two points lies on average.
+    fn middle(&self, from: f64, to: f64) -> f64 {
+        if self.is_atom(to) { to } else { (from + to) / 2.0 }
+    }
+
+    /// Whether the mass of the cell that ends here lies on its end: in the last one, where the cap comes last.
+    fn is_atom(&self, end: f64) -> bool {
+        end >= self.policy.curve.shape.last_cap as f64
     }
 }
 

@@ -4,7 +4,7 @@
 //! transcendental function in it, so it needs no mathematics library.
 
 mod decorrelated;
-mod root;
+mod law;
 mod sum;
 
 use core::time::Duration;
@@ -16,6 +16,7 @@ use crate::policy::Route;
 use crate::schedule::{Drawn, Interval};
 
 use decorrelated::{Chain, Replays};
+use law::Law;
 use sum::UniformSum;
 
 /// Forecasts. `n` counts retries from 1; each is `None` for `n` = 0 and for a `stop` backoff. They are for failures of
@@ -24,21 +25,20 @@ impl Policy {
     /// The least and the greatest delay before retry `n`; both can be drawn.
     #[must_use]
     pub fn bounds(&self, n: u32) -> Option<(Duration, Duration)> {
-        self.interval(n).map(|Interval { lo, hi }| (Duration::from_nanos(lo), Duration::from_nanos(hi)))
+        let cap = self.curve.shape.last_cap;
+        self.interval(n)
+            .map(|Interval { lo, hi }| (Duration::from_nanos(lo.min(cap)), Duration::from_nanos(hi.min(cap))))
     }
 
-    /// The mean of the delay before retry `n`. Exact, except for decorrelated jitter (0.2 %).
+    /// The mean of the delay before retry `n`. Exact, except for decorrelated jitter (0.2 %) and Polly's (0.1 %).
     #[must_use]
     pub fn mean(&self, n: u32) -> Option<Duration> {
-        let Interval { lo, hi } = self.interval(n)?;
-        Some(Duration::from_nanos(match self.curve.shape.route {
-            Route::Decorrelated => Chain::at(self, n).mean() as u64,
-            _ => lo + (hi - lo) / 2,
-        }))
+        let interval = self.interval(n)?;
+        Some(Duration::from_nanos(Law::at(self, n, interval).mean()))
     }
 
     /// The delay before retry `n` that is not exceeded with probability `q`. Exact, except for decorrelated jitter
-    /// (0.5 %). `q` is taken into `0..=1`; NaN gives `None`.
+    /// and Polly's (0.5 %). `q` is taken into `0..=1`; NaN gives `None`.
     #[must_use]
     pub fn quantile(&self, n: u32, q: f64) -> Option<Duration> {
         self.quantiles(n, [q]).map(|[delay]| delay)
@@ -47,28 +47,25 @@ impl Policy {
     /// Several [quantiles](Self::quantile) of one delay, for the work of one.
     #[must_use]
     pub fn quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
-        let (least, most) = self.bounds(n)?;
-        let (lo, width) = (nanos(least), (nanos(most) - nanos(least)) as f64);
-        let chain = (self.curve.shape.route == Route::Decorrelated).then(|| Chain::at(self, n));
-        within((least, most), shares, |q| match &chain {
-            Some(chain) => chain.quantile(q) as u64,
-            None => lo + (width * q) as u64,
-        })
+        let mut law = Law::at(self, n, self.interval(n)?);
+        within(self.bounds(n)?, shares, |q| law.quantile(q))
     }
 
     /// The least and the greatest time that passes in waiting until retry `n` starts: the delays 1 to `n`, and the
     /// spread.
     #[must_use]
     pub fn elapsed_bounds(&self, n: u32) -> Option<(Duration, Duration)> {
+        let cap = self.curve.shape.last_cap;
         let (mut least, mut most) = (0_u64, nanos(self.spread()));
         for interval in self.intervals(n)? {
-            least = least.saturating_add(interval.lo);
-            most = most.saturating_add(interval.hi);
+            least = least.saturating_add(interval.lo.min(cap));
+            most = most.saturating_add(interval.hi.min(cap));
         }
         Some((Duration::from_nanos(least), Duration::from_nanos(most)))
     }
 
-    /// The mean of the time that passes in waiting until retry `n` starts. Exact, except for decorrelated jitter.
+    /// The mean of the time that passes in waiting until retry `n` starts. Exact, except for decorrelated jitter and
+    /// Polly's.
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
         let mut doubled = u128::from(nanos(self.spread()));
@@ -76,16 +73,20 @@ impl Policy {
             self.interval(n)?;
             doubled += (Chain::sum_of_means(self, n) * 2.0) as u128;
         } else {
-            for interval in self.intervals(n)? {
-                doubled += u128::from(interval.lo) + u128::from(interval.hi);
+            let cap = self.curve.shape.last_cap;
+            for (k, interval) in (1..).zip(self.intervals(n)?) {
+                doubled += match Law::at(self, k, interval) {
+                    Law::Uniform { interval: Interval { lo, hi }, .. } if hi <= cap => u128::from(lo) + u128::from(hi),
+                    law => 2 * u128::from(law.mean()),
+                };
             }
         }
         Some(Duration::from_nanos(u64::try_from(doubled / 2).unwrap_or(u64::MAX)))
     }
 
     /// The time that passes in waiting until retry `n` starts, as it is not exceeded with probability `q`: for
-    /// independent delays from their convolution on a grid (0.1 % of the whole), for decorrelated jitter from 4,096
-    /// replayed calls (2 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
+    /// independent delays from their convolution on a grid (0.1 % of the whole), for decorrelated jitter and those
+    /// of profiles from 4,096 replayed calls (2 % in `q`). `q` is taken into `0..=1`; NaN gives `None`. Takes a time proportional to `n`.
     #[must_use]
     pub fn elapsed_quantile(&self, n: u32, q: f64) -> Option<Duration> {
         self.elapsed_quantiles(n, [q]).map(|[elapsed]| elapsed)
@@ -95,7 +96,10 @@ impl Policy {
     #[must_use]
     pub fn elapsed_quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
         let (least, most) = self.elapsed_bounds(n)?;
-        if self.curve.shape.route == Route::Decorrelated {
+        let shape = &self.curve.shape;
+        // A sum of independent uniform draws, or else what calls do.
+        let is_sum = shape.last_cap == u64::MAX && !matches!(shape.route, Route::Decorrelated | Route::Polly);
+        if !is_sum {
             let mut replays = Replays::new(self, n);
             within((least, most), shares, |q| replays.quantile(q))
         } else {
@@ -128,8 +132,7 @@ impl Policy {
         let mut carry = self.curve.first;
         for k in 1..n {
             let next = self.longest_delay(carry, k)?.carry;
-            if next.to_bits() == carry.to_bits() {
-                // The cap is reached, or nothing grows: every later interval is that of this ceiling.
+            if self.has_settled(k, carry, next) {
                 break;
             }
             carry = next;

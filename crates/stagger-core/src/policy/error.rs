@@ -3,6 +3,7 @@ use core::fmt;
 use super::PolicyBuilder;
 use crate::backoff::DelayList;
 use crate::instant::nanos;
+use crate::profile::Recipe;
 use crate::text::Message;
 use crate::{Backoff, HintMode, Jitter};
 
@@ -40,6 +41,8 @@ pub enum PolicyFault {
     List,
     /// Decorrelated jitter goes with exponential backoff only, and knows neither multiplier nor floor.
     Decorrelated,
+    /// The jitter of a profile is for exponential delays only.
+    ProfileJitter,
     /// Jitter is set where there is no delay to draw.
     NothingToJitter,
     /// `cap` or `floor` is set where nothing grows.
@@ -60,10 +63,11 @@ pub enum PolicyFault {
 
 use PolicyFault::{
     CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, HintSpreadUnused, LocalBase, Misplaced, Multiplier,
-    NoAttempt, NothingToCap, NothingToJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase, ZeroBase,
+    NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase,
+    ZeroBase,
 };
 
-const ALL: [PolicyFault; 16] = [
+const ALL: [PolicyFault; 17] = [
     NoAttempt,
     ZeroBase,
     CapBelowBase,
@@ -72,6 +76,7 @@ const ALL: [PolicyFault; 16] = [
     RatioAboveOne,
     PolicyFault::List,
     Decorrelated,
+    ProfileJitter,
     NothingToJitter,
     NothingToCap,
     Misplaced,
@@ -138,11 +143,15 @@ impl PolicyError {
             && multiplier.to_bits() == 2.0_f64.to_bits()
             && error.floor == 0;
         let jitter_is_set = matches!(settings.jitter, Some(jitter) if !matches!(jitter, Jitter::None));
+        let needs_growth = match jitter {
+            Jitter::Profile(jitter) => !matches!(jitter.0.recipe, Recipe::Band(_) | Recipe::Polly(_)),
+            _ => false,
+        };
         let retries = !matches!(settings.max_attempts, Some(1));
         let least = match jitter {
             Jitter::None | Jitter::Decorrelated => base,
             Jitter::Equal => base / 2,
-            Jitter::Full | Jitter::Factor(_) => 0,
+            Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
         };
         let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
         let throttled_fits = has_base && error.throttled_base >= base && error.throttled_base <= cap;
@@ -158,6 +167,7 @@ impl PolicyError {
             | bit(RatioAboveOne, factor_above_one || spread_above_one)
             | bit(PolicyFault::List, list_is_wrong)
             | bit(Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates)
+            | bit(ProfileJitter, needs_growth && !matches!(settings.backoff, Backoff::Exponential { .. }) && has_delays)
             | bit(NothingToJitter, !has_delays && jitter_is_set)
             | bit(SpreadAboveElapsed, error.spread > error.max_elapsed)
             | bit(ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed))
@@ -207,6 +217,9 @@ impl PolicyError {
             Decorrelated => text.text(
                 "decorrelated jitter takes base and cap of an exponential backoff and nothing else: \
                  drop multiplier and floor, or choose another jitter",
+            ),
+            ProfileJitter => text.text(
+                "this profile's jitter is for exponential delays: choose another jitter, or an exponential backoff",
             ),
             NothingToJitter => text.text("there is no delay to jitter: drop jitter, or choose another backoff"),
             NothingToCap => {

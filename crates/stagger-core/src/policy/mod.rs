@@ -14,6 +14,7 @@ pub(crate) use builder::Settings;
 pub use error::{PolicyError, PolicyFault};
 
 use crate::instant::nanos;
+use crate::profile::{Band, Capped, Recipe};
 use crate::{Backoff, HintMode, Jitter, Ratio};
 
 /// How a call is retried: plain data, checked once, shared by every call, simulation and forecast.
@@ -83,11 +84,16 @@ pub(crate) struct Shape {
     pub(crate) draw: Draw,
     /// No delay is drawn below it, in nanoseconds.
     pub(crate) floor: u64,
+    /// What was drawn is cut at this, in nanoseconds; the ceilings are not capped then. `u64::MAX`: it is not cut.
+    pub(crate) last_cap: u64,
+    /// What ceilings and draws are rounded down to, in nanoseconds; 0: they are not.
+    pub(crate) unit: u64,
 }
 
 impl Shape {
     /// What most policies are: the formulas are compiled for it apart.
-    pub(crate) const PLAIN: Self = Self { route: Route::Geometric, draw: Draw::Full, floor: 0 };
+    pub(crate) const PLAIN: Self =
+        Self { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 };
 }
 
 /// Where the ceiling of a retry comes from.
@@ -99,6 +105,12 @@ pub(crate) enum Route {
     Linear,
     /// From the delay that was drawn before it.
     Decorrelated,
+    /// From the one before it, by a factor; the first one is drawn, between these lengths in nanoseconds.
+    Once(u64, u64),
+    /// From Polly's curve.
+    Polly,
+    /// From the one before it, by a factor, and drawn as socket.io does.
+    SocketIo,
     /// From the list.
     List,
     /// From nowhere: there is no retry.
@@ -112,6 +124,7 @@ pub(crate) enum Draw {
     None,
     Equal,
     Factor(f64),
+    Band(&'static Band),
 }
 
 impl Policy {
@@ -286,38 +299,56 @@ impl Policy {
 
 impl Curve {
     const fn of(settings: &Settings) -> Self {
+        let profile = match settings.jitter() {
+            Jitter::Profile(jitter) => Some(&jitter.0.recipe),
+            _ => None,
+        };
         let (route, multiplier, step) = match settings.backoff {
             Backoff::Stop => (Route::Stop, 1.0, 0.0),
             Backoff::List(_) => (Route::List, 1.0, 0.0),
             Backoff::Zero | Backoff::Constant { .. } => (Route::Geometric, 1.0, 0.0),
             Backoff::Linear { step, .. } => (Route::Linear, 1.0, float(nanos(step))),
-            Backoff::Exponential { multiplier, .. } => match settings.jitter() {
-                Jitter::Decorrelated => (Route::Decorrelated, 1.0, 0.0),
+            Backoff::Exponential { multiplier, .. } => match (settings.jitter(), profile) {
+                (Jitter::Decorrelated, _) | (_, Some(Recipe::Decorrelated)) => (Route::Decorrelated, 1.0, 0.0),
+                (_, Some(Recipe::Once { from, to })) => (Route::Once(nanos(*from), nanos(*to)), multiplier, 0.0),
+                (_, Some(Recipe::Polly(_))) => (Route::Polly, multiplier, 0.0),
+                (_, Some(Recipe::SocketIo)) => (Route::SocketIo, multiplier, 0.0),
                 _ => (Route::Geometric, multiplier, 0.0),
             },
         };
         let first = float(nanos(settings.base()));
-        let cap = match (settings.cap, settings.backoff) {
-            (Some(cap), _) => float(nanos(cap)),
-            (None, _) => float(crate::instant::LONGEST_NANOS),
+        let cap = match settings.cap {
+            Some(cap) => nanos(cap),
+            None => crate::instant::LONGEST_NANOS,
         };
-        let draw = match (settings.jitter(), settings.backoff) {
+        let draw = match (settings.jitter(), settings.backoff, profile) {
             // Nothing is drawn from nothing, so it may as well be in the way that costs least.
-            (_, Backoff::Zero) | (Jitter::Full | Jitter::Decorrelated, _) => Draw::Full,
-            (Jitter::None, _) => Draw::None,
-            (Jitter::Equal, _) => Draw::Equal,
-            (Jitter::Factor(share), _) => Draw::Factor(share.as_f64()),
+            (_, Backoff::Zero, _) | (Jitter::Full | Jitter::Decorrelated, ..) => Draw::Full,
+            (Jitter::None, ..) => Draw::None,
+            (Jitter::Equal, ..) => Draw::Equal,
+            (Jitter::Factor(share), ..) => Draw::Factor(share.as_f64()),
+            (Jitter::Profile(_), _, Some(Recipe::Band(band) | Recipe::Polly(band))) => Draw::Band(band),
+            (Jitter::Profile(_), ..) => Draw::Full,
         };
-        let floor = nanos(settings.floor);
+        let (capped, unit) = match (draw, profile) {
+            (Draw::Band(band), _) => (band.capped, band.steps.nanos()),
+            (_, Some(Recipe::Decorrelated | Recipe::Once { .. } | Recipe::SocketIo)) => (Capped::Last, 0),
+            _ => (Capped::First, 0),
+        };
+        let last_cap = if matches!(capped, Capped::First) { u64::MAX } else { cap };
+        let shape = Shape { route, draw, floor: nanos(settings.floor), last_cap, unit };
         Self {
             begins_at_once: settings.spread.is_zero() && settings.max_elapsed.is_none(),
             retries: !matches!(settings.max_attempts, Some(1)),
-            is_plain: matches!((route, draw, floor), (Route::Geometric, Draw::Full, 0)),
-            shape: Shape { route, draw, floor },
+            is_plain: matches!(
+                shape,
+                Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
+            ),
+            shape,
             first,
             multiplier,
             step,
-            cap,
+            cap: float(if matches!(capped, Capped::Last) { crate::instant::LONGEST_NANOS } else { cap }),
             throttled: share_of(settings.throttled_base(), first),
             local: share_of(settings.local_base(), first),
         }

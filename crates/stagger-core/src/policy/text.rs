@@ -8,7 +8,7 @@ use super::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
 use super::{Policy, PolicyBuilder};
 use crate::backoff::DelayList;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
-use crate::{Backoff, HintMode, Jitter, Ratio};
+use crate::{Backoff, HintMode, Jitter, Profile, Ratio};
 
 /// Every setting's name, and the other names that are understood and never printed.
 const KEYS: [(Key, &str, &[&str]); 16] = [
@@ -142,8 +142,8 @@ impl fmt::Display for DelayList {
     }
 }
 
-/// Reads a policy in one line: the name of a backoff (`exponential`, if it is left out), then settings as
-/// `name=value` in any order, each at most once. What is left out is at its default.
+/// Reads a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
+/// settings as `name=value` in any order, each at most once. What is left out is at its default, or as in the profile.
 impl FromStr for Policy {
     type Err = ParseError;
 
@@ -152,7 +152,10 @@ impl FromStr for Policy {
         for (at, word) in text.split_whitespace().enumerate() {
             match word.split_once('=') {
                 Some((key, value)) => draft.set(key, value)?,
-                None if at == 0 => draft.backoff(word)?,
+                None if at == 0 => match Profile::named(word) {
+                    Some(profile) => draft.profile = Some(profile),
+                    None => draft.backoff(word)?,
+                },
                 None => return Err(ParseError::new(Problem::NoValue, word)),
             }
         }
@@ -175,6 +178,8 @@ impl PolicyBuilder {
 /// Settings that were read, in whatever order they came.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
+    /// What everything that is not set is taken from.
+    profile: Option<&'static Profile>,
     backoff: Option<Shape>,
     seen: u32,
     base: Duration,
@@ -255,6 +260,9 @@ impl Draft {
     }
 
     pub(super) fn finish(mut self) -> Result<Policy, ParseError> {
+        if let Some(profile) = self.profile {
+            return Ok(self.apply_to(profile.policy().to_builder())?.build()?);
+        }
         let default = Policy::DEFAULT;
         let (base, cap) = (default.base(), default.cap().unwrap_or(Duration::MAX));
         let builder = match self.backoff.unwrap_or(Shape::Exponential) {

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hint, HintMode, Jitter, Kind, Outcome, Policy, Stop};
+use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
+use stagger_core::{Hint, Jitter, Kind, Outcome, Policy, Stop};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, ms, secs};
@@ -11,27 +12,27 @@ const CAP: Duration = secs(20);
 
 #[test]
 fn aw_01_doubles_from_one_second() {
-    assert_eq!(upper_bounds(&Policy::exponential(secs(1), CAP).build().unwrap(), 3), [1, 2, 4].map(secs));
+    assert_eq!(upper_bounds(&AWS_SDK.policy(), 3), [1, 2, 4].map(secs));
 }
 
 #[test]
 fn aw_03_a_high_attempt_is_capped_and_does_not_overflow() {
     for (base, idx) in [(10, 100_000), (1, 33)] {
-        let policy = Policy::exponential(secs(base), CAP).build().unwrap();
+        let policy = AWS_SDK.policy().to_builder().base(secs(base)).build().unwrap();
         assert_eq!(policy.bounds(idx + 1), Some((Duration::ZERO, CAP)));
     }
 }
 
 #[test]
 fn aw_05_three_attempts_have_two_delays() {
-    let policy = Policy::exponential(secs(1), CAP).jitter(Jitter::None).max_attempts(3).build().unwrap();
+    let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).build().unwrap();
     let trace = Call::new(&policy).failing();
     assert_eq!((trace.waits, trace.stop), ([1, 2].map(secs).to_vec(), Some(Stop::Attempts)));
 }
 
 #[test]
 fn aw_09_five_attempts() {
-    let policy = Policy::exponential(secs(1), CAP).jitter(Jitter::None).max_attempts(5).build().unwrap();
+    let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).max_attempts(5).build().unwrap();
     assert_eq!(Call::new(&policy).failing().waits, [1, 2, 4, 8].map(secs));
 }
 
@@ -45,7 +46,7 @@ fn aw_15_a_cap_of_200_ms() {
 
 #[test]
 fn aw_17_a_throttled_call_waits_from_a_second_on() {
-    let builder = Policy::exponential(ms(50), CAP).throttled_base(secs(1));
+    let builder = AWS_SDK_2026.policy().to_builder().max_attempts(4);
     let policy = builder.jitter(Jitter::None).build().unwrap();
     let trace = Call::new(&policy).run([Outcome::throttled(None)]);
     assert_eq!((trace.waits, trace.stop), (vec![secs(1)], None));
@@ -56,7 +57,7 @@ fn aw_17_a_throttled_call_waits_from_a_second_on() {
 
 #[test]
 fn aw_19_a_hint_is_clamped_to_five_seconds_above_the_delay() {
-    let builder = Policy::exponential(ms(50), CAP).hint_mode(HintMode::Clamp(secs(5)));
+    let builder = AWS_SDK_2026.policy().to_builder();
     let policy = builder.jitter(Jitter::None).build().unwrap();
     for (hint, want) in [(secs(3), secs(3)), (ms(10), ms(50)), (secs(10), ms(5050))] {
         let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(hint)) };

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use stagger_core::profile::FAILSAFE_GO;
 use stagger_core::{Jitter, Policy, Ratio, Stop, draw};
 
 use super::series::ceilings;
@@ -40,13 +41,12 @@ fn fg_05_fifty_more_or_less() {
 
 #[test]
 fn fg_07_backoff() {
-    assert_eq!(ceilings(Policy::exponential(secs(2), secs(30)), 5), [2, 4, 8, 16, 30].map(secs));
+    assert_eq!(ceilings(FAILSAFE_GO.policy().to_builder(), 5), [2, 4, 8, 16, 30].map(secs));
 }
 
 #[test]
 fn fg_09_two_retries_are_three_attempts() {
-    let policy = Policy::zero().max_attempts(3).build().unwrap();
-    let trace = Call::new(&policy).failing();
+    let trace = Call::new(&FAILSAFE_GO.policy()).failing();
     assert_eq!((trace.attempts, trace.waits.len(), trace.stop), (3, 2, Some(Stop::Attempts)));
 }
 

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use stagger_core::profile::TENACITY;
 use stagger_core::{Jitter, Policy, PolicyFault, Seed, Stop};
 
 use super::series::{ceilings, upper_bounds};
@@ -86,15 +87,19 @@ fn tn_23_the_range_collapses_to_a_minimum_above_it() {
     assert_eq!(policy.bounds(4), Some((secs(5), secs(8))));
 }
 
-/// tenacity adds its jitter and caps then, so every client waits exactly 5. Here a cap below the base is a fault.
+/// tenacity adds its jitter and caps then, so every client waits exactly 5. (A cap below the base is a fault.)
 #[test]
-fn tn_25_a_maximum_below_the_multiplier_cannot_be_built() {
+fn tn_25_at_the_maximum_every_client_waits_exactly_the_maximum() {
+    let policy = TENACITY.policy().to_builder().base(secs(5)).cap(secs(5)).build().unwrap();
+    for seed in 0..100 {
+        assert!(policy.schedule(Seed::new(seed)).take(9).all(|delay| delay == secs(5)));
+    }
     assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
 }
 
 #[test]
 fn tn_27_no_jitter() {
-    assert_eq!(ceilings(Policy::exponential(secs(10), secs(60)), 4), [10, 20, 40, 60].map(secs));
+    assert_eq!(ceilings(TENACITY.policy().to_builder().base(secs(10)).cap(secs(60)), 4), [10, 20, 40, 60].map(secs));
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! What `core` has no functions for. Sums and products alone, so the results are the same on every platform.
+
+/// The square root of a number that is not negative.
+pub(crate) fn square_root(x: f64) -> f64 {
+    // Half the exponent is within a few per cent of the root, and each of Newton's steps doubles the digits.
+    let mut root = f64::from_bits((x.to_bits() >> 1) + (1023 << 51));
+    for _ in 0..5 {
+        root = (root + x / root) / 2.0;
+    }
+    root
+}
+
+/// `2^x`, to the last few digits; infinite above 1023, zero below −1022.
+pub(crate) fn exp2(x: f64) -> f64 {
+    if x > 1023.999 {
+        return f64::INFINITY;
+    }
+    if x < -1022.0 {
+        return 0.0;
+    }
+    // The whole part is the exponent, and what is left lies within a half of zero.
+    let whole = if x < 0.0 { x - 0.5 } else { x + 0.5 } as i64;
+    let rest = (x - whole as f64) * core::f64::consts::LN_2;
+    let (mut sum, mut term) = (1.0, 1.0);
+    for k in 1..=16 {
+        term *= rest / f64::from(k);
+        sum += term;
+    }
+    // The sum may be just below 1 and the exponent 1024, which is one too many.
+    let half = whole / 2;
+    sum * power_of_two(half) * power_of_two(whole - half)
+}
+
+/// `2^exponent`, for exponents from −1022 to 1023.
+fn power_of_two(exponent: i64) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// The hyperbolic tangent of a number that is not negative.
+pub(crate) fn tanh(x: f64) -> f64 {
+    let e = exp2(-2.0 * core::f64::consts::LOG2_E * x);
+    (1.0 - e) / (1.0 + e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_squared_is_its_number() {
+        for x in [1.0, 2.0, 3.0, 4.0, 1e-9, 0.7, 1e18, 3.4e38, 1.000_000_1, f64::MAX] {
+            let root = square_root(x);
+            assert!((root * (root / x) - 1.0).abs() < 1e-15, "{x}: {root}");
+        }
+        assert!(square_root(0.0) < 1e-150);
+    }
+
+    #[test]
+    fn powers_of_two_are_those_of_the_standard_library() {
+        for x in (-10_220..10_239).map(|i| f64::from(i) / 10.0) {
+            let (got, want) = (exp2(x), x.exp2());
+            assert!((got / want - 1.0).abs() < 1e-14, "2^{x} is {want}, not {got}");
+        }
+        assert_eq!((exp2(1024.0), exp2(1e300)), (f64::INFINITY, f64::INFINITY));
+        assert!(exp2(-2000.0) < f64::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn the_hyperbolic_tangent_is_that_of_the_standard_library() {
+        assert!(tanh(0.0).abs() < 1e-300);
+        for x in (1..4_000).map(|i| f64::from(i) / 100.0) {
+            assert!((tanh(x) / x.tanh() - 1.0).abs() < 1e-13, "{x}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Named policies: what established systems do, exactly, and what we recommend.
+//!
+//! Each [`Profile`] says where its numbers are from, at which version, and when that was read. Its delays are exact to
+//! the unit in which the system counts; what else the system does (budgets, what it retries) is not part of a policy.
+//! The policy language knows them by name, and what follows overrides them:
+//!
+//! ```
+//! use core::time::Duration;
+//! use stagger_core::{Policy, Profile, profile};
+//!
+//! let policy: Policy = "aws-sdk max-attempts=5".parse()?;
+//! assert_eq!(policy, profile::AWS_SDK.policy().to_builder().max_attempts(5).build()?);
+//!
+//! let curl = Profile::named("curl").expect("it is one of them");
+//! assert_eq!(curl.policy().cap(), Some(Duration::from_secs(600)));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+
+mod clients;
+mod entry;
+mod jitter;
+mod ours;
+pub(crate) mod polly;
+pub(crate) mod socket_io;
+mod systems;
+
+pub use clients::*;
+pub use entry::Profile;
+pub use jitter::ProfileJitter;
+pub(crate) use jitter::{Band, Capped, Formula, Recipe, Steps};
+pub use ours::*;
+pub use systems::*;

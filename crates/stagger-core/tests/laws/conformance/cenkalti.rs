@@ -1,0 +1,70 @@
+//! CK: cenkalti/backoff, as a policy. The package as a whole is `stagger::cenkalti`, which has the other rows.
+
+use core::time::Duration;
+
+use stagger_core::profile::{CENKALTI, GOOGLE_HTTP_JAVA};
+use stagger_core::{Jitter, Policy, Seed, Stop};
+
+use crate::laws::support::{Call, ms, secs};
+
+#[test]
+fn ck_01_the_defaults() {
+    for policy in [CENKALTI.policy(), GOOGLE_HTTP_JAVA.policy()] {
+        assert_eq!((policy.base(), policy.cap()), (ms(500), Some(secs(60))));
+        assert_eq!((policy.max_elapsed(), policy.max_attempts()), (Some(secs(900)), None));
+        assert_eq!(policy.bounds(1), Some((ms(250), ms(750))));
+        assert_eq!(policy.bounds(2), Some((ms(375), ms(1125))));
+    }
+}
+
+/// The table of the package's documentation, which is in seconds with three digits after the point, cut off, and is
+/// computed from rounded ceilings.
+#[test]
+fn ck_03_the_ranges_of_the_documentation() {
+    let table = [
+        (0.25, 0.75),
+        (0.375, 1.125),
+        (0.562, 1.687),
+        (0.8435, 2.53),
+        (1.265, 3.795),
+        (1.897, 5.692),
+        (2.846, 8.538),
+        (4.269, 12.807),
+        (6.403, 19.210),
+    ];
+    for (n, (lo, hi)) in (1..).zip(table) {
+        let (least, most) = CENKALTI.policy().bounds(n).unwrap();
+        for (got, want) in [(least, lo), (most, hi)] {
+            let got = got.as_secs_f64();
+            assert!(got >= want && got - want < want * 0.001, "request {n}: {got}, not {want}");
+        }
+    }
+}
+
+/// The cap is that of the ceiling: delays reach one and a half times as far.
+#[test]
+fn at_the_cap_delays_reach_beyond_it() {
+    assert_eq!(CENKALTI.policy().bounds(20), Some((secs(30), secs(90))));
+}
+
+/// The tenth and every later ceiling is not a whole number of nanoseconds; the package cuts it off in each step.
+#[test]
+fn steps_are_whole_nanoseconds() {
+    let (mut ceiling, policy) = (500_000_000_u64, CENKALTI.policy());
+    for n in 1..=13 {
+        let (lo, hi) = policy.bounds(n).unwrap();
+        let half = ceiling / 2;
+        assert_eq!((lo.as_nanos() as u64, hi.as_nanos() as u64), (half, ceiling + half), "retry {n}");
+        ceiling = ((ceiling as f64 * 1.5) as u64).min(60_000_000_000);
+    }
+    let native = Policy::exponential(ms(500), secs(60)).multiplier(1.5).jitter(Jitter::None).build().unwrap();
+    assert_eq!(native.delay(11, Seed::new(1)), Some(Duration::from_nanos(28_832_519_531)));
+    assert_eq!(policy.bounds(11).unwrap().1, Duration::from_nanos(28_832_519_530 * 3 / 2));
+}
+
+#[test]
+fn the_limit_counts_the_coming_delay() {
+    let trace = Call::new(&CENKALTI.policy()).failing();
+    assert_eq!(trace.stop, Some(Stop::Elapsed));
+    assert!(trace.waits.iter().sum::<Duration>() <= secs(900));
+}

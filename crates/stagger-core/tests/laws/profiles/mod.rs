@@ -1,0 +1,5 @@
+//! The registry of named policies: what holds for every entry.
+
+mod distribution;
+mod golden;
+mod names;

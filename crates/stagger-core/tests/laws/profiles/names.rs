@@ -1,0 +1,83 @@
+//! Names and texts.
+
+use stagger_core::{Jitter, Policy, Profile};
+
+#[test]
+fn no_two_profiles_have_a_name_in_common_with_one_another_or_with_the_policy_language() {
+    let mut names: Vec<_> = Profile::all().map(Profile::name).collect();
+    let words = ["zero", "constant", "linear", "exponential", "list", "stop", "none", "full", "equal", "decorrelated"];
+    names.extend(words);
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for name in names {
+        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c)), "{name}");
+    }
+}
+
+#[test]
+fn a_profile_is_found_by_its_name_however_the_words_are_joined() {
+    for profile in Profile::all() {
+        assert_eq!(Profile::named(profile.name()), Some(profile));
+        assert_eq!(Profile::named(&profile.name().replace(['-', '.'], "_").to_uppercase()), Some(profile));
+    }
+    assert_eq!((Profile::named(""), Profile::named("aws"), Profile::named("aws-sdk-")), (None, None, None));
+}
+
+#[test]
+fn every_profile_says_where_it_is_from() {
+    for profile in Profile::all() {
+        let told = [profile.title(), profile.source(), profile.read_on()];
+        assert!(told.iter().all(|text| text.len() >= 7), "{profile:?}");
+        // Only our own have no version.
+        assert_eq!(profile.version().is_empty(), profile.title().starts_with("stagger, "), "{profile:?}");
+    }
+}
+
+#[test]
+fn every_profile_round_trips_through_the_policy_language() {
+    for profile in Profile::all() {
+        let policy = profile.policy();
+        assert_eq!(policy.to_string().parse(), Ok(policy), "{policy}");
+        assert_eq!(profile.name().parse(), Ok(policy));
+        assert_eq!(policy.to_builder().build(), Ok(policy));
+    }
+}
+
+#[test]
+fn what_follows_a_name_overrides_the_profile() {
+    let policy: Policy = "socket_io cap=7s max-attempts=3".parse().unwrap();
+    assert_eq!(
+        policy.to_string(),
+        "exponential base=1s cap=7s multiplier=2 jitter=socket.io max-attempts=3 stable-after=0s"
+    );
+    assert_eq!(
+        "max-attempts=3 socket.io cap=7s".parse::<Policy>().map_err(|error| error.to_string()),
+        Err("`socket.io` has no value; write it as name=value, like base=500ms".to_owned())
+    );
+}
+
+/// A jitter that the policy language has a word for is not reachable by a second one.
+#[test]
+fn a_profile_s_name_is_a_jitter_only_where_its_jitter_is_its_own() {
+    for profile in Profile::all() {
+        let own = matches!(profile.policy().jitter(), Jitter::Profile(jitter) if jitter.name() == profile.name());
+        assert_eq!(profile.name().parse::<Jitter>().is_ok(), own, "{}", profile.name());
+        let native = !matches!(profile.policy().jitter(), Jitter::Profile(_));
+        assert!(own != native, "{}: its jitter has another profile's name", profile.name());
+    }
+}
+
+#[test]
+fn a_jitter_that_needs_growth_is_refused_elsewhere_with_the_way_out() {
+    for jitter in ["aws-blog", "reconnecting-websocket", "socket.io"] {
+        for backoff in ["constant base=1s", "linear base=1s", "list delays=1s"] {
+            let error = format!("{backoff} jitter={jitter}").parse::<Policy>().unwrap_err().to_string();
+            assert!(
+                error.contains("this profile's jitter is for exponential delays: choose another jitter"),
+                "{error}"
+            );
+        }
+    }
+}
