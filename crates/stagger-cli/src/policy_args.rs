@@ -12,9 +12,10 @@ use crate::error::CliError;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArgs {
-    /// A whole policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8', or @FILE that holds one (the
-    /// same line, TOML or JSON); the flags below override it
-    #[arg(short, long, value_name = "SPEC|@FILE")]
+    /// A whole policy, e.g. 'exponential base=500ms cap=30s jitter=full max-attempts=8'; or the NAME of a known one, like
+    /// aws-sdk or socket.io (`stagger plan --profiles` lists them); or @FILE that holds one of these, or TOML, or JSON.
+    /// The flags below override it
+    #[arg(short, long, value_name = "SPEC|NAME|@FILE")]
     pub(crate) policy: Option<String>,
 
     /// Ceiling of the first delay [default: 1s]

@@ -19,6 +19,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), help_heading = "Plan")]
     pub(crate) retries: Option<u32>,
 
+    /// List the named policies that --policy knows, and whose they are; with --json, the policies themselves too
+    #[arg(long, conflicts_with_all = ["retries", "sample", "svg"], help_heading = "Plan")]
+    pub(crate) profiles: bool,
+
     /// Draw the delays of K clients as well, and say whether they span their intervals
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Plan")]
     pub(crate) sample: Option<u32>,

@@ -10,6 +10,7 @@ use super::forecast::Forecast;
 use super::json::Document;
 use super::notes::{Note, notes};
 use super::pictures::{self, Paths};
+use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
 use crate::error::CliError;
@@ -30,6 +31,11 @@ const MOST_DRAWS: u64 = 10_000_000;
 
 /// `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
+    if args.profiles {
+        let text = if args.json { profiles::json()? } else { profiles::text(look(term)) };
+        print(text.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let svg_to_stdout = args.svg.as_deref() == Some(Path::new("-"));
     if svg_to_stdout && args.json {
         return Err(CliError::usage("--json and --svg - both want standard output; name a file for the SVG"));

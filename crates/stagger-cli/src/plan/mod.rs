@@ -12,6 +12,7 @@ mod forecast;
 mod json;
 mod notes;
 mod pictures;
+mod profiles;
 mod report;
 mod verdict;
 

@@ -22,7 +22,7 @@ pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
     let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
         return vec![Note { code: "no-retry", text: "one attempt and no retry: there is no delay to show".to_owned() }];
     };
-    [together(forecast, first), beyond_cap(forecast), cut_short(forecast, last), part_shown(forecast)]
+    [together(forecast, first), at_cap(forecast), beyond_cap(forecast), cut_short(forecast, last), part_shown(forecast)]
         .into_iter()
         .flatten()
         .collect()
@@ -84,6 +84,22 @@ fn beyond_cap(forecast: &Forecast) -> Option<Note> {
             forecast.policy.jitter(),
             brief(cap),
             brief(most)
+        ),
+    })
+}
+
+/// A cap that comes after the jitter puts clients in step again.
+fn at_cap(forecast: &Forecast) -> Option<Note> {
+    let cap = forecast.policy.cap().filter(|_| forecast.rows.iter().any(|row| row.delay.min < row.delay.max))?;
+    let row = forecast.rows.iter().find(|row| row.delay.p90 == cap)?;
+    Some(Note {
+        code: "at-cap",
+        text: format!(
+            "from retry {} on more than a tenth of the clients wait exactly {}: the cap cuts off what jitter {} has \
+             drawn; --jitter full draws inside the cap",
+            row.retry,
+            brief(row.delay.max),
+            forecast.policy.jitter(),
         ),
     })
 }
@@ -166,6 +182,10 @@ mod tests {
             ("exponential spread=1s max-attempts=100", &["part-shown"]),
             ("exponential base=1s cap=2s jitter=±20% spread=1s", &["beyond-cap"]),
             ("exponential base=1s cap=30s jitter=±20% spread=1s max-attempts=3", &[]),
+            ("socket.io spread=1s max-attempts=9", &["at-cap"]),
+            ("socket.io spread=1s max-attempts=3", &[]),
+            ("tenacity cap=60s spread=1s max-attempts=9", &["at-cap"]),
+            ("aws-mqtt5 spread=1s max-attempts=9", &[]),
             ("exponential base=1s cap=30s spread=1s max-attempts=6 max-elapsed=20s", &["max-elapsed"]),
             ("exponential base=1s cap=30s spread=1s max-attempts=6 max-elapsed=32s", &[]),
         ] {
@@ -178,6 +198,13 @@ mod tests {
         let text = |policy| notes_on(policy).swap_remove(0).1;
         assert!(text("exponential base=1s cap=30s").contains("within 1s of a common failure"));
         assert!(text("constant delay=4s").contains("2s–4s after a common failure"));
+    }
+
+    #[test]
+    fn the_note_on_the_cap_says_from_when_on() {
+        let note = notes_on("socket.io spread=1s max-attempts=9").swap_remove(0);
+        assert_eq!(note.0, "at-cap");
+        assert!(note.1.starts_with("from retry 3 on more than a tenth of the clients wait exactly 5s"), "{}", note.1);
     }
 
     #[test]

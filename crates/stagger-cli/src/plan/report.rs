@@ -4,7 +4,7 @@ use super::forecast::Forecast;
 use super::notes::Note;
 use super::pictures::{Paths, envelope};
 use super::verdict::{Verdict, p_value, percent};
-use crate::plot::{Align, Column, Keep, Look, Spacing, sparkline, table, terminal, wrap};
+use crate::plot::{Align, Column, Keep, Look, Spacing, paragraph, sparkline, table, terminal};
 
 /// What people read: the policy, its figures, what is to be said of them, and the picture.
 pub(crate) fn report(forecast: &Forecast, notes: &[Note], clients: &[Client], spacing: Spacing, look: Look) -> String {
@@ -80,10 +80,6 @@ fn figures(forecast: &Forecast, look: Look) -> String {
     };
     let rows: Vec<Vec<String>> = forecast.rows.iter().map(row).collect();
     table(&FIGURES, &rows, look)
-}
-
-fn paragraph(text: &str, indent: &str, look: Look) -> String {
-    wrap(text, usize::from(look.columns), indent).join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -21,4 +21,4 @@ pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
 pub(crate) use table::{Align, Column, Keep, table};
 pub(crate) use unit::Unit;
-pub(crate) use wrap::wrap;
+pub(crate) use wrap::paragraph;

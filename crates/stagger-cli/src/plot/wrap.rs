@@ -1,5 +1,7 @@
 use textwrap::{Options, WordSplitter};
 
+use super::look::Look;
+
 /// Text in lines of at most `columns` characters, broken at spaces only: a policy's `max-attempts`
 /// stays one word. Every line but the first begins with `indent`.
 pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
@@ -9,6 +11,11 @@ pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
         .word_splitter(WordSplitter::NoHyphenation)
         .break_words(false);
     textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+}
+
+/// The same as lines of a report.
+pub(crate) fn paragraph(text: &str, indent: &str, look: Look) -> String {
+    wrap(text, usize::from(look.columns), indent).join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -146,3 +146,30 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let seen = running.end();
     assert!(seen.exits(0).stderr.is_empty(), "{seen:#?}");
 }
+
+#[test]
+fn every_named_policy_is_listed_and_known() {
+    let list: Value = serde_json::from_str(&said(&mut plan(&["--profiles", "--json"]))).unwrap();
+    assert_eq!(list["schema"], "stagger.profiles/1");
+    let text = said(&mut plan(&["--profiles"]));
+    for profile in list["profiles"].as_array().unwrap() {
+        let [name, title, policy] = ["name", "title", "policy"].map(|key| profile[key].as_str().unwrap());
+        assert!(text.lines().any(|line| line.starts_with(name) && line.contains(title)), "{name}");
+        let shown: Value = serde_json::from_str(&said(&mut plan(&["-p", name, "--json"]))).unwrap();
+        assert_eq!(shown["policy"], policy);
+    }
+    for columns in ["40", "80", "120"] {
+        let text = said(plan(&["--profiles"]).env("COLUMNS", columns));
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns.parse().unwrap(), "{columns}: {text}");
+    }
+}
+
+#[test]
+fn flags_override_a_named_policy() {
+    let text = said(&mut plan(&["-p", "aws_sdk", "-n", "4", "--cap", "5s"]));
+    assert!(
+        text.starts_with("exponential base=1s cap=5s multiplier=2 jitter=full max-attempts=4 hint=exact\n"),
+        "{text}"
+    );
+}
