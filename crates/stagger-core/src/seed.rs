@@ -70,7 +70,7 @@ impl Seed {
     /// The bits of the draw for `purpose` at retry `n` of an episode.
     #[inline]
     pub(crate) const fn bits(self, episode: u32, n: u32, purpose: Purpose) -> u64 {
-        let number = ((episode as u64) << EPISODE_SHIFT) | ((n as u64) << PURPOSE_BITS) | purpose as u64;
+        let number = ((episode as u64) << EPISODE_SHIFT) + ((n as u64) << PURPOSE_BITS) + purpose as u64;
         fold(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))
     }
 

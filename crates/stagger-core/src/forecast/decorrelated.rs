@@ -167,7 +167,6 @@ impl Replays {
     }
 
     pub(super) fn quantile(&mut self, q: f64) -> u64 {
-        let rank = (q * (REPLAYS - 1) as f64) as usize;
-        *self.elapsed.select_nth_unstable(rank.min(REPLAYS - 1)).1
+        super::law::quantile(&mut self.elapsed, q)
     }
 }

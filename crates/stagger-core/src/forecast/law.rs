@@ -58,12 +58,16 @@ impl<'a> Law<'a> {
         match self {
             Self::Uniform { interval: Interval { lo, hi }, cap } => (*lo + ((*hi - *lo) as f64 * q) as u64).min(*cap),
             Self::Chain(chain) => chain.quantile(q) as u64,
-            Self::Sample(delays) => {
-                let rank = (q * delays.len() as f64) as usize;
-                *delays.select_nth_unstable(rank.min(SIDE * SIDE - 1)).1
-            }
+            Self::Sample(delays) => quantile(delays, q),
         }
     }
+}
+
+/// What a share `q` of a sample, which lies between 0 and 1, does not exceed.
+pub(super) fn quantile<const N: usize>(sample: &mut [u64; N], q: f64) -> u64 {
+    // Below N, since the largest share below 1 times a power of two is: the rank is one of the sample's.
+    let rank = (q * N as f64) as usize;
+    *sample.select_nth_unstable(rank).1
 }
 
 /// The middle of part `at` of 1, out of so many.

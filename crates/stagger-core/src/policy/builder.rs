@@ -13,8 +13,7 @@ use crate::{Backoff, HintMode, Jitter, Ratio};
 #[must_use = "a builder does nothing until `build`"]
 pub struct PolicyBuilder {
     pub(super) settings: Settings,
-    /// What the settings themselves cannot show any more.
-    pub(super) list_does_not_fit: bool,
+    /// A setting that the backoff has not was set: what the settings themselves cannot show any more.
     pub(super) misplaced: bool,
 }
 
@@ -141,13 +140,14 @@ impl PolicyBuilder {
     }
 
     pub(super) const fn of_settings(settings: Settings) -> Self {
-        Self { settings, list_does_not_fit: false, misplaced: false }
+        Self { settings, misplaced: false }
     }
 
     pub(super) const fn of_list(delays: &[Duration]) -> Self {
         match DelayList::new(delays) {
             Some(list) => Self::new(Backoff::List(list)),
-            None => Self { list_does_not_fit: true, ..Self::new(Backoff::List(DelayList::EMPTY)) },
+            // What does not fit is as wrong as nothing, and one fault says so of both.
+            None => Self::new(Backoff::List(DelayList::EMPTY)),
         }
     }
 

@@ -133,7 +133,7 @@ impl PolicyError {
             _ => 1.0,
         };
         let list_is_wrong = match settings.backoff {
-            Backoff::List(list) => list.is_empty() || builder.list_does_not_fit,
+            Backoff::List(list) => list.is_empty(),
             _ => false,
         };
         let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
@@ -156,24 +156,33 @@ impl PolicyError {
         let spreads_hints = matches!(settings.hint_mode, HintMode::AtLeast);
         let throttled_fits = has_base && error.throttled_base >= base && error.throttled_base <= cap;
         let local_fits = has_base && error.local_base >= base && error.local_base <= cap;
-        error.faults = bit(NoAttempt, matches!(settings.max_attempts, Some(0)))
-            | bit(ZeroBase, has_base && base == 0)
-            | bit(CapBelowBase, grows && cap < base)
-            | bit(FloorAboveCap, grows && error.floor > cap)
-            | bit(NothingToCap, !grows && (settings.cap.is_some() || error.floor > 0))
-            | bit(Misplaced, builder.misplaced)
+        let found = [
+            (NoAttempt, matches!(settings.max_attempts, Some(0))),
+            (ZeroBase, has_base && base == 0),
+            (CapBelowBase, grows && cap < base),
+            (FloorAboveCap, grows && error.floor > cap),
+            (NothingToCap, !grows && (settings.cap.is_some() || error.floor > 0)),
+            (Misplaced, builder.misplaced),
             // Written so that NaN fails it.
-            | bit(Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX))
-            | bit(RatioAboveOne, factor_above_one || spread_above_one)
-            | bit(PolicyFault::List, list_is_wrong)
-            | bit(Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates)
-            | bit(ProfileJitter, needs_growth && !matches!(settings.backoff, Backoff::Exponential { .. }) && has_delays)
-            | bit(NothingToJitter, !has_delays && jitter_is_set)
-            | bit(SpreadAboveElapsed, error.spread > error.max_elapsed)
-            | bit(ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed))
-            | bit(HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints)
-            | bit(ThrottledBase, settings.throttled_base.is_some() && !throttled_fits)
-            | bit(LocalBase, settings.local_base.is_some() && !local_fits);
+            (Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX)),
+            (RatioAboveOne, factor_above_one || spread_above_one),
+            (PolicyFault::List, list_is_wrong),
+            (Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates),
+            (ProfileJitter, needs_growth && !matches!(settings.backoff, Backoff::Exponential { .. }) && has_delays),
+            (NothingToJitter, !has_delays && jitter_is_set),
+            (SpreadAboveElapsed, error.spread > error.max_elapsed),
+            (ElapsedBelowBase, retries && (least > error.max_elapsed || error.floor > error.max_elapsed)),
+            (HintSpreadUnused, settings.hint_spread.is_some() && !spreads_hints),
+            (ThrottledBase, settings.throttled_base.is_some() && !throttled_fits),
+            (LocalBase, settings.local_base.is_some() && !local_fits),
+        ];
+        let mut at = 0;
+        while at < found.len() {
+            if found[at].1 {
+                error.faults |= 1 << found[at].0 as u8;
+            }
+            at += 1;
+        }
         error
     }
 
@@ -249,10 +258,6 @@ impl PolicyError {
             .duration(self.base)
             .text(" and cap: change it, or leave it out")
     }
-}
-
-const fn bit(fault: PolicyFault, is_there: bool) -> u32 {
-    (is_there as u32) << fault as u8
 }
 
 impl fmt::Display for PolicyError {

@@ -469,4 +469,22 @@ mod tests {
         assert_eq!(error.policy_error().unwrap().faults().count(), 3);
         assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
     }
+
+    #[test]
+    fn the_distance_of_two_words_is_what_has_to_be_changed() {
+        for (a, b, want) in [
+            ("base", "base", 0),
+            ("bse", "base", 1),
+            ("kitten", "sitting", 3),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("max-atempts", "max-attempts", 1),
+            ("flaw", "lawn", 2),
+        ] {
+            assert_eq!(distance(a.as_bytes(), b.as_bytes()), want, "{a}, {b}");
+        }
+        // Beyond the row.
+        assert_eq!(distance(b"", "x".repeat(100).as_bytes()), 31);
+        assert_eq!(distance("x".repeat(100).as_bytes(), b"x"), 99);
+    }
 }

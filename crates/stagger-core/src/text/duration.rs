@@ -81,7 +81,7 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     }
     let mut rest = whole;
     let mut total: u64 = 0;
-    let mut parts = 0;
+    let mut is_first = true;
     while !rest.is_empty() {
         let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(number_end);
@@ -90,16 +90,16 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
         let (unit, after) = after.split_at(unit_end);
         rest = after.trim_start();
         // A bare number is seconds only where it stands alone: `1m30` could mean anything.
-        let alone = parts == 0 && rest.is_empty();
+        let alone = is_first && rest.is_empty();
         let unit = unit_nanos(unit, alone).ok_or(ParseError::new(Problem::DurationUnit, text))?;
         let part = scaled(number, unit).map_err(|problem| ParseError::new(problem, text))?;
         total = total
             .checked_add(part)
             .filter(|&n| n <= LONGEST_NANOS)
             .ok_or(ParseError::new(Problem::DurationTooLong, text))?;
-        parts += 1;
+        is_first = false;
     }
-    if parts == 0 {
+    if is_first {
         return Err(ParseError::new(Problem::Duration, text));
     }
     Ok(Some(Duration::from_nanos(total)))
@@ -227,5 +227,19 @@ mod tests {
             format!("{:>8}|{:8}|", Compact(Duration::from_secs(1)), Compact(Duration::from_secs(2))),
             "      1s|2s      |"
         );
+    }
+
+    #[test]
+    fn lengths_are_rounded_to_decimals_of_their_own_unit() {
+        for (nanos, want) in [
+            (1_234, "1.2us"),
+            (1_260, "1.3us"),
+            (999_960, "1ms"),
+            (1_234_567, "1.2ms"),
+            (1_234_567_890, "1.2s"),
+            (7, "7ns"),
+        ] {
+            assert_eq!(format!("{:.1}", Compact(Duration::from_nanos(nanos))), want);
+        }
     }
 }

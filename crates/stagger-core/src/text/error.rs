@@ -166,5 +166,6 @@ mod tests {
         assert_eq!(Word::new(&text).as_str(), "ä".repeat(20));
         let odd = format!("a{text}");
         assert_eq!(Word::new(&odd).as_str().len(), 39);
+        assert_eq!(format!("{:?}", Word::new("word")), "\"word\"");
     }
 }

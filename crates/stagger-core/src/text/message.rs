@@ -104,3 +104,21 @@ impl<const ROOM: usize> fmt::Debug for Message<ROOM> {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_left_out_whole() {
+        assert_eq!(Message::<4>::new().text("abc").text("de").text("f").as_str(), "abcf");
+        assert_eq!(Message::<4>::new().text("abcd").text("").text("e").as_str(), "abcd");
+        assert_eq!(Message::<4>::new().text("ab").number(123).as_str(), "ab12");
+        assert_eq!(Message::<5>::new().text("ab").number(123).number(4).as_str(), "ab123");
+    }
+
+    #[test]
+    fn it_is_shown_as_its_text() {
+        assert_eq!(format!("{:?}", Message::<8>::new().text("a \"b\"")), "\"a \\\"b\\\"\"");
+    }
+}
