@@ -35,12 +35,17 @@ impl Fit {
         let count = drawn.len() as f64;
         let mut distance = 0.0_f64;
         let mut hundredths = [0; 100];
-        for (i, length) in drawn.iter().enumerate() {
-            let (below, at) = curve.around(*length);
-            distance = distance.max((i + 1) as f64 / count - at).max(below - i as f64 / count);
-            // Where many draws are one length, they share its stretch of the forecast evenly.
-            let place = f64::midpoint(below, at);
-            hundredths[((place * 100.0) as usize).min(99)] += 1;
+        let mut before = 0;
+        for same in drawn.chunk_by(|a, b| a == b) {
+            let (below, at) = curve.around(same[0]);
+            let upto = before + same.len();
+            distance = distance.max(upto as f64 / count - at).max(below - before as f64 / count);
+            // Draws of one length share its stretch of the forecast evenly.
+            for i in 0..same.len() {
+                let place = below + (at - below) * (i as f64 + 0.5) / same.len() as f64;
+                hundredths[((place * 100.0) as usize).min(99)] += 1;
+            }
+            before = upto;
         }
         let width = max.saturating_sub(min).as_secs_f64();
         let share = |length: Option<&Duration>| match length {
@@ -200,6 +205,17 @@ mod tests {
         assert_eq!(fit.reach, (0.25, 0.75));
         assert_eq!(fit.tenths(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
         assert!((fit.distance - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn draws_of_one_length_share_its_stretch_of_the_forecast() {
+        // Half of the probability lies on the upper end, where a cap has cut the rest off.
+        let ms = Duration::from_millis;
+        let curve = Curve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64((1.0 + 2.0 * q).min(2.0))))).unwrap();
+        let drawn: Vec<Duration> = (0..500).map(|i| ms(1000 + 2 * i)).chain((0..500).map(|_| ms(2000))).collect();
+        let fit = Fit::new(&curve, (ms(1000), ms(2000)), &drawn);
+        assert!(fit.tenths().iter().all(|&draws| (draws - 100.0).abs() <= 4.0), "{:?}", fit.tenths());
+        assert!(fit.distance < 0.02, "{}", fit.distance);
     }
 
     #[test]
