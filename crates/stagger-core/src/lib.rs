@@ -41,6 +41,7 @@ extern crate std;
 mod backoff;
 mod forecast;
 mod guard;
+mod hedge;
 mod hint;
 mod instant;
 mod jitter;
@@ -59,6 +60,7 @@ pub mod text;
 
 pub use backoff::{Backoff, DelayList};
 pub use guard::{Breaker, BreakerOpen, Budget, Guards, Loan, Nested, Now, Pass, Permit};
+pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
 pub use hint::{Hint, HintMode};
 pub use instant::Instant;
 pub use jitter::{Jitter, draw};

@@ -6,6 +6,7 @@ mod laws {
     mod conformance;
     mod decision;
     mod forecast;
+    mod hedging;
     mod meanings;
     mod profiles;
     mod random;

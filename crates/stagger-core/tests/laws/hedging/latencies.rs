@@ -1,0 +1,94 @@
+//! How long attempts take.
+
+use core::time::Duration;
+use std::sync::Arc;
+use std::thread;
+
+use proptest::prelude::*;
+use stagger_core::{Hedge, Latencies, Ratio};
+
+use crate::laws::support::{cases, ms, secs};
+
+#[test]
+fn nothing_is_known_before_twenty_attempts() {
+    let latencies = Latencies::default();
+    let hedge = Hedge::at_quantile(Ratio::percent(95), ms(700));
+    for _ in 0..19 {
+        latencies.record(ms(10));
+    }
+    assert_eq!((latencies.quantile(Ratio::percent(50)), hedge.delay_now(Some(&latencies))), (None, ms(700)));
+    latencies.record(ms(10));
+    let delay = hedge.delay_now(Some(&latencies));
+    assert!(delay > ms(8) && delay < ms(12), "{delay:?}");
+    assert_eq!(hedge.delay_now(None), ms(700));
+    assert_eq!(Hedge::after(ms(3)).delay_now(Some(&latencies)), ms(3));
+}
+
+#[test]
+fn what_is_old_fades_away() {
+    let latencies = Latencies::new(100);
+    for _ in 0..1_000 {
+        latencies.record(ms(10));
+    }
+    assert!(latencies.len() <= 200, "{}", latencies.len());
+    for _ in 0..600 {
+        latencies.record(secs(1));
+    }
+    let tenth = latencies.quantile(Ratio::percent(10)).unwrap();
+    assert!(tenth > ms(900), "{tenth:?}: six windows have passed since it was quick");
+}
+
+/// Slow attempts lose against their copies. If only winners counted, the delay would shrink with every call.
+#[test]
+fn the_delay_does_not_creep_down_when_losers_are_counted() {
+    let latencies = Latencies::new(200);
+    // One attempt in ten takes a second, all others 10 ms; its copy wins 10 ms after the delay.
+    for call in 0..2_000 {
+        let delay = latencies.quantile(Ratio::percent(95)).unwrap_or(ms(100));
+        if call % 10 == 0 {
+            latencies.record((delay + ms(10)).min(secs(1)));
+        }
+        latencies.record(ms(10));
+    }
+    let delay = latencies.quantile(Ratio::percent(95)).unwrap();
+    assert!(delay > ms(20), "{delay:?}");
+}
+
+#[test]
+fn many_threads_lose_no_count() {
+    let latencies = Arc::new(Latencies::new(1_000_000));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let latencies = Arc::clone(&latencies);
+            thread::spawn(move || (0..50_000).for_each(|i| latencies.record(Duration::from_micros(i))))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(latencies.len(), 200_000);
+    let middle = latencies.quantile(Ratio::percent(50)).unwrap();
+    assert!(middle.abs_diff(ms(25)) < ms(2), "{middle:?}");
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn a_quantile_is_right_to_an_eighth_of_itself(mut lengths in prop::collection::vec(1_000..3_600_000_000_000_u64, 50..400), percent in 1..=100_u32) {
+        let latencies = Latencies::new(1_000);
+        lengths.iter().for_each(|&nanos| latencies.record(Duration::from_nanos(nanos)));
+        lengths.sort_unstable();
+        let got = latencies.quantile(Ratio::percent(percent)).unwrap().as_nanos() as f64;
+        // The one whose rank it is; the rank is rounded down.
+        let rank = (lengths.len() * percent as usize / 100).clamp(1, lengths.len());
+        let want = lengths[rank - 1] as f64;
+        prop_assert!((got / want - 1.0).abs() <= 0.13, "{percent} %: {got}, not {want}");
+    }
+
+    #[test]
+    fn quantiles_grow_with_their_share(lengths in prop::collection::vec(any::<u64>(), 20..200)) {
+        let latencies = Latencies::new(1_000);
+        lengths.iter().for_each(|&nanos| latencies.record(Duration::from_nanos(nanos)));
+        let quantiles: Vec<_> = (0..=100).map(|p| latencies.quantile(Ratio::percent(p)).unwrap()).collect();
+        prop_assert!(quantiles.is_sorted(), "{quantiles:?}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Hedging: when a copy is due, and how long attempts take.
+
+mod latencies;
+mod state;
