@@ -54,12 +54,14 @@ impl HedgeState {
             return;
         }
         self.next = match outcome {
-            Outcome::Failed { hint: Some(Hint::Never), .. } | Outcome::Permanent | Outcome::Cancelled => None,
             Outcome::Failed { hint: Some(Hint::Floor(asked) | Hint::Slot(asked)), .. } => {
                 Some(now.saturating_add(*asked))
             }
             // Our own exhaustion is not mended by one more copy.
-            Outcome::Failed { kind: Kind::Local, .. } => None,
+            Outcome::Failed { hint: Some(Hint::Never), .. }
+            | Outcome::Failed { kind: Kind::Local, .. }
+            | Outcome::Permanent
+            | Outcome::Cancelled => None,
             _ => Some(now),
         };
     }
