@@ -19,6 +19,7 @@ use crate::setup::{
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
+pub use crate::ticker::blocking::{Ticker, interval};
 use crate::{BlockingSleep, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
 
 /// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.

@@ -20,11 +20,14 @@
 //! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
 //! | say from inside the operation what an error means | [`Fault`] |
 //! | keep a connection up | [`Reconnecting`] |
+//! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
+//! | do something every so often, out of step with everybody else | [`interval`], [`blocking::interval`] |
+//! | come from the Go package cenkalti/backoff | [`cenkalti`] |
 //! | test what uses it | [`testing`] |
 //! | write the loop by hand | [`Policy::delays`], or [`Retry`] for a driver of your own |
 //!
 //! Nothing here is decided but in the core: the policy, the order of the questions ([`Retry`]) and every formula are
-//! [`stagger_core`]'s, which is re-exported whole.
+//! [`stagger_core`]'s, which is re-exported whole. The one exception is [`cenkalti`], which decides as that package does.
 //!
 //! # By hand
 //!
@@ -58,7 +61,7 @@
 //!
 //! # Features
 //!
-//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`: each only adds. Without `tokio`,
+//! `tokio` (default), `async-io`, `futures-timer`, `serde`, `tracing`, `metrics`, `stream`: each only adds. Without `tokio`,
 //! [`retry`](fn@retry) is not there, and the timer is named in the call.
 
 #![forbid(unsafe_code)]
@@ -67,6 +70,7 @@
 pub mod blocking;
 mod call;
 mod cancel;
+pub mod cenkalti;
 pub mod classify;
 mod clock;
 mod entropy;
@@ -76,6 +80,7 @@ mod fairness;
 mod fault;
 mod future;
 mod hand;
+mod hedging;
 mod reconnect;
 mod retrier;
 mod rule;
@@ -84,6 +89,7 @@ mod setup;
 pub mod sinks;
 mod steps;
 pub mod testing;
+mod ticker;
 mod timer;
 mod until;
 
@@ -100,9 +106,13 @@ pub use fault::Fault;
 pub use future::retry;
 pub use future::{Retrying, retry_with_timer};
 pub use hand::{HandCall, Lend};
+#[cfg(feature = "tokio")]
+pub use hedging::hedge;
+pub use hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};
 pub use reconnect::Reconnecting;
 pub use retrier::Retrier;
 pub use setup::LastAttempt;
+pub use ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 #[cfg(feature = "async-io")]
 pub use timer::AsyncIo;
 #[cfg(feature = "futures-timer")]

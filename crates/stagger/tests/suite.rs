@@ -3,12 +3,14 @@
 #[cfg(test)]
 mod suite {
     mod cancel;
+    mod cenkalti;
     mod clock;
     mod compile;
     mod dropping;
     mod errors;
     mod events;
     mod fairness;
+    mod hedging;
     mod hints;
     mod judging;
     mod keys;
@@ -24,5 +26,6 @@ mod suite {
     mod sockets;
     mod spawn;
     mod support;
+    mod ticker;
     mod ticks;
 }

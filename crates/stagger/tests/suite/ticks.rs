@@ -7,35 +7,10 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BlockingSleep, Cancel, Clock, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, blocking, policy,
-    retry_with_timer,
+    Cancel, Clock, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, blocking, policy, retry_with_timer,
 };
 
-use super::support::{Fail, ms, polled};
-
-/// A timer that must not be asked.
-#[derive(Clone, Copy, Debug)]
-struct Untouchable;
-
-impl Clock for Untouchable {
-    fn now(&self) -> Instant {
-        Instant::ZERO
-    }
-}
-
-impl Sleep for Untouchable {
-    type Sleeping = Ready<()>;
-
-    fn sleep(&self, length: Duration) -> Ready<()> {
-        panic!("the timer was asked for {length:?}")
-    }
-}
-
-impl BlockingSleep for Untouchable {
-    fn sleep(&self, length: Duration) {
-        panic!("the timer was asked for {length:?}")
-    }
-}
+use super::support::{Fail, Untouchable, ms, polled};
 
 #[test]
 fn meaning_14_a_zero_delay_never_touches_a_timer() {

@@ -6,6 +6,8 @@ mod early;
 mod fail;
 mod gate;
 mod patient;
+mod uniform;
+mod untouchable;
 
 pub(crate) use bank::Bank;
 pub(crate) use counted::Counted;
@@ -13,6 +15,8 @@ pub(crate) use early::Early;
 pub(crate) use fail::Fail;
 pub(crate) use gate::Gate;
 pub(crate) use patient::Patient;
+pub(crate) use uniform::assert_uniform;
+pub(crate) use untouchable::Untouchable;
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};

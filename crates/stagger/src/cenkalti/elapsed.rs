@@ -1,0 +1,31 @@
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use crate::{Clock, Instant, SystemClock};
+
+/// The time since a backoff was last reset.
+///
+/// Clones read the same time, so one can be kept while a ticker, in another task or thread, runs on the backoff.
+#[derive(Clone, Debug)]
+pub struct ElapsedTime<C = SystemClock> {
+    start: Arc<AtomicU64>,
+    clock: C,
+}
+
+impl<C: Clock> ElapsedTime<C> {
+    pub(super) fn from_now_on(clock: C) -> Self {
+        let start = clock.now().as_nanos();
+        Self { start: Arc::new(AtomicU64::new(start)), clock }
+    }
+
+    pub(super) fn restart(&self) {
+        self.start.store(self.clock.now().as_nanos(), Ordering::Relaxed);
+    }
+
+    /// That time.
+    #[must_use]
+    pub fn get(&self) -> Duration {
+        self.clock.now().saturating_since(Instant::from_nanos(self.start.load(Ordering::Relaxed)))
+    }
+}

@@ -1,0 +1,179 @@
+//! The Go package `github.com/cenkalti/backoff/v4`, as of v4.3.0, for those who come from it: the same parts, the same
+//! defaults, the same delays to the nanosecond, the same order of things.
+//!
+//! Whoever wants only its delays takes [`profile::CENKALTI`](crate::profile::CENKALTI), a policy like any other. This
+//! module is for code that is to behave as it did: that brings its own [`BackOff`], composes them, reads the elapsed
+//! time, injects clock and timer.
+//!
+//! # Side by side
+//!
+//! ```go
+//! operation := func() (string, error) { return get(url) }
+//!
+//! b := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 5), ctx)
+//! body, err := backoff.RetryNotifyWithData(operation, b, func(err error, d time.Duration) {
+//!     log.Printf("%v: again in %v", err, d)
+//! })
+//! ```
+//!
+//! ```
+//! use stagger::cenkalti::{self, ExponentialBackOff, with_max_retries};
+//!
+//! # use core::future::pending;
+//! # fn get(_: &str) -> impl Future<Output = Result<String, std::io::Error>> { core::future::ready(Ok("body".into())) }
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! # let (url, ctx) = ("", pending::<()>());
+//! let operation = async || get(url).await;
+//!
+//! let b = with_max_retries(ExponentialBackOff::new(), 5);
+//! let body = cenkalti::retry(operation, b)
+//!     .notify(|error, delay| eprintln!("{error}: again in {delay:?}"))
+//!     .cancelled_by(ctx)
+//!     .await?;
+//! # assert_eq!(body, "body"); Ok::<(), stagger::Error<std::io::Error>>(()) }).unwrap();
+//! ```
+//!
+//! The parts, each below the line of Go that it stands for:
+//!
+//! ```
+//! use std::time::Duration;
+//! use stagger::cenkalti::*;
+//! use stagger::testing::VirtualClock;
+//!
+//! # let (second, clock) = (Duration::from_secs(1), VirtualClock::new());
+//! # fn operation() -> Result<u32, std::io::Error> { Ok(42) }
+//! // backoff.NewExponentialBackOff(
+//! //     backoff.WithInitialInterval(time.Second), backoff.WithMaxInterval(10*time.Second),
+//! //     backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.1),
+//! //     backoff.WithMaxElapsedTime(0), backoff.WithClockProvider(clock))
+//! let mut b = ExponentialBackOff::options()
+//!     .initial_interval(second)
+//!     .max_interval(10 * second)
+//!     .multiplier(2.0)
+//!     .randomization_factor(0.1)
+//!     .max_elapsed_time(None)
+//!     .clock(clock.clone())
+//!     .build()?;
+//!
+//! // if d := b.NextBackOff(); d != backoff.Stop { time.Sleep(d) }
+//! if let Some(d) = b.next_backoff() {
+//!     clock.advance(d);
+//! }
+//! // b.GetElapsedTime(); b.Reset()
+//! assert!(b.elapsed() >= 9 * second / 10);
+//! b.reset();
+//!
+//! // backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3)
+//! let three = with_max_retries(ConstantBackOff::new(second), 3);
+//!
+//! // backoff.RetryNotifyWithTimerAndData(operation, b, notify, timer)
+//! let notify = |error: &std::io::Error, d| eprintln!("{error}: again in {d:?}");
+//! let answer = blocking::retry_notify_with_timer(operation, three.clone(), notify, clock.clone()).run()?;
+//! # assert_eq!(answer, 42);
+//!
+//! // ticker := backoff.NewTickerWithTimer(b, timer); defer ticker.Stop()
+//! // for range ticker.C { … }
+//! let mut ticks = 0;
+//! for _ in blocking::new_ticker_with_timer(three, clock.clone()) {
+//!     ticks += 1;
+//! }
+//! assert_eq!(ticks, 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | Go | Rust |
+//! |---|---|
+//! | `BackOff`, `NextBackOff()`, `Reset()` | [`BackOff`], [`next_backoff`](BackOff::next_backoff), [`reset`](BackOff::reset) |
+//! | `Stop` | `None` |
+//! | `NewExponentialBackOff()` | [`ExponentialBackOff::new`] |
+//! | `NewExponentialBackOff(WithInitialInterval(d), …)` | `ExponentialBackOff::options().initial_interval(d)….build()?` |
+//! | `WithInitialInterval`, `InitialInterval`, `DefaultInitialInterval` | [`initial_interval`](ExponentialBackOffOptions::initial_interval), [`DEFAULT_INITIAL_INTERVAL`] |
+//! | `WithRandomizationFactor`, … | [`randomization_factor`](ExponentialBackOffOptions::randomization_factor), [`DEFAULT_RANDOMIZATION_FACTOR`] |
+//! | `WithMultiplier`, … | [`multiplier`](ExponentialBackOffOptions::multiplier), [`DEFAULT_MULTIPLIER`] |
+//! | `WithMaxInterval`, … | [`max_interval`](ExponentialBackOffOptions::max_interval), [`DEFAULT_MAX_INTERVAL`] |
+//! | `WithMaxElapsedTime`, … | [`max_elapsed_time`](ExponentialBackOffOptions::max_elapsed_time), [`DEFAULT_MAX_ELAPSED_TIME`] |
+//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](crate::Clock), [`SystemClock`](crate::SystemClock) |
+//! | `rand.Float64()` inside | [`random`](ExponentialBackOffOptions::random), [`seed`](ExponentialBackOffOptions::seed) |
+//! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker has the backoff |
+//! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
+//! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 is one call |
+//! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
+//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Fault::permanent`](crate::Fault::permanent) and [`marked`](Call::marked) for an error with a type |
+//! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
+//! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
+//! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
+//! | `RetryNotifyWithTimer`, `RetryNotifyWithTimerAndData` | [`retry_notify_with_timer`], [`blocking::retry_notify_with_timer`], or [`timer`](Call::timer) |
+//! | `Timer` | [`Sleep`](crate::Sleep), [`BlockingSleep`](crate::BlockingSleep) |
+//! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
+//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`](crate::Ticker), `while let Some(_) = ticker.tick().await`, [`stop`](crate::Ticker::stop) |
+//!
+//! # The same, though it may surprise
+//!
+//! - The first interval is not capped, and a wait may be longer than the longest interval, by the randomisation factor.
+//! - The elapsed limit, 15 min by default, counts from the start of the call, includes the time that the operation takes
+//!   and the coming wait, and ends the retries if the sum is *more* than it.
+//! - The interval has advanced when the limit ends the retries.
+//! - The operation is called at least once, and its success is given, whatever was cancelled meanwhile. An attempt
+//!   is not interrupted: what cancels the call ends its sleep.
+//! - A wait is never shorter than it was drawn. It is not fitted to the ticks of a coarse timer, as those of the crate's
+//!   own calls are: tokio's rounds it up to its next millisecond.
+//! - A backoff is reset by every call and every ticker that it is given to. Used up, [`with_max_retries`] does not ask
+//!   the backoff inside.
+//!
+//! # Not the same, and why
+//!
+//! | Go | here | because |
+//! |---|---|---|
+//! | `Stop` is a wait of −1 ns | `None` | a number that is no length gets slept on: a loop at full speed |
+//! | the field `Stop`, `WithRetryStopDuration` | left out | the loops compare with the constant, so a call with another value sleeps that long and goes on for ever |
+//! | `MaxElapsedTime` 0 is no limit | `None` | a limit that was computed and came out as 0 would retry for ever |
+//! | factor above 1, multiplier below 1, NaN | [`build`](ExponentialBackOffOptions::build) says so | negative waits, and a loop without waits |
+//! | sums and products may wrap | they saturate at 292 years | a wait that wraps is negative |
+//! | no method works before `Reset` | made ready to use | there is nothing to forget |
+//! | one `BackOff` may be shared by mistake | `&mut` | its fields race |
+//! | functions with and without data | one, with a value | `()` is a value; together with an error there is none: put it into the error |
+//! | `nil` for no notify, no timer | leave the step out | there is no `nil` |
+//! | `Permanent(nil)` is `nil` | left out | there is no error to mark |
+//! | a mark deeper in the chain: the error inside | the whole chain | what was said on the way would be lost |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`Stop::Cancelled`](crate::Stop::Cancelled) and the last error | the operation's error says why it went on that long |
+//! | `WithContext` outside or inside of other wrappers; a wrapper of one's own hides it | a step of the call | a sleep that cannot be interrupted |
+//! | cancelled, and the wait is zero: either may win | cancelled wins | the same every time |
+//! | a ticker's delay runs from the tick before, and one tick may be in store | it runs from when the next is asked for | two calls in quick succession, just when calls take long |
+//! | a ticker that is not stopped leaks a goroutine | dropping it is enough | nothing runs beside it |
+//! | retries inside retries multiply | the inner call stands down, as every call of this crate does: see [`scope`](crate::scope) | 3 × 3 × 3 calls |
+//!
+//! A panic of the operation goes through, and so does dropping the future.
+
+mod backoff;
+pub mod blocking;
+mod call;
+mod constant;
+mod course;
+mod elapsed;
+mod exponential;
+mod interval;
+mod options;
+mod permanent;
+mod random;
+mod retry;
+mod ticker;
+mod tries;
+
+pub use backoff::BackOff;
+pub use call::Call;
+pub use constant::{ConstantBackOff, StopBackOff, ZeroBackOff};
+pub use elapsed::ElapsedTime;
+pub use exponential::{
+    DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
+    DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
+};
+pub use options::{ExponentialBackOffOptions, OptionsError};
+pub use permanent::{PermanentError, permanent};
+pub use random::{Random, Seeded};
+pub use retry::{Retrying, retry_notify_with_timer};
+#[cfg(feature = "tokio")]
+pub use retry::{retry, retry_notify};
+#[cfg(feature = "tokio")]
+pub use ticker::new_ticker;
+pub use ticker::new_ticker_with_timer;
+pub use tries::{MaxRetries, with_max_retries};

@@ -1,0 +1,258 @@
+use core::fmt;
+use core::future::{Future, IntoFuture};
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use super::call::{Notify, Plain};
+use super::course::Course;
+use super::permanent::{Unwrapping, is_permanent};
+use super::{BackOff, Call};
+use crate::call::Next;
+use crate::future::Uncancelled;
+use crate::rule::Reading;
+use crate::setup::{Bare, Finish};
+use crate::{Policy, Sleep, Stop, fairness, scope};
+
+/// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
+///
+/// What comes back is the operation's value, or its last error.
+///
+/// ```
+/// use stagger::cenkalti::{self, ExponentialBackOff};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
+/// # let calls = std::cell::Cell::new(0);
+/// # let get = async || { calls.set(calls.get() + 1); if calls.get() < 3 { Err("refused") } else { Ok("hello") } };
+/// let operation = async || get().await;
+/// assert_eq!(cenkalti::retry(operation, ExponentialBackOff::new()).await, Ok("hello"));
+/// # });
+/// ```
+#[cfg(feature = "tokio")]
+pub fn retry<F, O, V, E, B>(
+    operation: F,
+    backoff: B,
+) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::Tokio, Bare, Uncancelled>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    B: BackOff,
+{
+    Plain::new(operation, backoff, crate::Tokio)
+}
+
+/// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
+/// `RetryNotify` and `RetryNotifyWithData`.
+#[cfg(feature = "tokio")]
+pub fn retry_notify<F, O, V, E, B, W>(
+    operation: F,
+    backoff: B,
+    notify: W,
+) -> Call<F, E, B, Unwrapping, W, crate::Tokio, Bare, Uncancelled>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    B: BackOff,
+    W: FnMut(&E, Duration),
+{
+    retry_notify_with_timer(operation, backoff, notify, crate::Tokio)
+}
+
+/// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger::cenkalti::{self, ConstantBackOff};
+/// use stagger::testing::{Script, VirtualClock};
+///
+/// # futures_lite::future::block_on(async {
+/// let (clock, mut script) = (VirtualClock::new(), Script::new([Err("refused"), Err("reset"), Ok(42)]));
+/// let mut told = Vec::new();
+/// let answer = cenkalti::retry_notify_with_timer(
+///     || std::future::ready(script.next("no more")),
+///     ConstantBackOff::new(Duration::from_secs(1)),
+///     |error: &&str, delay| told.push((*error, delay)),
+///     clock.clone(),
+/// );
+/// assert_eq!(answer.await, Ok(42));
+/// assert_eq!(told, [("refused", Duration::from_secs(1)), ("reset", Duration::from_secs(1))]);
+/// assert_eq!(clock.elapsed(), Duration::from_secs(2));
+/// # });
+/// ```
+pub fn retry_notify_with_timer<F, O, V, E, B, W, T>(
+    operation: F,
+    backoff: B,
+    notify: W,
+    timer: T,
+) -> Call<F, E, B, Unwrapping, W, T, Bare, Uncancelled>
+where
+    F: FnMut() -> O,
+    O: Future<Output = Result<V, E>>,
+    B: BackOff,
+    W: FnMut(&E, Duration),
+    T: Sleep,
+{
+    Plain::new(operation, backoff, timer).notify(notify)
+}
+
+impl<F, O, E, B, P, W, T, M, N> IntoFuture for Call<F, E, B, P, W, T, M, N>
+where
+    F: FnMut() -> O,
+    O: Future,
+    B: BackOff,
+    P: Reading<O::Output, Error = E>,
+    W: Notify<E>,
+    T: Sleep,
+    M: Finish<P::Value, E>,
+    N: Future,
+{
+    type Output = M::Output;
+    type IntoFuture = Retrying<F, O, E, B, P, W, T, M, N>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { operation, backoff, reading, notify, timer, cancel, gives } = self;
+        Retrying {
+            operation,
+            reading,
+            notify,
+            timer,
+            course: Course::new(backoff),
+            phase: Phase::Fresh,
+            attempt: None,
+            sleeping: None,
+            last: None,
+            cancel,
+            gives,
+        }
+    }
+}
+
+pin_project! {
+    /// A call that is being retried: the future of a [`Call`].
+    ///
+    /// Dropping it stops at once; nothing is left behind.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Retrying<F, O, E, B, P, W, T, M, N>
+    where
+        T: Sleep,
+    {
+        operation: F,
+        reading: P,
+        notify: W,
+        timer: T,
+        course: Course<B>,
+        phase: Phase,
+        #[pin]
+        attempt: Option<scope::Scoped<O>>,
+        sleeping: Option<T::Sleeping>,
+        last: Option<E>,
+        #[pin]
+        cancel: N,
+        gives: PhantomData<fn() -> (E, M)>,
+    }
+}
+
+/// Where a call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Fresh,
+    /// The next attempt begins now.
+    Due,
+    Attempting,
+    /// The wait before the next attempt is none.
+    Passing,
+    /// The timer runs.
+    Sleeping,
+    Ended,
+}
+
+impl<F, O, E, B, P, W, T, M, N> Future for Retrying<F, O, E, B, P, W, T, M, N>
+where
+    F: FnMut() -> O,
+    O: Future,
+    B: BackOff,
+    P: Reading<O::Output, Error = E>,
+    W: Notify<E>,
+    T: Sleep,
+    M: Finish<P::Value, E>,
+    N: Future,
+{
+    type Output = M::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
+        let mut this = self.project();
+        loop {
+            match *this.phase {
+                Phase::Fresh => {
+                    this.course.start(M::TIMED.then_some(this.timer));
+                    *this.phase = Phase::Due;
+                }
+                Phase::Due => {
+                    this.course.begin();
+                    // That a call retries at all is known to its backoff alone, so it is taken for granted.
+                    this.attempt.set(Some(scope::attempt((this.operation)(), &Policy::DEFAULT)));
+                    *this.phase = Phase::Attempting;
+                }
+                Phase::Attempting => {
+                    let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
+                    let out = ready!(attempt.poll(cx));
+                    this.attempt.set(None);
+                    let (error, mark) = match this.reading.read(out) {
+                        Ok(value) => {
+                            *this.phase = Phase::Ended;
+                            return Poll::Ready(M::finish(this.course.end(Ok(value), this.timer)));
+                        }
+                        Err(failed) => failed,
+                    };
+                    let next = this.course.failed(
+                        is_permanent(mark),
+                        || this.cancel.as_mut().poll(cx).is_ready(),
+                        |delay| this.notify.notify(&error, delay),
+                    );
+                    match next {
+                        Next::Stop(stop) => {
+                            *this.phase = Phase::Ended;
+                            return Poll::Ready(M::finish(this.course.end(Err((stop, error)), this.timer)));
+                        }
+                        Next::Wait(delay) => {
+                            *this.last = Some(error);
+                            *this.phase = if delay.is_zero() { Phase::Passing } else { Phase::Sleeping };
+                            match this.sleeping {
+                                _ if delay.is_zero() => {}
+                                Some(sleeping) => this.timer.rearm(sleeping, delay),
+                                None => *this.sleeping = Some(this.timer.sleep(delay)),
+                            }
+                        }
+                    }
+                }
+                phase @ (Phase::Passing | Phase::Sleeping) => {
+                    // Once it is ready the call ends, so it is not asked again.
+                    let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
+                    if let Some(error) = cancelled {
+                        *this.phase = Phase::Ended;
+                        return Poll::Ready(M::finish(this.course.end(Err((Stop::Cancelled, error)), this.timer)));
+                    }
+                    if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
+                        ready!(Pin::new(sleeping).poll(cx));
+                    }
+                    *this.phase = Phase::Due;
+                    if phase == Phase::Passing && fairness::is_over(this.course.attempts()) {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+                // Polled after it was ready.
+                Phase::Ended => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for Retrying<F, O, E, B, P, W, T, M, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrying").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
+    }
+}

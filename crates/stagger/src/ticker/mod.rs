@@ -1,0 +1,16 @@
+//! Doing something again and again: at the times of a schedule, or around a period.
+
+mod beat;
+pub(crate) mod blocking;
+mod periodic;
+mod scheduled;
+mod tick;
+#[expect(clippy::module_inception, reason = "the file is named for its type")]
+mod ticker;
+mod times;
+
+pub use periodic::Periodic;
+pub use scheduled::Scheduled;
+pub use tick::Tick;
+pub use ticker::{Ticker, interval};
+pub(crate) use times::Times;

@@ -1,0 +1,96 @@
+use core::time::Duration;
+
+use super::Times;
+use crate::{Clock, Entropy as _, Instant, Ratio, Seed, SystemEntropy, draw};
+
+/// Times around a period, without drift: see [`interval`](crate::interval).
+#[derive(Clone, Debug)]
+pub struct Periodic {
+    /// In nanoseconds, at least 1.
+    period: u64,
+    /// What each tick is drawn from, behind its point of the grid.
+    width: Duration,
+    spread: Duration,
+    seed: Seed,
+    /// Point 0 of the grid.
+    origin: Instant,
+    /// The point of the grid whose tick was given last, or is waited for.
+    point: u64,
+    missed: u64,
+}
+
+/// What draws are numbered with besides the points of the grid: numbers that no point will ever have.
+const FIRST: u64 = u64::MAX;
+const AGAIN: u64 = u64::MAX - 1;
+
+impl Periodic {
+    pub(super) fn new(period: Duration, jitter: Ratio) -> Self {
+        let period = Instant::ZERO.saturating_add(period).as_nanos().max(1);
+        // ±jitter around the middle of a stretch that is twice as wide. With more than half a period to either side,
+        // ticks would overtake each other.
+        let share = Ratio::millionths(jitter.as_millionths().saturating_mul(2).min(1_000_000));
+        Self {
+            period,
+            width: Duration::from_nanos(share.of(period)),
+            spread: Duration::from_nanos(period),
+            seed: SystemEntropy.seed(),
+            origin: Instant::ZERO,
+            point: 0,
+            missed: 0,
+        }
+    }
+
+    pub(super) const fn seeded(mut self, seed: Seed) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub(super) const fn spread(mut self, spread: Duration) -> Self {
+        self.spread = spread;
+        self
+    }
+
+    fn draw(&self, longest: Duration, number: u64) -> Duration {
+        draw(Duration::ZERO, longest, self.seed.for_call(number).get())
+    }
+
+    /// When the tick of a point of the grid is due.
+    fn due(&self, point: u64) -> Instant {
+        let grid = Instant::from_nanos(self.origin.as_nanos().saturating_add(point.saturating_mul(self.period)));
+        grid.saturating_add(self.draw(self.width, point))
+    }
+}
+
+impl Times for Periodic {
+    fn first(&mut self, clock: &impl Clock, _: Duration) -> Duration {
+        let now = clock.now();
+        self.origin = now.saturating_add(self.draw(self.spread, FIRST));
+        self.due(0).saturating_since(now)
+    }
+
+    fn ticked(&mut self, _: &impl Clock) -> u64 {
+        core::mem::take(&mut self.missed)
+    }
+
+    fn next(&mut self, clock: &impl Clock, _: Duration) -> Option<Duration> {
+        let now = clock.now();
+        let coming = self.point.saturating_add(1);
+        let here = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
+        let mut point = coming.max(here);
+        if self.due(point) < now {
+            // Its tick has passed; that of the point after it cannot have.
+            point = point.saturating_add(1);
+        }
+        self.missed = point - coming;
+        self.point = point;
+        Some(self.due(point).saturating_since(now))
+    }
+
+    fn restart(&mut self, clock: &impl Clock) {
+        self.origin = clock.now();
+        self.point = 0;
+        self.missed = 0;
+        // Draws of its own, or it would tick as it did the last time.
+        self.seed = self.seed.for_call(AGAIN);
+    }
+}

@@ -1,0 +1,350 @@
+use core::cell::Cell;
+use core::time::Duration;
+
+use stagger::cenkalti::{
+    BackOff, ConstantBackOff, DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL,
+    ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries,
+};
+use stagger::testing::VirtualClock;
+use stagger::{Clock, Instant, Seed, profile};
+
+use super::super::support::{ms, nanos};
+
+/// The largest number below 1.
+const R: f64 = 1.0 - f64::EPSILON / 2.0;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The first wait of a backoff whose interval is `current`, drawn with this `r`.
+fn randomized(factor: f64, current: Duration, r: f64) -> Duration {
+    let options = ExponentialBackOff::options().initial_interval(current).randomization_factor(factor);
+    options.random(move || r).build().unwrap().next_backoff().unwrap()
+}
+
+#[test]
+fn ck_01_the_defaults_are_the_packages_and_options_come_before_the_first_reset() {
+    let b = ExponentialBackOff::new();
+    assert_eq!((b.initial_interval(), DEFAULT_INITIAL_INTERVAL), (ms(500), ms(500)));
+    assert_eq!((b.max_interval(), DEFAULT_MAX_INTERVAL), (SECOND * 60, SECOND * 60));
+    assert_eq!((b.max_elapsed_time(), DEFAULT_MAX_ELAPSED_TIME), (Some(SECOND * 900), SECOND * 900));
+    assert_eq!((b.randomization_factor().to_bits(), b.multiplier().to_bits()), (0.5_f64.to_bits(), 1.5_f64.to_bits()));
+    assert_eq!(b.current_interval(), b.initial_interval());
+
+    // The stop value of the row is not carried over: see CK-17.
+    let b = ExponentialBackOff::options()
+        .initial_interval(SECOND)
+        .multiplier(2.0)
+        .max_interval(SECOND * 10)
+        .max_elapsed_time(SECOND * 30)
+        .build()
+        .unwrap();
+    assert_eq!((b.initial_interval(), b.max_interval()), (SECOND, SECOND * 10));
+    assert_eq!((b.multiplier().to_bits(), b.max_elapsed_time()), (2.0_f64.to_bits(), Some(SECOND * 30)));
+    assert_eq!(b.current_interval(), SECOND);
+}
+
+#[test]
+fn ck_03_the_documented_ranges_of_nine_requests() {
+    let printed = [
+        [0.25, 0.75],
+        [0.375, 1.125],
+        [0.562, 1.687],
+        [0.8435, 2.53],
+        [1.265, 3.795],
+        [1.897, 5.692],
+        [2.846, 8.538],
+        [4.269, 12.807],
+        [6.403, 19.210],
+    ];
+    let options = ExponentialBackOff::options;
+    let mut lowest = options().random(|| 0.0).build().unwrap();
+    let mut highest = options().random(|| R).build().unwrap();
+    let mut drawn: Vec<_> = (0..100).map(|n| options().seed(Seed::new(n)).build().unwrap()).collect();
+    for (k, [low, high]) in (1..).zip(printed) {
+        let bounds = [&mut lowest, &mut highest as &mut dyn BackOff].map(|b| b.next_backoff().unwrap());
+        // The page cuts its figures off after three digits, and computes on with them.
+        for (exact, printed) in bounds.map(|bound| bound.as_secs_f64()).into_iter().zip([low, high]) {
+            assert!((printed..=printed * 1.001).contains(&exact), "request {k}: {exact} for {printed}");
+        }
+        for b in &mut drawn {
+            let next = b.next_backoff().unwrap();
+            assert!((bounds[0]..=bounds[1]).contains(&next), "request {k}: {next:?} outside {bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn ck_03_the_tenth_request_ends_when_the_limit_is_hit_there() {
+    let clock = VirtualClock::new();
+    let mut b = ExponentialBackOff::options().clock(clock.clone()).build().unwrap();
+    for request in 1..=9 {
+        assert!(b.next_backoff().is_some(), "request {request}");
+    }
+    clock.advance(DEFAULT_MAX_ELAPSED_TIME);
+    assert_eq!(b.next_backoff(), None);
+}
+
+#[test]
+fn ck_05_every_whole_nanosecond_of_the_interval_is_as_likely() {
+    for (r, want) in [(0.0, 1), (0.33, 1), (0.34, 2), (0.66, 2), (0.67, 3), (0.99, 3)] {
+        assert_eq!(randomized(0.5, nanos(2), r), nanos(want), "r = {r}");
+    }
+}
+
+#[test]
+fn ck_07_the_outermost_draw_is_a_nanosecond_above_the_bound() {
+    assert_eq!(randomized(0.5, ms(500), R), nanos(750_000_001));
+}
+
+#[test]
+fn ck_09_without_randomisation_the_wait_is_the_interval() {
+    for r in [0.0, 0.5, R] {
+        assert_eq!(randomized(0.0, nanos(123), r), nanos(123), "r = {r}");
+    }
+}
+
+#[test]
+fn ck_11_a_tenth_of_five_seconds() {
+    assert_eq!(randomized(0.1, SECOND * 5, 0.0), ms(4_500));
+    assert_eq!(randomized(0.1, SECOND * 5, R), nanos(5_500_000_001));
+}
+
+#[test]
+fn ck_13_an_interval_too_long_to_multiply_becomes_the_longest() {
+    let longest = nanos(i64::MAX as u64);
+    let mut b = ExponentialBackOff::options()
+        .initial_interval(nanos(i64::MAX as u64 / 2))
+        .multiplier(2.1)
+        .max_interval(longest)
+        .max_elapsed_time(None)
+        .build()
+        .unwrap();
+    assert!(b.next_backoff().is_some());
+    assert_eq!(b.current_interval(), longest);
+    // What is drawn around it saturates: the package wraps to a negative wait.
+    let mut b =
+        ExponentialBackOff::options().initial_interval(longest).max_elapsed_time(None).random(|| R).build().unwrap();
+    assert_eq!(b.next_backoff(), Some(longest));
+}
+
+/// A clock that is a second further on each time that it is read.
+#[derive(Debug, Default)]
+struct Stepping(Cell<u64>);
+
+impl Clock for Stepping {
+    fn now(&self) -> Instant {
+        self.0.set(self.0.get() + 1);
+        Instant::ZERO.saturating_add(SECOND * self.0.get() as u32)
+    }
+}
+
+#[test]
+fn ck_15_the_elapsed_time_runs_from_the_last_reset() {
+    let mut b = ExponentialBackOff::options().clock(Stepping::default()).build().unwrap();
+    assert_eq!(b.elapsed(), SECOND);
+    assert_eq!(b.elapsed(), SECOND * 2);
+    b.reset();
+    assert_eq!(b.elapsed(), SECOND);
+}
+
+/// Refused: the package's custom stop value (here one minute) is slept on by its own loops, which then go on for ever.
+/// There is nothing to set; in the situation of the row the retries end.
+#[test]
+fn ck_17_is_refused_there_is_one_end_and_it_is_no_length() {
+    let clock = VirtualClock::new();
+    let mut b = ExponentialBackOff::options().clock(clock.clone()).build().unwrap();
+    clock.advance(SECOND * 10_000);
+    assert_eq!(b.next_backoff(), None);
+}
+
+#[test]
+fn ck_19_the_coming_wait_counts_against_the_limit_and_only_more_than_the_limit_ends() {
+    for (limit, want) in
+        [(nanos(14_999_999_999), None), (SECOND * 15, Some(SECOND * 5)), (nanos(15_000_000_001), Some(SECOND * 5))]
+    {
+        let clock = VirtualClock::new();
+        let options = ExponentialBackOff::options().initial_interval(SECOND * 5).randomization_factor(0.0);
+        let mut b = options.max_elapsed_time(limit).clock(clock.clone()).build().unwrap();
+        clock.advance(SECOND * 10);
+        assert_eq!(b.next_backoff(), want, "limit {limit:?}");
+        // Either way the interval has advanced.
+        assert_eq!(b.current_interval(), ms(7_500));
+    }
+}
+
+#[test]
+fn a_limit_of_zero_is_a_limit_and_none_is_none() {
+    let at = |limit: Option<Duration>| {
+        let clock = VirtualClock::new();
+        let mut b = ExponentialBackOff::options().max_elapsed_time(limit).clock(clock.clone()).build().unwrap();
+        clock.advance(Duration::MAX);
+        b.next_backoff()
+    };
+    assert_eq!(at(Some(Duration::ZERO)), None);
+    assert!(at(None).is_some());
+    assert_eq!(at(Some(Duration::MAX)).map(|next| next > Duration::ZERO), Some(true));
+}
+
+/// Version 3 looked at the limit before the draw, and at the time that had passed alone. Whoever needs that writes it as a
+/// backoff of their own.
+#[test]
+fn ck_21_the_rule_of_version_3_is_a_backoff_of_ones_own() {
+    struct VersionThree(ExponentialBackOff<VirtualClock>, Duration);
+
+    impl BackOff for VersionThree {
+        fn next_backoff(&mut self) -> Option<Duration> {
+            if self.0.elapsed() > self.1 { None } else { self.0.next_backoff() }
+        }
+
+        fn reset(&mut self) {
+            self.0.reset();
+        }
+    }
+
+    let clock = VirtualClock::new();
+    let options = ExponentialBackOff::options().initial_interval(SECOND * 5).randomization_factor(0.0);
+    let inside = options.max_elapsed_time(None).clock(clock.clone()).build().unwrap();
+    let mut b = VersionThree(inside, nanos(14_999_999_999));
+    clock.advance(SECOND * 10);
+    assert_eq!(b.next_backoff(), Some(SECOND * 5));
+    clock.advance(SECOND * 5);
+    assert_eq!(b.next_backoff(), None);
+}
+
+#[test]
+fn ck_23_zero_is_zero_every_time() {
+    assert_eq!([(); 10].map(|()| ZeroBackOff.next_backoff()), [Some(Duration::ZERO); 10]);
+}
+
+#[test]
+fn ck_25_constant_is_the_same_every_time_and_a_reset_changes_nothing() {
+    let mut b = ConstantBackOff::new(SECOND);
+    assert_eq!([(); 3].map(|()| b.next_backoff()), [Some(SECOND); 3]);
+    b.reset();
+    assert_eq!((b.next_backoff(), b.interval()), (Some(SECOND), SECOND));
+}
+
+#[test]
+fn stop_is_the_end_every_time() {
+    StopBackOff.reset();
+    assert_eq!([(); 3].map(|()| StopBackOff.next_backoff()), [None; 3]);
+}
+
+/// Counts how often it is asked.
+#[derive(Default)]
+struct Asked(u32);
+
+impl BackOff for Asked {
+    fn next_backoff(&mut self) -> Option<Duration> {
+        self.0 += 1;
+        Some(SECOND)
+    }
+
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn ck_29_a_backoff_is_not_asked_when_its_retries_are_used_up() {
+    let mut b = with_max_retries(Asked::default(), 3);
+    let waits: Vec<_> = (0..6).map_while(|_| b.next_backoff()).collect();
+    assert_eq!((waits, b.next_backoff(), b.backoff().0), (vec![SECOND; 3], None, 3));
+    b.reset();
+    assert_eq!((b.next_backoff(), b.backoff().0), (Some(SECOND), 4));
+}
+
+#[test]
+fn no_retries_means_none() {
+    let mut b = with_max_retries(Asked::default(), 0);
+    assert_eq!((b.next_backoff(), b.backoff().0), (None, 0));
+}
+
+#[test]
+fn the_first_interval_is_not_capped_and_the_second_is() {
+    let options = ExponentialBackOff::options().initial_interval(SECOND * 90).randomization_factor(0.0);
+    let mut b = options.max_elapsed_time(None).build().unwrap();
+    assert_eq!([(); 3].map(|()| b.next_backoff()), [Some(SECOND * 90), Some(SECOND * 60), Some(SECOND * 60)]);
+}
+
+#[test]
+fn a_multiplier_of_one_is_constant_unless_the_interval_is_the_longest() {
+    for (initial, want) in [(SECOND, SECOND), (SECOND * 60, SECOND * 60), (SECOND * 61, SECOND * 60)] {
+        let mut b = ExponentialBackOff::options().initial_interval(initial).multiplier(1.0).build().unwrap();
+        let _ = b.next_backoff();
+        assert_eq!(b.current_interval(), want, "{initial:?}");
+    }
+}
+
+#[test]
+fn intervals_are_cut_off_at_whole_nanoseconds_at_every_step() {
+    let options = ExponentialBackOff::options().initial_interval(nanos(3)).randomization_factor(0.0);
+    let mut b = options.build().unwrap();
+    // Cut off at the end only, the last would be 22.
+    assert_eq!([(); 6].map(|()| b.next_backoff().unwrap().as_nanos()), [3, 4, 6, 9, 13, 19]);
+}
+
+#[test]
+fn a_reset_is_a_new_beginning_in_every_respect() {
+    let clock = VirtualClock::new();
+    let mut b = ExponentialBackOff::options().seed(Seed::new(1)).clock(clock.clone()).build().unwrap();
+    let first: Vec<_> = (0..5).map(|_| b.next_backoff()).collect();
+    clock.advance(SECOND * 900);
+    assert_eq!(b.next_backoff(), None);
+    b.reset();
+    assert_eq!((b.elapsed(), b.current_interval()), (Duration::ZERO, ms(500)));
+    assert_eq!((0..5).map(|_| b.next_backoff()).collect::<Vec<_>>(), first, "a seed that was told repeats");
+}
+
+#[test]
+fn options_can_be_kept_and_what_is_built_from_them_does_not_wait_in_lockstep() {
+    let options = ExponentialBackOff::options().max_interval(SECOND);
+    let [mut a, mut b] = [options.clone(), options].map(|options| options.build().unwrap());
+    assert_eq!(a.max_interval(), b.max_interval());
+    assert_ne!([(); 4].map(|()| a.next_backoff()), [(); 4].map(|()| b.next_backoff()));
+}
+
+#[test]
+fn two_backoffs_never_wait_in_lockstep_nor_one_after_a_reset() {
+    let waits = |b: &mut ExponentialBackOff| [(); 4].map(|()| b.next_backoff());
+    let (mut a, mut b) = (ExponentialBackOff::new(), ExponentialBackOff::new());
+    let first = waits(&mut a);
+    assert_ne!(first, waits(&mut b));
+    a.reset();
+    assert_ne!(first, waits(&mut a));
+}
+
+#[test]
+fn senseless_settings_are_named_all_at_once() {
+    let options = ExponentialBackOff::options;
+    for (share, multiplier) in [(1.5, 0.5), (-0.1, 0.0), (f64::NAN, f64::NAN), (f64::INFINITY, f64::INFINITY)] {
+        let error = options().randomization_factor(share).multiplier(multiplier).build().unwrap_err().to_string();
+        assert!(error.contains("randomization factor") && error.contains("multiplier"), "{error}");
+    }
+    let error = options().multiplier(0.5).build().unwrap_err();
+    assert_eq!(error.to_string(), "multiplier 0.5 lets intervals shrink or fail; use a finite number from 1 up");
+    for share in [0.0, 1.0] {
+        options().randomization_factor(share).multiplier(1.0).build().unwrap();
+    }
+}
+
+#[test]
+fn a_source_of_randomness_that_breaks_its_word_breaks_nothing() {
+    for (r, want) in
+        [(-1.0, ms(250)), (f64::NAN, ms(250)), (1.0, nanos(750_000_001)), (f64::INFINITY, nanos(750_000_001))]
+    {
+        assert_eq!(randomized(0.5, ms(500), r), want, "r = {r}");
+    }
+}
+
+#[test]
+fn the_profile_of_the_same_name_draws_from_the_same_intervals() {
+    let policy = profile::CENKALTI.policy();
+    let [mut lowest, mut highest] = [0.0, R].map(|r| ExponentialBackOff::options().random(move || r).build().unwrap());
+    for n in 1..=30 {
+        let [low, high] = [&mut lowest, &mut highest].map(|b| b.next_backoff().unwrap());
+        let (least, most) = policy.bounds(n).unwrap();
+        // The package's own rounding can be one nanosecond above.
+        assert!(
+            low.abs_diff(least) <= nanos(1) && high.abs_diff(most) <= nanos(1),
+            "{n}: {low:?} {least:?} {high:?} {most:?}"
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! What is not retried, and what comes back then.
+
+use core::error::Error as StdError;
+use core::fmt;
+use core::future::ready;
+
+use futures_lite::future::block_on;
+use stagger::Fault;
+use stagger::cenkalti::{self, PermanentError, ZeroBackOff, permanent, with_max_retries};
+
+/// What stands for io.EOF.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Eof;
+
+/// What stands for fmt.Errorf("wrapped: %w", err).
+#[derive(Clone, Debug, PartialEq)]
+struct Wrapped<E>(E);
+
+impl fmt::Display for Eof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EOF")
+    }
+}
+
+impl StdError for Eof {}
+
+impl<E> fmt::Display for Wrapped<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("wrapped")
+    }
+}
+
+impl<E: StdError + 'static> StdError for Wrapped<E> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+type Boxed = Box<dyn StdError + Send + Sync>;
+
+fn calls_of<E: 'static>(failing: impl Fn() -> E) -> (u32, E) {
+    let mut calls = 0;
+    let operation = || {
+        calls += 1;
+        Err::<(), _>(failing())
+    };
+    let error = cenkalti::blocking::retry(operation, with_max_retries(ZeroBackOff, 4)).run().unwrap_err();
+    (calls, error)
+}
+
+#[test]
+fn ck_35_a_permanent_error_is_not_retried_wherever_it_is_in_the_chain() {
+    assert_eq!(cenkalti::blocking::retry(|| Ok::<_, Boxed>(1), ZeroBackOff).run().unwrap(), 1);
+    assert_eq!(calls_of(|| Boxed::from(Eof)).0, 5);
+    assert_eq!(calls_of(|| Boxed::from(permanent(Eof))).0, 1);
+    assert_eq!(calls_of(|| Boxed::from(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_of(|| Boxed::from(Wrapped(Wrapped(permanent(Eof))))).0, 1);
+    assert_eq!(calls_of(|| Boxed::from(Wrapped(Eof))).0, 5);
+
+    assert_eq!(calls_of(|| Box::<dyn StdError>::from(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_of(|| std::io::Error::other(Wrapped(permanent(Eof)))).0, 1);
+    assert_eq!(calls_of(|| std::io::Error::other(Wrapped(Eof))).0, 5);
+    assert_eq!(calls_of(|| permanent(Eof)).0, 1);
+}
+
+#[test]
+fn ck_35_the_error_of_the_deciding_call_is_kept() {
+    let operation = |call| match call {
+        1 => Err(Fault::from(-1)),
+        2 => Err(Fault::permanent(3)),
+        _ => Ok(4),
+    };
+    let mut calls = 0;
+    let mut next = || {
+        calls += 1;
+        operation(calls)
+    };
+    assert_eq!(cenkalti::blocking::retry(&mut next, ZeroBackOff).marked().run(), Err(3));
+    assert_eq!(block_on(cenkalti::retry(|| ready(next()), ZeroBackOff).marked().into_future()), Ok(4));
+}
+
+#[test]
+fn ck_37_a_mark_at_the_top_is_taken_off() {
+    let (_, error) = calls_of(|| Boxed::from(permanent(Eof)));
+    assert_eq!(error.downcast_ref(), Some(&Eof));
+    let (_, error) = calls_of(|| Box::<dyn StdError>::from(permanent(Eof)));
+    assert_eq!(error.downcast_ref(), Some(&Eof));
+    let error = cenkalti::blocking::retry(|| Err::<(), _>(Fault::permanent(Eof)), ZeroBackOff).marked().run();
+    assert_eq!(error, Err(Eof));
+}
+
+/// The row has the inner error alone, and with it the package loses what was said on the way. Here the chain is whole;
+/// whoever wants the inner error opens the wrapper in the operation.
+#[test]
+fn ck_37_what_was_wrapped_around_a_permanent_error_is_kept_unless_it_is_opened() {
+    let (_, error) = calls_of(|| Boxed::from(Wrapped(permanent(Eof))));
+    assert_eq!(error.to_string(), "wrapped");
+    let mark = PermanentError::find(&*error).unwrap();
+    assert_eq!(mark.source().and_then(|inside| inside.downcast_ref()), Some(&Eof));
+
+    let wraps = || Err::<(), _>(Wrapped(Fault::permanent(Eof)));
+    let opens = || wraps().map_err(|Wrapped(fault)| fault);
+    assert_eq!(cenkalti::blocking::retry(opens, ZeroBackOff).marked().run(), Err(Eof));
+}
+
+#[test]
+fn a_permanent_error_is_an_error_like_the_one_inside() {
+    let error = permanent("bad request");
+    assert_eq!(error.to_string(), "bad request");
+    assert_eq!(error.into_inner().to_string(), "bad request");
+    // From one channel into the other.
+    let operation = || -> Result<(), Fault<Boxed>> { Err(permanent(Eof))? };
+    let error = cenkalti::blocking::retry(operation, ZeroBackOff).marked().run().unwrap_err();
+    assert_eq!(error.downcast_ref(), Some(&Eof));
+}
