@@ -83,8 +83,8 @@ profiles! {
     exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3).hint_mode(HintMode::Clamp(secs(5)));
 
     /// The article that made jitter known, with decorrelated jitter as it was published: `min(cap, U[base, 3 ·
-    /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal jitter are [`Jitter::Full`] and
-    /// [`Jitter::Equal`].
+    /// previous])` with the simulator's 5 ms and 2 s, which piles clients up on the cap. The article's full and equal jitter are [`Jitter::Full`](crate::Jitter::Full) and
+    /// [`Jitter::Equal`](crate::Jitter::Equal).
     AWS_BLOG = "aws-blog" {
         title: "M. Brooker, \"Exponential Backoff And Jitter\"",
         version: "2015",
