@@ -1,0 +1,29 @@
+//! The pages of `docs/guide`, one module each, so that the code on them is compiled and run as doc tests. What they say
+//! about delays is held by the tests of this package:
+//!
+//! ```sh
+//! cargo test -p stagger-guide
+//! ```
+
+#![forbid(unsafe_code)]
+
+#[doc = include_str!("../../../docs/guide/README.md")]
+pub mod index {}
+
+#[doc = include_str!("../../../docs/guide/choosing.md")]
+pub mod choosing {}
+
+#[doc = include_str!("../../../docs/guide/from-backoff.md")]
+pub mod from_backoff {}
+
+#[doc = include_str!("../../../docs/guide/from-backon.md")]
+pub mod from_backon {}
+
+#[doc = include_str!("../../../docs/guide/from-polly.md")]
+pub mod from_polly {}
+
+#[doc = include_str!("../../../docs/guide/from-tenacity.md")]
+pub mod from_tenacity {}
+
+#[doc = include_str!("../../../docs/guide/from-tokio-retry.md")]
+pub mod from_tokio_retry {}

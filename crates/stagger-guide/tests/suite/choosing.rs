@@ -1,0 +1,138 @@
+//! The figures of `docs/guide/choosing.md`.
+
+use core::time::Duration;
+
+use stagger::{Policy, Seed};
+
+use super::contention;
+use super::fleet::{Numbers, comes_back};
+use super::overload::stalls;
+
+const PAGE: &str = include_str!("../../../../docs/guide/choosing.md");
+
+/// The page must have rows that begin with these cells; those that it has not are shown as they should be.
+#[track_caller]
+fn assert_rows<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) {
+    let rows = rows.into_iter().map(|cells| format!("| {} |", cells.join(" | ")));
+    let missing: Vec<_> = rows.filter(|row| !PAGE.contains(row)).collect();
+    assert!(missing.is_empty(), "no rows begin with\n{}", missing.join("\n"));
+}
+
+#[test]
+fn the_strategy_table_says_what_the_model_gives() {
+    let strategies = [
+        ("none", "exponential base=500ms cap=30s jitter=none"),
+        ("equal", "exponential base=500ms cap=30s jitter=equal"),
+        ("±50 %", "exponential base=500ms cap=30s jitter=±50%"),
+        ("full", "exponential base=500ms cap=30s jitter=full"),
+        ("decorrelated", "exponential base=500ms cap=30s jitter=decorrelated"),
+        ("full, linear", "linear base=500ms step=500ms cap=30s jitter=full"),
+        ("none, constant", "constant delay=1s jitter=none"),
+        ("equal, constant", "constant delay=1s jitter=equal"),
+        ("full, with spread", "exponential base=500ms cap=30s jitter=full spread=20s"),
+    ];
+    let measured = strategies.map(|(name, policy)| {
+        let policy: Policy = policy.parse().unwrap();
+        (name, policy, comes_back(&policy))
+    });
+    assert_rows(measured.each_ref().map(|(name, policy, fleet)| {
+        let seconds = |length: Option<Duration>| format!("{:.1}", length.unwrap().as_secs_f64());
+        [
+            (*name).to_owned(),
+            format!("{:.1} %", fleet.peak * 100.0),
+            format!("{:.1}", fleet.attempts),
+            format!("{:.0} s", fleet.nearly_all),
+            format!("{:.1}", fleet.nearly_all / fleet.half),
+            format!("{}–{} s", seconds(policy.quantile(4, 0.1)), seconds(policy.quantile(4, 0.9))),
+            format!("{} s", seconds(policy.elapsed_mean(4))),
+        ]
+    }));
+
+    let [none, _, _, full, _, _, constant, _, spread] = measured.map(|(_, _, fleet)| fleet);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    for said in [
+        format!("see {} of the fleet with full jitter and {} without any", percent(full.peak), percent(none.peak)),
+        format!("A spread makes it {}.", percent(spread.peak)),
+        format!("{:.1} attempts per client, as with a constant second", none.attempts),
+        format!("takes {:.0} times as long", none.nearly_all / constant.nearly_all),
+    ] {
+        assert!(PAGE.contains(&said), "the page does not say {said:?}");
+    }
+}
+
+#[test]
+fn full_jitter_needs_fewer_writes_than_decorrelated_in_the_model_of_the_article() {
+    let strategies = [
+        ("none", "exponential base=10ms cap=2s jitter=none"),
+        ("decorrelated", "exponential base=5ms cap=2s jitter=decorrelated"),
+        ("equal", "exponential base=10ms cap=2s jitter=equal"),
+        ("full", "exponential base=10ms cap=2s jitter=full"),
+    ];
+    assert_rows(strategies.map(|(name, policy)| {
+        let calls = contention::calls(&policy.parse().unwrap());
+        // The mean of so few runs is not worth the last figure.
+        [name.to_owned(), format!("{:.0}", (calls / 10.0).round() * 10.0)]
+    }));
+}
+
+#[test]
+fn backoff_does_not_bring_an_overloaded_server_back() {
+    let policies = [
+        ("none", "stop"),
+        ("3, at once", "zero max-attempts=4"),
+        ("3, every 100 ms", "constant delay=100ms jitter=none max-attempts=4"),
+        ("3, full jitter from 100 ms, cap 2 s", "exponential base=100ms cap=2s jitter=full max-attempts=4"),
+        ("3, full jitter from 1 s, cap 20 s", "exponential base=1s cap=20s jitter=full max-attempts=4"),
+    ];
+    assert_rows(policies.map(|(name, policy)| {
+        let after = stalls(&policy.parse().unwrap());
+        [name.to_owned(), format!("{:.1}", after.amplification), format!("{:.0} %", after.answered * 100.0)]
+    }));
+}
+
+#[test]
+fn without_a_cap_the_tenth_retry_waits_51_s() {
+    let policy = Policy::exponential(Duration::from_millis(100), Duration::MAX).build().unwrap();
+    assert_eq!(policy.bounds(10), Some((Duration::ZERO, Duration::from_millis(51_200))));
+    assert!(PAGE.contains("51 s"));
+}
+
+#[test]
+fn the_first_retry_lies_within_the_base_however_it_is_jittered() {
+    let base = Duration::from_secs(1);
+    for jitter in ["full", "equal", "none"] {
+        let policy: Policy = format!("exponential base=1s cap=30s jitter={jitter}").parse().unwrap();
+        assert!((0..10_000).all(|id| policy.delay(1, Seed::new(id)).is_some_and(|delay| delay <= base)), "{jitter}");
+    }
+    let spread: Policy = "exponential base=1s cap=30s spread=20s".parse().unwrap();
+    let within = (0..10_000).filter(|&id| spread.first_spread(Seed::new(id)) <= base).count();
+    assert!((450..550).contains(&within), "a twentieth of the fleet in one of twenty seconds, not {within}");
+}
+
+/// The share of 10,000 clients who wait exactly the cap of this policy at retry `n`.
+fn share_on_the_cap(policy: &str, n: u32) -> f64 {
+    let policy: Policy = policy.parse().unwrap();
+    let on_the_cap = (0..10_000).filter(|&id| policy.delay(n, Seed::new(id)) == policy.cap()).count();
+    on_the_cap as f64 / 10_000.0
+}
+
+#[test]
+fn published_decorrelated_puts_31_percent_on_the_cap_and_ours_nobody() {
+    let mut numbers = Numbers::new(Seed::new(1));
+    let mut last = || (0..12).fold(1.0_f64, |previous, _| numbers.between(1.0, 3.0 * previous).min(50.0));
+    let formula = (0..10_000).filter(|_| last() >= 50.0).count() as f64 / 10_000.0;
+    let profile = share_on_the_cap("exponential base=1s cap=50s jitter=aws-blog", 12);
+    assert!((formula - 0.31).abs() < 0.015 && (profile - 0.31).abs() < 0.015, "{formula}, {profile}");
+    assert!(PAGE.contains("31 %"));
+
+    let ours = share_on_the_cap("exponential base=1s cap=50s jitter=decorrelated", 12);
+    assert!(ours < 0.001, "{ours}");
+}
+
+#[test]
+fn jitter_before_the_cap_is_lost_at_the_cap() {
+    for (jitter, lost) in [("tenacity", true), ("polly-v8", true), ("resilience4j", true), ("full", false)] {
+        let share = share_on_the_cap(&format!("exponential base=500ms cap=30s jitter={jitter}"), 20);
+        assert!(if lost { share > 0.999 } else { share < 0.001 }, "{jitter}: {share}");
+    }
+}

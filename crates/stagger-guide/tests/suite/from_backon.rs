@@ -1,0 +1,171 @@
+//! `docs/guide/from-backon.md`, with backon 1.6.
+
+use core::time::Duration;
+
+use backon::{BackoffBuilder as _, BlockingRetryable as _, ConstantBuilder, ExponentialBuilder, FibonacciBuilder};
+use stagger::testing::VirtualClock;
+use stagger::{Jitter, Policy, PolicyFault, Stop, blocking};
+
+use super::delays::{assert_same, columns, distance, paused, printed};
+
+const PAGE: &str = include_str!("../../../../docs/guide/from-backon.md");
+/// What the crate does unless it is told otherwise.
+const WITHOUT_JITTER: &str = "exponential base=1s cap=1m multiplier=2 jitter=none max-attempts=4";
+/// With jitter, which is added on top: equal jitter of twice the length.
+const SAME: &str = "exponential base=2s cap=2m multiplier=2 jitter=equal max-attempts=4";
+/// What the page suggests instead.
+const SUGGESTED: &str = "exponential base=1s cap=1m multiplier=2 jitter=full max-attempts=4";
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_defaults_and_their_counterpart_give_the_same_delays() {
+    let ours: Vec<_> = printed(PAGE, WITHOUT_JITTER).delays(stagger::seed()).collect();
+    assert_eq!(ours, ExponentialBuilder::default().build().collect::<Vec<_>>());
+}
+
+#[test]
+fn jitter_on_top_is_equal_jitter_of_twice_the_length() {
+    // The cap is reached at retry 7.
+    let before = || ExponentialBuilder::default().with_jitter().with_max_times(10).build();
+    assert_same(before, &printed(PAGE, SAME), 10);
+}
+
+#[test]
+fn every_setting_has_its_counterpart() {
+    let before = ExponentialBuilder::default()
+        .with_jitter()
+        .with_factor(1.5)
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(Duration::from_millis(300))
+        .without_max_times();
+    let after = Policy::exponential(Duration::from_millis(200), Duration::from_millis(600))
+        .multiplier(1.5)
+        .jitter(Jitter::Equal)
+        .unlimited_attempts();
+    assert_same(|| before.build(), &after.build().unwrap(), 6);
+}
+
+#[test]
+fn constant_delays_with_jitter_are_constant_ones_of_twice_the_length() {
+    let before = ConstantBuilder::default().with_delay(SECOND).with_jitter();
+    assert_same(|| before.build(), &Policy::constant(2 * SECOND).build().unwrap(), 3);
+    let plain = Policy::constant(SECOND).jitter(Jitter::None).build().unwrap();
+    assert_same(|| ConstantBuilder::default().build(), &plain, 3);
+}
+
+#[test]
+fn the_cap_is_exceeded_twofold_there_and_not_here() {
+    let before = || ExponentialBuilder::default().with_jitter().with_max_times(10).build();
+    let theirs = columns(|_| before().collect(), 10);
+    assert!(theirs[9].iter().all(|&delay| delay >= 60.0));
+    assert!(theirs[9].last().is_some_and(|&longest| longest > 119.0));
+    assert_eq!(printed(PAGE, SUGGESTED).bounds(10), Some((Duration::ZERO, 60 * SECOND)));
+}
+
+#[test]
+fn full_jitter_of_the_same_length_is_another_distribution_and_a_third_of_the_wait() {
+    let before = || ExponentialBuilder::default().with_jitter().build();
+    let suggested = printed(PAGE, SUGGESTED);
+    let theirs = columns(|_| before().collect(), 3);
+    let ours = columns(|seed| suggested.delays(seed).collect(), 3);
+    for (theirs, ours) in theirs.iter().zip(&ours) {
+        // Nothing below the interval there, nothing above it here.
+        assert!(distance(theirs, ours) > 0.999);
+        let ratio = theirs.iter().sum::<f64>() / ours.iter().sum::<f64>();
+        assert!((ratio - 3.0).abs() < 0.1, "{ratio}");
+    }
+}
+
+#[test]
+fn three_times_there_are_four_attempts_here() {
+    let mut calls = 0;
+    let before = ExponentialBuilder::default().with_max_times(3);
+    let operation = || {
+        calls += 1;
+        Err::<(), _>("no")
+    };
+    let _ = operation.retry(before).sleep(|_| {}).call();
+    assert_eq!(calls, 4);
+
+    let policy = printed(PAGE, SUGGESTED);
+    let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).report().run();
+    assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+}
+
+#[test]
+fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
+    let limit = 10 * SECOND;
+    let operation_takes = 30 * SECOND;
+
+    let mut elapsed = Duration::ZERO;
+    let mut calls = 0;
+    for delay in ConstantBuilder::default().with_delay(SECOND).with_max_times(100).build().take(10) {
+        elapsed += operation_takes + delay;
+        calls += 1;
+    }
+    let before = ExponentialBuilder::default()
+        .with_factor(1.0)
+        .with_max_times(100)
+        .with_total_delay(Some(limit))
+        .build()
+        .count();
+    assert_eq!((before, calls), (10, 10), "ten sleeps, so eleven calls");
+    assert_eq!(elapsed + operation_takes, 340 * SECOND);
+
+    let policy = Policy::constant(SECOND).jitter(Jitter::None).unlimited_attempts().max_elapsed(limit).build().unwrap();
+    let clock = VirtualClock::new();
+    let busy = clock.clone();
+    let report = blocking::retry(&policy, || {
+        busy.advance(operation_takes);
+        Err::<(), _>("no")
+    })
+    .timer(clock)
+    .report()
+    .run();
+    assert_eq!((report.attempts, report.elapsed, report.stop()), (1, operation_takes, Some(Stop::Elapsed)));
+}
+
+#[test]
+fn a_least_delay_above_the_largest_is_waited_there_and_no_policy_here() {
+    let before = ExponentialBuilder::default().with_min_delay(10 * SECOND).with_max_delay(SECOND);
+    assert_eq!(before.build().collect::<Vec<_>>(), [10 * SECOND, SECOND, SECOND]);
+    let after = Policy::exponential(10 * SECOND, SECOND).build();
+    assert!(after.unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+}
+
+#[test]
+fn fibonacci_is_a_list_and_passes_its_cap_there() {
+    let before = FibonacciBuilder::default().with_max_times(8);
+    let list = [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs);
+    let after = Policy::list(&list).jitter(Jitter::None).build().unwrap();
+    assert_same(|| before.build(), &after, 8);
+
+    let longest = before.with_max_delay(4 * SECOND).build().max();
+    assert_eq!(longest, Some(5 * SECOND));
+}
+
+#[test]
+fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
+    paused(async {
+        let mut calls = 0;
+        let before = backon::Retryable::retry(
+            || {
+                calls += 1;
+                let calls = calls;
+                async move { if calls < 1000 { Err("busy") } else { Ok(()) } }
+            },
+            ExponentialBuilder::default().with_max_times(3),
+        );
+        let start = tokio::time::Instant::now();
+        assert_eq!(before.adjust(|_, _| Some(SECOND)).await, Ok(()));
+        // As it is, each time: the clock stands still otherwise.
+        assert_eq!((calls, start.elapsed()), (1000, 999 * SECOND));
+
+        let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))
+            .classify(|_| stagger::Outcome::throttled(Some(stagger::Hint::Floor(SECOND))))
+            .report()
+            .await;
+        assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+    });
+}

@@ -1,0 +1,97 @@
+//! `docs/guide/from-tenacity.md`. There is no Python here: the formulas are tenacity's `wait.py`, written once more.
+
+use core::iter;
+use core::time::Duration;
+
+use stagger::{Jitter, Policy, Ratio, Seed};
+
+use super::delays::{assert_same, columns, printed};
+use super::fleet::Numbers;
+
+const PAGE: &str = include_str!("../../../../docs/guide/from-tenacity.md");
+/// `wait_exponential_jitter(max=60)`.
+const SAME: &str = "exponential base=1s cap=1m multiplier=2 jitter=tenacity max-attempts=4";
+/// `wait_random_exponential(multiplier=0.5, max=30)`.
+const RANDOM: &str = "exponential base=500ms cap=30s multiplier=2 jitter=full max-attempts=4";
+/// What the page suggests in the place of the first.
+const SUGGESTED: &str = "exponential base=1s cap=1m multiplier=2 jitter=full max-attempts=4";
+
+/// `2^(n-1)` seconds for attempt `n`.
+fn power(n: i32) -> f64 {
+    2_f64.powi(n - 1)
+}
+
+/// The waits of one call after another, each from numbers of its own.
+fn waits<F>(wait: F) -> impl FnMut() -> Box<dyn Iterator<Item = Duration>>
+where
+    F: Fn(i32, &mut Numbers) -> f64 + Copy + 'static,
+{
+    let mut calls = 0;
+    move || {
+        calls += 1;
+        let mut numbers = Numbers::new(Seed::new(calls));
+        Box::new((1..).map(move |n| Duration::from_secs_f64(wait(n, &mut numbers))))
+    }
+}
+
+/// `min(multiplier · 2^(n-1) + U[0, 1], max)`.
+fn exponential_jitter(n: i32, numbers: &mut Numbers) -> f64 {
+    (power(n) + numbers.next()).min(60.0)
+}
+
+#[test]
+fn random_exponential_is_full_jitter() {
+    let wait = |n, numbers: &mut Numbers| numbers.between(0.0, (0.5 * power(n)).min(30.0));
+    assert_same(waits(wait), &printed(PAGE, RANDOM), 9);
+}
+
+#[test]
+fn the_profile_draws_as_exponential_jitter_below_the_cap_and_at_it() {
+    assert_same(waits(exponential_jitter), &printed(PAGE, SAME), 8);
+}
+
+#[test]
+fn at_the_cap_everyone_waits_the_same_with_the_profile_and_not_with_full_jitter() {
+    // The ceiling of retry 7 is 64 s.
+    let profile = printed(PAGE, SAME);
+    let minute = Duration::from_secs(60);
+    assert!((0..1000).all(|id| profile.delay(7, Seed::new(id)) == Some(minute)));
+    assert_eq!(printed(PAGE, SUGGESTED).bounds(7), Some((Duration::ZERO, minute)));
+}
+
+#[test]
+fn the_jitter_of_one_second_is_lost_in_long_waits() {
+    let profile = printed(PAGE, SAME);
+    let spreads = columns(|seed| profile.schedule(seed).take(6).collect(), 6);
+    for (column, ceiling) in spreads.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) {
+        let width = column.last().unwrap() - column.first().unwrap();
+        assert!((0.99..=1.001).contains(&width), "{width} at {ceiling}");
+    }
+}
+
+#[test]
+fn the_other_waits_have_their_counterparts() {
+    let second = Duration::from_secs(1);
+    let fixed = Policy::constant(3 * second).jitter(Jitter::None).build().unwrap();
+    assert_same(|| iter::repeat(3 * second), &fixed, 3);
+
+    // wait_random(1, 3)
+    let random = Policy::constant(2 * second).jitter(Jitter::Factor(Ratio::percent(50))).build().unwrap();
+    assert_same(waits(|_, numbers| numbers.between(1.0, 3.0)), &random, 3);
+
+    // wait_incrementing(start=1, increment=2, max=6)
+    let incrementing = Policy::linear(second, 2 * second, 6 * second).jitter(Jitter::None).build().unwrap();
+    assert_same(waits(|n, _| (1.0 + 2.0 * f64::from(n - 1)).min(6.0)), &incrementing, 5);
+
+    // wait_exponential(multiplier=1, max=10, exp_base=3)
+    let exponential = Policy::exponential(second, 10 * second).multiplier(3.0).jitter(Jitter::None).build().unwrap();
+    assert_same(waits(|n, _| 3_f64.powi(n - 1).min(10.0)), &exponential, 5);
+
+    // wait_chain(1, 3, 5)
+    let chain = Policy::list(&[second, 3 * second, 5 * second]).jitter(Jitter::None).build().unwrap();
+    assert_same(waits(|n, _| f64::from(2 * n.min(3) - 1)), &chain, 5);
+
+    // wait_random_exponential(multiplier=1, max=10, min=2)
+    let floor = Policy::exponential(second, 10 * second).floor(2 * second).build().unwrap();
+    assert_same(waits(|n, numbers| numbers.between(2.0, power(n).clamp(2.0, 10.0))), &floor, 6);
+}
