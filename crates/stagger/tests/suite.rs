@@ -6,6 +6,7 @@ mod suite {
     mod cenkalti;
     mod clock;
     mod compile;
+    mod conformance;
     mod dropping;
     mod errors;
     mod events;

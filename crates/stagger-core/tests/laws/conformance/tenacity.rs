@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::TENACITY;
-use stagger_core::{Jitter, Policy, PolicyFault, Seed, Stop};
+use stagger_core::{Jitter, Outcome, Policy, PolicyFault, Seed, Stop};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, at, mean, ms, secs};
@@ -102,6 +102,36 @@ fn tn_27_no_jitter() {
     assert_eq!(ceilings(TENACITY.policy().to_builder().base(secs(10)).cap(secs(60)), 4), [10, 20, 40, 60].map(secs));
 }
 
+/// The decision after a call's failing attempts, the last of which ends so long after the start.
+fn stops(policy: &Policy, attempts: u32, elapsed: Duration) -> Option<Stop> {
+    let trace = Call::new(policy).took(elapsed / attempts).run(vec![Outcome::TRANSIENT; attempts as usize]);
+    trace.stop
+}
+
+/// tenacity stops when the time is reached (`>=`); here the limit itself is still inside it.
+#[test]
+fn tn_31_a_limit_of_time_with_nothing_to_sleep() {
+    let policy = Policy::zero().max_elapsed(secs(1)).unlimited_attempts().build().unwrap();
+    for (elapsed, want) in [(999, None), (1000, None), (1001, Some(Stop::Elapsed))] {
+        assert_eq!(stops(&policy, 1, ms(elapsed)), want, "{elapsed} ms");
+    }
+}
+
+#[test]
+fn tn_33_whichever_limit_comes_first() {
+    let policy = Policy::zero().max_elapsed(secs(1)).max_attempts(4).build().unwrap();
+    for (attempts, elapsed, want) in [
+        (1, 100, None),
+        (2, 200, None),
+        (2, 800, None),
+        (4, 800, Some(Stop::Attempts)),
+        (3, 1800, Some(Stop::Elapsed)),
+        (4, 1800, Some(Stop::Elapsed)),
+    ] {
+        assert_eq!(stops(&policy, attempts, ms(elapsed)), want, "{attempts} attempts in {elapsed} ms");
+    }
+}
+
 #[test]
 fn tn_39_attempts_are_counted_from_one() {
     let policy = Policy::zero().max_attempts(3).build().unwrap();
@@ -111,7 +141,7 @@ fn tn_39_attempts_are_counted_from_one() {
     let seen = [1, 2, 3].map(|_| {
         let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
         let seen = retry.attempt();
-        let _ = retry.decide(stagger_core::Outcome::TRANSIENT, permit, now, &guards);
+        let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
         seen
     });
     assert_eq!(seen, [1, 2, 3]);

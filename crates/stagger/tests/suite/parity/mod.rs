@@ -4,6 +4,8 @@ mod any;
 mod bare;
 mod by_hand;
 mod drivers;
+#[cfg(any(feature = "async-io", feature = "futures-timer"))]
+mod hurried;
 mod policies;
 mod script;
 mod trace;
@@ -21,11 +23,11 @@ use tokio::runtime::Runtime;
 
 use self::by_hand::by_hand;
 use self::drivers::World;
+#[cfg(any(feature = "async-io", feature = "futures-timer"))]
+use self::hurried::Hurried;
 use self::policies::{JITTERS, SETTINGS, parsed};
 use self::script::{Script, scripts};
 use self::trace::Trace;
-#[cfg(any(feature = "async-io", feature = "futures-timer"))]
-use self::worlds::Hurried;
 use self::worlds::Paused;
 use super::support::{Bank, Gate, ms};
 

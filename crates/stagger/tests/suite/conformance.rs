@@ -1,0 +1,150 @@
+//! Rows of the field's conformance table that state a count of calls, which takes a driver: tenacity (TN), Polly (PL),
+//! failsafe-go (FG), resilience4j (R4) and the AWS SDKs (AW). What is deliberately done otherwise says why.
+
+use core::cell::Cell;
+use core::future::ready;
+use core::time::Duration;
+use std::cell::RefCell;
+
+use futures_lite::future::block_on;
+use stagger::testing::{Script, VirtualClock};
+use stagger::{Action, Fault, Policy, Stop, blocking, policy, profile, retry_with_timer};
+
+use super::support::ms;
+
+const FIVE: Policy = policy!(zero().max_attempts(5));
+
+#[test]
+fn tn_35_the_operation_can_force_a_retry_that_no_rule_wants() {
+    let mut script = Script::new([Err(Fault::transient("again")), Err(Fault::transient("again")), Ok(3)]);
+    let call =
+        blocking::retry(&FIVE, || script.next(Fault::permanent("no more"))).marked().when(|_| false).report().run();
+    assert_eq!((call.attempts, call.result.unwrap()), (3, 3));
+}
+
+/// It goes on while the calls succeed, until the error comes that it waits for.
+#[test]
+fn tn_37_a_success_can_be_what_is_retried() {
+    let calls = Cell::new(0);
+    let operation = || {
+        calls.set(calls.get() + 1);
+        Ok::<_, &str>(if calls.get() > 5 { Err("NameError") } else { Ok(()) })
+    };
+    let policy = policy!(zero().unlimited_attempts());
+    let call = blocking::retry(&policy, operation)
+        .check(|came: Result<(), &str>| if came.is_err() { Ok(()) } else { Err("not yet") })
+        .report()
+        .run();
+    assert_eq!((call.attempts, call.result), (6, Ok(())));
+}
+
+#[test]
+fn tn_43_what_is_told_before_each_sleep_names_its_length() {
+    let policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+    let told = RefCell::new(Vec::new());
+    let call = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).on_event(|event| {
+        if let Action::Retry { after, .. } = event.action {
+            told.borrow_mut().push(after);
+        }
+    });
+    assert_eq!(call.run(), Err("no"));
+    assert_eq!(told.into_inner(), [ms(10); 2]);
+}
+
+#[test]
+fn tn_45_what_comes_back_is_the_original_error() {
+    let policy = policy!(zero().max_attempts(2));
+    assert_eq!(blocking::retry(&policy, || Err::<(), _>("the original")).run(), Err("the original"));
+}
+
+#[test]
+fn tn_47_switched_off_is_one_call_and_its_own_error() {
+    let calls = Cell::new(0);
+    let off = FIVE.to_builder().max_attempts(1).build().unwrap();
+    let operation = || {
+        calls.set(calls.get() + 1);
+        Err::<(), _>("no")
+    };
+    assert_eq!(blocking::retry(&off, operation).run(), Err("no"));
+    assert_eq!(calls.get(), 1);
+}
+
+/// Polly does not call at all; here the operation runs at least once, so that a caller always has an answer of its own.
+#[test]
+fn pl_25_cancelled_before_it_is_called_once() {
+    let calls = Cell::new(0);
+    let operation = || {
+        calls.set(calls.get() + 1);
+        ready(Err::<(), _>("no"))
+    };
+    let call = block_on(retry_with_timer(&FIVE, VirtualClock::new(), operation).cancelled_by(ready(())));
+    assert_eq!((calls.get(), call.unwrap_err().stop()), (1, Stop::Cancelled));
+}
+
+#[test]
+fn pl_27_cancelled_in_an_attempt_that_fails_it_is_not_called_again() {
+    let (cancel, calls) = (stagger::Cancel::new(), Cell::new(0));
+    let operation = || {
+        calls.set(calls.get() + 1);
+        cancel.cancel();
+        Err::<(), _>("no")
+    };
+    let error = blocking::retry(&FIVE, operation).cancelled_by(&cancel).run().unwrap_err();
+    assert_eq!((calls.get(), error.stop()), (1, Stop::Cancelled));
+}
+
+#[test]
+fn fg_13_a_result_is_retried_until_it_is_another() {
+    let mut script = Script::new([Ok::<_, &str>(500), Ok(500), Ok(200)]);
+    let policy = policy!(zero().unlimited_attempts());
+    let call = blocking::retry(&policy, || script.next("no more"))
+        .check(|status| if status == 500 { Err("server error") } else { Ok(status) })
+        .report()
+        .run();
+    assert_eq!((call.attempts, call.result), (3, Ok(200)));
+}
+
+/// failsafe-go makes 5 calls, and most libraries 9. Here the inner call stands down: 3.
+#[test]
+fn fg_15_retries_inside_retries_do_not_multiply() {
+    let calls = Cell::new(0);
+    let policy = profile::FAILSAFE_GO.policy();
+    let inner = || {
+        blocking::retry(&policy, || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        })
+        .timer(VirtualClock::new())
+        .run()
+    };
+    assert_eq!(blocking::retry(&policy, inner).timer(VirtualClock::new()).run(), Err("no"));
+    assert_eq!(calls.get(), 3);
+}
+
+/// resilience4j returns the bad result as if it were one; here it is an error.
+#[test]
+fn r4_09_a_result_that_stays_bad_is_called_for_twice_and_is_an_error() {
+    let policy = policy!(zero().max_attempts(2));
+    let call = blocking::retry(&policy, || Ok::<_, &str>("bad")).check(|_| Err::<(), _>("bad result")).report().run();
+    assert_eq!((call.attempts, call.stop()), (2, Some(Stop::Attempts)));
+}
+
+#[test]
+fn aw_07_a_response_can_be_retried_that_is_a_success() {
+    let clock = VirtualClock::new();
+    let policy = profile::AWS_SDK.policy().to_builder().jitter(stagger::Jitter::None).build().unwrap();
+    let mut script = Script::new([Ok::<_, &str>("<Error>"), Ok("<Result>")]);
+    let call = blocking::retry(&policy, || script.next("no more"))
+        .check(|body| if body == "<Error>" { Err("slow down") } else { Ok(body) })
+        .timer(clock.clone())
+        .run();
+    assert_eq!((call, clock.elapsed()), (Ok("<Result>"), Duration::from_secs(1)));
+}
+
+#[test]
+fn aw_27_one_attempt_is_one_call() {
+    let policy = profile::AWS_SDK.policy().to_builder().max_attempts(1).build().unwrap();
+    let call = blocking::retry(&policy, || Err::<(), _>("no")).report().run();
+    assert_eq!((call.attempts, call.stop()), (1, Some(Stop::Attempts)));
+    assert!(call.elapsed < Duration::from_secs(1));
+}
