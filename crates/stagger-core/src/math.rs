@@ -18,15 +18,15 @@ pub(crate) fn exp2(x: f64) -> f64 {
     if x < -1022.0 {
         return 0.0;
     }
-    // The whole part is the exponent, and what is left lies within a half of zero.
-    let whole = if x < 0.0 { x - 0.5 } else { x + 0.5 } as i64;
+    // The whole part is the exponent; what is left lies between −1 and 1, where the series is short.
+    let whole = x as i64;
     let rest = (x - whole as f64) * core::f64::consts::LN_2;
     let (mut sum, mut term) = (1.0, 1.0);
-    for k in 1..=16 {
+    for k in 1..=18 {
         term *= rest / f64::from(k);
         sum += term;
     }
-    // The sum may be just below 1 and the exponent 1024, which is one too many.
+    // In two steps: the sum may be below 1, and the whole exponent one that no number has.
     let half = whole / 2;
     sum * power_of_two(half) * power_of_two(whole - half)
 }

@@ -64,24 +64,18 @@ impl Policy {
         Some((Duration::from_nanos(least), Duration::from_nanos(most)))
     }
 
-    /// The mean of the time that passes in waiting until retry `n` starts. Exact, except for decorrelated jitter and
-    /// Polly's.
+    /// The mean of the time that passes in waiting until retry `n` starts. Exact to a nanosecond for each delay, except for
+    /// decorrelated jitter and Polly's.
     #[must_use]
     pub fn elapsed_mean(&self, n: u32) -> Option<Duration> {
-        let mut doubled = u128::from(nanos(self.spread()));
-        if self.curve.shape.route == Route::Decorrelated {
+        let sum = if self.curve.shape.route == Route::Decorrelated {
             self.interval(n)?;
-            doubled += (Chain::sum_of_means(self, n) * 2.0) as u128;
+            Chain::sum_of_means(self, n) as u128
         } else {
-            let cap = self.curve.shape.last_cap;
-            for (k, interval) in (1..).zip(self.intervals(n)?) {
-                doubled += match Law::at(self, k, interval) {
-                    Law::Uniform { interval: Interval { lo, hi }, .. } if hi <= cap => u128::from(lo) + u128::from(hi),
-                    law => 2 * u128::from(law.mean()),
-                };
-            }
-        }
-        Some(Duration::from_nanos(u64::try_from(doubled / 2).unwrap_or(u64::MAX)))
+            (1..).zip(self.intervals(n)?).map(|(k, interval)| u128::from(Law::at(self, k, interval).mean())).sum()
+        };
+        let sum = sum + u128::from(nanos(self.spread()) / 2);
+        Some(Duration::from_nanos(u64::try_from(sum).unwrap_or(u64::MAX)))
     }
 
     /// The time that passes in waiting until retry `n` starts, as it is not exceeded with probability `q`: for

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Policy, Profile, Seed};
+use stagger_core::{Outcome, Policy, Profile, Seed};
 
-use crate::laws::support::mean;
+use crate::laws::support::{Call, mean};
 
 const CALLS: usize = 6_000;
 
@@ -127,4 +127,23 @@ fn websockets_waits_not_at_all_and_then_somewhere_below_five_seconds_and_then_as
         assert!(delays[2..].iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-5), "{delays:?}");
     }
     assert!(firsts.iter().any(|&first| first < 0.2) && firsts.iter().any(|&first| first > 4.8));
+}
+
+/// A base of its own for throttled failures moves what a profile's jitter draws, too.
+#[test]
+fn kinds_have_bases_of_their_own() {
+    for (name, factor) in [("polly-v8", 4), ("socket.io", 4), ("cenkalti", 4), ("stubborn-io", 3)] {
+        let plain = Profile::named(name).unwrap().policy().to_builder().unlimited_attempts();
+        let throttled = plain.throttled_base(plain.build().unwrap().base() * factor).build().unwrap();
+        for seed in 0..50 {
+            let wait = |policy: &Policy, outcome| Call::new(policy).seed(seed).run([outcome]).waits[0];
+            let (transient, later) = (wait(&throttled, Outcome::TRANSIENT), wait(&throttled, Outcome::throttled(None)));
+            let want = transient * factor;
+            let within = Duration::from_millis(u64::from(factor));
+            // socket.io's base is a fifth of its cap, which comes last.
+            let want = if name == "socket.io" { want.min(Duration::from_secs(5)) } else { want };
+            assert!(later.abs_diff(want) <= within, "{name}, seed {seed}: {later:?}, not {want:?}");
+            assert_eq!(transient, wait(&plain.build().unwrap(), Outcome::TRANSIENT));
+        }
+    }
 }
