@@ -38,6 +38,8 @@
 #[macro_use]
 extern crate std;
 
+#[cfg(target_has_atomic = "64")]
+mod admission;
 mod backoff;
 mod forecast;
 mod guard;
@@ -58,6 +60,8 @@ mod seed;
 mod state;
 pub mod text;
 
+#[cfg(target_has_atomic = "64")]
+pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted, Appointment, Ticket};
 pub use backoff::{Backoff, DelayList};
 pub use guard::{Breaker, BreakerOpen, Budget, Guards, Loan, Nested, Now, Pass, Permit};
 pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod laws {
+    mod admission;
     mod conformance;
     mod decision;
     mod forecast;

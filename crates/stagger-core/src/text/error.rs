@@ -36,6 +36,7 @@ pub(crate) enum Problem {
     Limitless,
     TooLong,
     NoUnit,
+    Ticket,
     /// Every word was understood, and together they make no sense.
     Policy(PolicyError),
 }
@@ -113,6 +114,9 @@ impl fmt::Display for ParseError {
                 f,
                 "`{word}`: these delays have no common unit that fits; round them, to milliseconds for instance"
             ),
+            Problem::Ticket => {
+                write!(f, "`{word}` is no appointment; it looks like 1520;ticket= and 32 hexadecimal digits")
+            }
             Problem::Policy(ref error) => fmt::Display::fmt(error, f),
         }
     }
