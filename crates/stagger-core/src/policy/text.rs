@@ -152,10 +152,7 @@ impl FromStr for Policy {
         for (at, word) in text.split_whitespace().enumerate() {
             match word.split_once('=') {
                 Some((key, value)) => draft.set(key, value)?,
-                None if at == 0 => match Profile::named(word) {
-                    Some(profile) => draft.profile = Some(profile),
-                    None => draft.backoff(word)?,
-                },
+                None if at == 0 => draft.backoff(word)?,
                 None => return Err(ParseError::new(Problem::NoValue, word)),
             }
         }
@@ -211,8 +208,9 @@ enum Shape {
 }
 
 impl Draft {
+    /// The name of a backoff, or of a profile.
     pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
-        if self.backoff.is_some() {
+        if self.backoff.is_some() || self.profile.is_some() {
             return Err(ParseError::new(Problem::Twice, "backoff"));
         }
         self.backoff = Some(match name {
@@ -222,7 +220,10 @@ impl Draft {
             "exponential" => Shape::Exponential,
             "list" => Shape::List,
             "stop" => Shape::Stop,
-            _ => return Err(ParseError::new(Problem::Shape, name)),
+            _ => {
+                self.profile = Some(Profile::named(name).ok_or(ParseError::new(Problem::Shape, name))?);
+                return Ok(());
+            }
         });
         Ok(())
     }

@@ -97,7 +97,11 @@ impl fmt::Display for ParseError {
                 write!(f, "`{word}` does not say what to do with a server's hint; use at-least, exact or clamp:5s")
             }
             Problem::Shape => {
-                write!(f, "`{word}` is not a backoff; begin with exponential, linear, constant, list, zero or stop")
+                write!(
+                    f,
+                    "`{word}` is not a backoff; begin with exponential, linear, constant, list, zero or stop, or with \
+                     the name of a profile, like aws-sdk"
+                )
             }
             Problem::Key(nearest) => write!(f, "`{word}` is not a setting; did you mean `{nearest}`?"),
             Problem::NoValue => write!(f, "`{word}` has no value; write it as name=value, like base=500ms"),

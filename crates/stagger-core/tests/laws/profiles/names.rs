@@ -58,6 +58,21 @@ fn what_follows_a_name_overrides_the_profile() {
     );
 }
 
+#[cfg(feature = "serde")]
+#[test]
+fn configuration_files_know_profiles_too() {
+    let want: Policy = "aws-sdk max-attempts=5".parse().unwrap();
+    let json = r#"{"backoff": "aws-sdk", "max-attempts": 5}"#;
+    assert_eq!(serde_json::from_str::<Policy>(json).unwrap(), want);
+    assert_eq!(serde_json::from_str::<Policy>("\"aws-sdk max-attempts=5\"").unwrap(), want);
+    assert_eq!(toml::from_str::<Policy>("max-attempts = 5\nbackoff = \"aws_sdk\"\n").unwrap(), want);
+    for profile in Profile::all() {
+        let policy = profile.policy();
+        let json = serde_json::to_string(&policy).unwrap();
+        assert_eq!(serde_json::from_str::<Policy>(&json).unwrap(), policy, "{json}");
+    }
+}
+
 /// A jitter that the policy language has a word for is not reachable by a second one.
 #[test]
 fn a_profile_s_name_is_a_jitter_only_where_its_jitter_is_its_own() {
