@@ -4,7 +4,8 @@
 //! made inside an attempt of another call stands down by default: it makes one attempt and leaves the retrying to the
 //! layer outside. The mark is a thread-local count, set only while an attempt is being polled, so it crosses awaits
 //! and moves with a task from thread to thread; a task that is spawned, or another thread, does not have it.
-//! [`inherit`] carries it there, and [`detached`] keeps it out of work that is shared between callers.
+//! [`inherit`] carries it there, and [`detached`] keeps it out of work that is shared between callers; [`inherit_fn`] and
+//! [`detached_fn`] do the same for blocking code.
 
 use core::cell::Cell;
 use core::future::Future;
@@ -53,6 +54,36 @@ pub fn inherit<F: Future>(future: F) -> Scoped<F> {
 /// whom only some are inside an attempt, like a cache fill that many wait for.
 pub fn detached<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: 0 }
+}
+
+/// Carries the mark of the present attempt into blocking code on another thread: what it gives does `work` under the mark
+/// that was there when it was made.
+///
+/// ```
+/// use stagger::{Policy, blocking, scope};
+///
+/// let depths = blocking::retry(&Policy::DEFAULT, || {
+///     let spawned = std::thread::spawn(scope::depth).join().unwrap();
+///     let inherited = std::thread::spawn(scope::inherit_fn(scope::depth)).join().unwrap();
+///     let detached = scope::detached_fn(scope::depth)();
+///     Ok::<_, ()>((spawned, inherited, detached))
+/// });
+/// assert_eq!(depths.run(), Ok((0, 1, 0)));
+/// ```
+pub fn inherit_fn<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    at_depth(depth(), work)
+}
+
+/// Keeps the mark out of blocking code: calls made in it retry by themselves.
+pub fn detached_fn<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    at_depth(0, work)
+}
+
+fn at_depth<T>(depth: u32, work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    move || {
+        let _mark = Mark::set(depth);
+        work()
+    }
 }
 
 /// Marks a future as an attempt under this policy.

@@ -106,6 +106,32 @@ fn meaning_15_blocking_code_inside_async_code_stands_down() {
     assert_eq!(calls.get(), 3);
 }
 
+/// By choice: a thread of its own is outside, unless it inherits; and work that is detached retries by itself.
+#[test]
+fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
+    let calls = Cell::new(0);
+    let inner = || {
+        blocking::retry(&THREE, || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        })
+        .timer(NoSleep)
+        .run()
+    };
+    blocking::retry(&THREE, || scope::detached_fn(inner)()).timer(NoSleep).run().unwrap_err();
+    assert_eq!(calls.get(), 9);
+
+    let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).report().run().attempts;
+    let seen = Cell::new((0, 0));
+    let outer = blocking::retry(&THREE, || {
+        let (alone, inherited) = (thread::spawn(attempts), thread::spawn(scope::inherit_fn(attempts)));
+        seen.set((alone.join().unwrap(), inherited.join().unwrap()));
+        Ok::<_, ()>(())
+    });
+    outer.run().unwrap();
+    assert_eq!((seen.get(), scope::depth()), ((3, 1), 0));
+}
+
 #[test]
 fn meaning_15_connecting_is_an_attempt_too() {
     let depths = Cell::new(0);
