@@ -1,10 +1,9 @@
 //! Rows of the field's conformance table that state a count of calls, which takes a driver: tenacity (TN), Polly (PL),
 //! failsafe-go (FG), resilience4j (R4) and the AWS SDKs (AW). What is deliberately done otherwise says why.
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::future::ready;
 use core::time::Duration;
-use std::cell::RefCell;
 
 use futures_lite::future::block_on;
 use stagger::testing::{Script, VirtualClock};
