@@ -20,6 +20,8 @@
 //! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
 //! | say from inside the operation what an error means | [`Fault`] |
 //! | keep a connection up | [`Reconnecting`] |
+//! | keep many retries pending on one task | [`queue::RetryQueue`] |
+//! | send a batch, and only its failed items again | [`batch::Batch`] |
 //! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
 //! | do something every so often, out of step with everybody else | [`interval`], [`blocking::interval`] |
 //! | come from the Go package cenkalti/backoff | [`cenkalti`] |
@@ -67,6 +69,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod batch;
 pub mod blocking;
 mod call;
 mod cancel;
@@ -81,6 +84,7 @@ mod fault;
 mod future;
 mod hand;
 mod hedging;
+pub mod queue;
 mod reconnect;
 mod retrier;
 mod rule;

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod batch;
     mod cancel;
     mod cenkalti;
     mod clock;
@@ -19,6 +20,7 @@ mod suite {
     mod nested;
     mod order;
     mod parity;
+    mod queue;
     mod reconnecting;
     mod retrier;
     mod servers;

@@ -1,0 +1,102 @@
+//! The slots of the wheel: eight levels of 256 lists, and which of them have anything in them.
+
+use super::slab::{Link, NIL, Slab};
+
+const LEVELS: usize = 8;
+const SLOTS: usize = 256;
+const WORDS: usize = SLOTS / 64;
+
+pub(super) struct Lists {
+    lists: Box<[List; LEVELS * SLOTS]>,
+    /// A bit for each list that has anything in it.
+    occupied: [[u64; WORDS]; LEVELS],
+    /// A bit for each level that has.
+    levels: u8,
+}
+
+#[derive(Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+/// The first slot with anything in it.
+pub(super) struct First {
+    pub(super) level: u32,
+    /// The tick at which it begins: in level 0, that of everything in it.
+    pub(super) tick: u64,
+    pub(super) list: usize,
+}
+
+impl Lists {
+    pub(super) fn new() -> Self {
+        let lists = Box::new([List { head: NIL, tail: NIL }; LEVELS * SLOTS]);
+        Self { lists, occupied: [[0; WORDS]; LEVELS], levels: 0 }
+    }
+
+    /// Everything in one level comes before everything in the next, and nothing before the cursor: so the first bit of
+    /// the first level is the first slot.
+    #[inline]
+    pub(super) fn first(&self, cursor: u64) -> Option<First> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros();
+        let words = &self.occupied[level as usize];
+        let word = words.iter().position(|word| *word != 0)?;
+        let slot = word * 64 + words[word].trailing_zeros() as usize;
+        let shift = 8 * level;
+        let tick = (((cursor >> shift) & !0xff) | slot as u64) << shift;
+        Some(First { level, tick, list: ((level as usize) << 8) | slot })
+    }
+
+    pub(super) fn head(&self, list: usize) -> u32 {
+        self.lists[list].head
+    }
+
+    #[inline]
+    pub(super) fn append<T>(&mut self, slab: &mut Slab<T>, list: usize, index: u32) {
+        let List { head, tail } = self.lists[list];
+        *slab.link_mut(index) = Link { prev: tail, next: NIL };
+        if head == NIL {
+            self.lists[list] = List { head: index, tail: index };
+            let (level, slot) = (list >> 8, list & 0xff);
+            self.occupied[level][slot / 64] |= 1 << (slot % 64);
+            self.levels |= 1 << level;
+        } else {
+            slab.link_mut(tail).next = index;
+            self.lists[list].tail = index;
+        }
+    }
+
+    #[inline]
+    pub(super) fn unlink<T>(&mut self, slab: &mut Slab<T>, list: usize, index: u32) {
+        let Link { prev, next } = slab.link(index);
+        match prev {
+            NIL => self.lists[list].head = next,
+            _ => slab.link_mut(prev).next = next,
+        }
+        match next {
+            NIL => self.lists[list].tail = prev,
+            _ => slab.link_mut(next).prev = prev,
+        }
+        if self.lists[list].head == NIL {
+            self.vacate(list);
+        }
+    }
+
+    /// Leaves nothing in it, and says what was first.
+    pub(super) fn clear(&mut self, list: usize) -> u32 {
+        let head = core::mem::replace(&mut self.lists[list], List { head: NIL, tail: NIL }).head;
+        self.vacate(list);
+        head
+    }
+
+    fn vacate(&mut self, list: usize) {
+        let (level, slot) = (list >> 8, list & 0xff);
+        self.occupied[level][slot / 64] &= !(1 << (slot % 64));
+        if self.occupied[level] == [0; WORDS] {
+            self.levels &= !(1 << level);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Where the entries are kept: in two pieces of memory, used again from a list of free places.
+
+use super::Full;
+
+/// Names an entry of the queue that gave it, and means nothing to another. When the entry has come or was cancelled it
+/// names none: places are used again, keys are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub(super) index: u32,
+    generation: u32,
+}
+
+/// No place.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// The links lie apart from the entries. To walk a list is to wait for memory, one link after the other; so links have
+/// to lie close together, while the entries that they name are fetched at the same time.
+pub(super) struct Slab<T> {
+    links: Vec<Link>,
+    entries: Vec<Entry<T>>,
+    free: u32,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    pub(super) prev: u32,
+    pub(super) next: u32,
+}
+
+/// The tag of a flat enum lies in its padding; that of an `Option` of the item would take another 8 bytes.
+enum Entry<T> {
+    Free { generation: u32 },
+    Pending { generation: u32, tick: u64, item: T },
+}
+
+impl<T> Entry<T> {
+    #[inline]
+    const fn generation(&self) -> u32 {
+        match self {
+            Self::Free { generation } | Self::Pending { generation, .. } => *generation,
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Places are numbered by a `u32`, and one number means none.
+    pub(super) const MOST: usize = NIL as usize;
+
+    pub(super) const fn new() -> Self {
+        Self { links: Vec::new(), entries: Vec::new(), free: NIL, len: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn reserve(&mut self, additional: usize) {
+        let further = additional.saturating_sub(self.entries.len() - self.len);
+        self.links.reserve(further);
+        self.entries.reserve(further);
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, item: T, tick: u64) -> Result<Key, Full<T>> {
+        let index = if self.free == NIL { self.entries.len() } else { self.free as usize };
+        if index >= Self::MOST {
+            return Err(Full(item));
+        }
+        let generation = match self.entries.get_mut(index) {
+            Some(entry) => {
+                self.free = self.links[index].next;
+                let generation = entry.generation();
+                *entry = Entry::Pending { generation, tick, item };
+                generation
+            }
+            None => {
+                self.links.push(Link { prev: NIL, next: NIL });
+                self.entries.push(Entry::Pending { generation: 0, tick, item });
+                0
+            }
+        };
+        self.len += 1;
+        Ok(Key { index: index as u32, generation })
+    }
+
+    /// Takes out what hangs in no list any more.
+    #[inline]
+    pub(super) fn remove(&mut self, index: u32) -> Option<T> {
+        let entry = self.entries.get_mut(index as usize)?;
+        let before = entry.generation();
+        let Entry::Pending { item, .. } = core::mem::replace(entry, Entry::Free { generation: before.wrapping_add(1) })
+        else {
+            return None;
+        };
+        // A place that has seen every generation is not used again, so that no key ever names two entries.
+        if before != u32::MAX {
+            self.links[index as usize].next = core::mem::replace(&mut self.free, index);
+        }
+        self.len -= 1;
+        Some(item)
+    }
+
+    /// When the entry is due; `None` if the key names none.
+    #[inline]
+    pub(super) fn due(&self, key: Key) -> Option<u64> {
+        match self.entries.get(key.index as usize) {
+            Some(Entry::Pending { generation, tick, .. }) if *generation == key.generation => Some(*tick),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_due(&mut self, key: Key, to: u64) {
+        if let Some(Entry::Pending { tick, .. }) = self.entries.get_mut(key.index as usize) {
+            *tick = to;
+        }
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<&T> {
+        match self.entries.get(key.index as usize) {
+            Some(Entry::Pending { generation, item, .. }) if *generation == key.generation => Some(item),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        match self.entries.get_mut(key.index as usize) {
+            Some(Entry::Pending { generation, item, .. }) if *generation == key.generation => Some(item),
+            _ => None,
+        }
+    }
+
+    /// When the entry at this place is due.
+    #[inline]
+    pub(super) fn tick_at(&self, index: u32) -> Option<u64> {
+        match self.entries.get(index as usize) {
+            Some(Entry::Pending { tick, .. }) => Some(*tick),
+            _ => None,
+        }
+    }
+
+    /// What hangs before and behind the entry at this place.
+    #[inline]
+    pub(super) fn link(&self, index: u32) -> Link {
+        self.links[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
+        &mut self.links[index as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_takes_24_bytes_beside_the_item() {
+        assert_eq!(size_of::<Link>() + size_of::<Entry<u64>>(), 8 + 24);
+        assert_eq!(size_of::<Link>() + size_of::<Entry<[u64; 6]>>(), 48 + 24);
+        assert_eq!(size_of::<Link>() + size_of::<Entry<String>>(), size_of::<String>() + 24);
+    }
+
+    #[test]
+    fn a_place_that_has_seen_every_generation_is_not_used_again() {
+        let mut slab = Slab::new();
+        let mut last = slab.insert("first", 1).unwrap();
+        slab.entries[0] = Entry::Pending { generation: u32::MAX, tick: 1, item: "last" };
+        last.generation = u32::MAX;
+        assert_eq!(slab.get(last), Some(&"last"));
+        assert_eq!((slab.remove(0), slab.len()), (Some("last"), 0));
+        let other = slab.insert("other", 1).unwrap();
+        assert_eq!((other.index, slab.get(last), slab.get(other)), (1, None, Some(&"other")));
+    }
+}

@@ -1,0 +1,47 @@
+use core::error::Error;
+use core::fmt;
+
+use crate::Stop;
+
+/// An item for which there is no further attempt, given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped<T> {
+    /// The item.
+    pub item: T,
+    /// Why.
+    pub why: Why,
+    /// How many attempts were made.
+    pub attempts: u32,
+}
+
+/// Why a queue does not take an item for another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// The policy or a guard says so.
+    Stop(Stop),
+    /// As many are pending as may be. What the budget had lent was given back.
+    Full,
+}
+
+impl<T> fmt::Debug for Stopped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { item: _, why, attempts } = self;
+        f.debug_struct("Stopped").field("why", why).field("attempts", attempts).finish_non_exhaustive()
+    }
+}
+
+/// A lower-case fragment: "gave up after 3 attempts: every attempt was used".
+impl<T> fmt::Display for Stopped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {} attempt{plural}: ", self.attempts)?;
+        match self.why {
+            Why::Stop(stop) => stop.fmt(f),
+            Why::Full => f.write_str("the queue is full"),
+        }
+    }
+}
+
+impl<T> Error for Stopped<T> {}

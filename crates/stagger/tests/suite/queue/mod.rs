@@ -1,0 +1,6 @@
+//! Retries in bulk: the wheel against a model, the queues in virtual time.
+
+mod delay;
+mod model;
+mod retry;
+mod wheel;

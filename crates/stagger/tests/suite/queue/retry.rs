@@ -1,0 +1,332 @@
+use core::pin::pin;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_lite::future::block_on;
+use stagger::queue::{RetryQueue, Stopped, Why};
+use stagger::testing::{NoSleep, VirtualClock};
+use stagger::{Clock, Hint, Instant, Outcome, Policy, Seed, Source, Stop, blocking, policy, scope};
+
+use super::super::support::{Bank, Gate, Patient, ms, polled};
+
+const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+
+/// A queue in virtual time with guards that keep books.
+struct World {
+    clock: VirtualClock,
+    bank: Arc<Bank>,
+    gate: Arc<Gate>,
+}
+
+impl World {
+    fn new(funds: u64) -> Self {
+        Self { clock: VirtualClock::new(), bank: Arc::new(Bank::of(funds)), gate: Arc::new(Gate::new(u32::MAX, ms(1))) }
+    }
+
+    fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
+        RetryQueue::on(self.clock.clone(), policy).budget(self.bank.clone()).breaker(self.gate.clone())
+    }
+
+    fn expect_settled(&self, funds: u64, settled: &[Outcome]) {
+        assert_eq!((self.bank.in_flight(), self.gate.in_flight()), (0, 0));
+        assert_eq!(self.bank.books().funds, funds, "{:?}", self.bank.books());
+        assert_eq!(self.bank.books().settled, settled);
+        assert_eq!(self.gate.books().recorded, settled);
+    }
+}
+
+/// Runs it until nothing is pending; every attempt fails like this.
+fn run_dry<T, S: stagger::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<Stopped<T>> {
+    let mut stopped = Vec::new();
+    while let Some(due) = block_on(queue.next()) {
+        stopped.extend(due.and_then(|job| queue.push_retry(job, outcome)).err());
+    }
+    stopped
+}
+
+#[test]
+fn every_item_gets_the_attempts_of_the_policy() {
+    let mut queue = RetryQueue::on(VirtualClock::new(), POLICY);
+    for item in 0..100 {
+        queue.push(item, ms(item)).unwrap();
+    }
+    let mut made = HashMap::new();
+    let mut given_up = Vec::new();
+    while let Some(due) = block_on(queue.next()) {
+        let job = due.unwrap();
+        *made.entry(job.item).or_insert(0) += 1;
+        assert_eq!((job.number(), job.is_last()), (made[&job.item], made[&job.item] == 3));
+        if job.item % 2 == 0 {
+            job.succeeded();
+        } else if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
+            assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Attempts), 3));
+            given_up.push(stopped.item);
+        }
+    }
+    assert!(made.iter().all(|(item, made)| *made == if item % 2 == 0 { 1 } else { 3 }), "{made:?}");
+    assert_eq!(given_up, (1..100).step_by(2).collect::<Vec<_>>());
+}
+
+/// The decision is the core's: what a driver draws from a seed, the queue draws from it.
+#[test]
+fn delays_are_those_of_the_policy() {
+    const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
+    let seed = Seed::new(7);
+    let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED).seed(seed);
+    queue.push((), Duration::ZERO).unwrap();
+    let mut delays = Vec::new();
+    while let Some(due) = block_on(queue.next()) {
+        delays.extend(queue.push_retry(due.unwrap(), Outcome::TRANSIENT).map(|queued| queued.after).ok());
+    }
+    assert_eq!(delays, JITTERED.delays(seed.for_call(1)).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_two_items_wait_in_step() {
+    const JITTERED: Policy = policy!(exponential(secs(1), secs(10)));
+    let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED);
+    let mut delays: Vec<_> = (0..100)
+        .map(|item| {
+            let job = queue.begin(item).unwrap();
+            queue.push_retry(job, Outcome::TRANSIENT).unwrap().after
+        })
+        .collect();
+    delays.sort();
+    delays.dedup();
+    assert_eq!(delays.len(), 100);
+}
+
+#[test]
+fn the_budget_bounds_the_retries_of_all_items_together() {
+    let world = World::new(5);
+    let mut queue = world.queue(POLICY);
+    for item in 0..20 {
+        queue.push(item, Duration::ZERO).unwrap();
+    }
+    let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
+    let by_budget = stopped.iter().filter(|stopped| stopped.why == Why::Stop(Stop::Budget)).count();
+    assert_eq!((stopped.len(), by_budget), (20, 20));
+    world.expect_settled(0, &[Outcome::TRANSIENT; 25]);
+}
+
+#[test]
+fn an_open_breaker_gives_the_item_back_and_the_loan_too() {
+    let world = World::new(5);
+    let mut queue = world.queue(POLICY);
+    let job = queue.begin("an item").unwrap();
+    assert!(queue.push_retry(job, Outcome::TRANSIENT).is_ok());
+    world.gate.open_until(Instant::from_nanos(u64::MAX));
+    let stopped = block_on(queue.next()).unwrap().unwrap_err();
+    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("an item", Why::Stop(Stop::Breaker), 1));
+    assert_eq!(queue.begin("another").unwrap_err().attempts, 0);
+    world.expect_settled(5, &[Outcome::TRANSIENT]);
+}
+
+#[test]
+fn every_way_out_settles_what_was_borrowed() {
+    let ways: [(&str, fn(RetryQueue<u8, VirtualClock>)); 4] = [
+        ("dropped", drop),
+        ("shut down", |queue| assert_eq!(queue.into_pending().count(), 3)),
+        ("shut down, and not looked at", |queue| drop(queue.into_pending())),
+        ("cancelled, then dropped", |mut queue| {
+            let job = queue.begin(9).unwrap();
+            let key = queue.push_retry(job, Outcome::TRANSIENT).unwrap().key;
+            assert_eq!((queue.cancel(key), queue.cancel(key)), (Some(9), None));
+        }),
+    ];
+    for (what, leave) in ways {
+        let world = World::new(10);
+        let mut queue = world.queue(POLICY);
+        for item in 0..3 {
+            let job = queue.begin(item).unwrap();
+            queue.push_retry(job, Outcome::TRANSIENT).unwrap();
+        }
+        assert_eq!((world.bank.books().funds, world.bank.in_flight()), (7, 3));
+        leave(queue);
+        assert_eq!((world.bank.books().funds, world.bank.in_flight(), world.gate.in_flight()), (10, 0, 0), "{what}");
+    }
+}
+
+#[test]
+fn a_job_that_is_dropped_counts_as_cancelled_once() {
+    let world = World::new(10);
+    let mut queue = world.queue(POLICY);
+    drop(queue.begin("first").unwrap());
+    let taken_out = queue.begin("second").unwrap().item;
+    let job = queue.begin("third").unwrap();
+    assert_eq!((taken_out, job.succeeded()), ("second", "third"));
+    world.expect_settled(10, &[Outcome::Cancelled, Outcome::Cancelled, Outcome::Success]);
+}
+
+#[test]
+fn a_full_queue_gives_the_item_and_its_loan_back() {
+    let world = World::new(10);
+    let mut queue = world.queue(POLICY).bounded(1);
+    queue.push("waits", ms(1)).unwrap();
+    assert_eq!(queue.push("no room", ms(1)).map_err(|full| full.0), Err("no room"));
+    let job = queue.begin("failed").unwrap();
+    let stopped = queue.push_retry(job, Outcome::TRANSIENT).unwrap_err();
+    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("failed", Why::Full, 1));
+    assert_eq!(stopped.to_string(), "gave up after 1 attempt: the queue is full");
+    drop(queue);
+    world.expect_settled(10, &[Outcome::TRANSIENT]);
+}
+
+#[test]
+fn a_hint_is_never_undercut() {
+    let clock = VirtualClock::new();
+    let mut queue = RetryQueue::on(clock.clone(), POLICY);
+    let job = queue.begin(()).unwrap();
+    let asked = Duration::from_millis(1_234);
+    let queued = queue.push_retry(job, Outcome::throttled(Some(Hint::Slot(asked)))).unwrap();
+    assert_eq!((queued.after, queued.source), (asked, Source::Hint));
+    let job = block_on(queue.next()).unwrap().unwrap();
+    assert_eq!((job.number(), clock.elapsed()), (2, asked));
+}
+
+#[test]
+fn what_was_not_processed_is_repeated_at_once_and_does_not_count() {
+    let world = World::new(0);
+    let mut queue = world.queue(POLICY);
+    let job = queue.begin(()).unwrap();
+    assert_eq!(queue.push_retry(job, Outcome::Unprocessed).unwrap().source, Source::Transparent);
+    let job = block_on(queue.next()).unwrap().unwrap();
+    assert_eq!((job.number(), world.clock.elapsed()), (1, Duration::ZERO));
+    let stopped = queue.push_retry(job, Outcome::Unprocessed).unwrap_err();
+    assert_eq!(stopped.why, Why::Stop(Stop::Budget));
+}
+
+#[test]
+fn a_success_with_an_error_beside_it_is_permanent() {
+    let mut queue = RetryQueue::on(NoSleep, POLICY);
+    for outcome in [Outcome::Success, Outcome::Permanent] {
+        let job = queue.begin(()).unwrap();
+        assert_eq!(queue.push_retry(job, outcome).unwrap_err().why, Why::Stop(Stop::Permanent));
+    }
+}
+
+#[test]
+fn max_elapsed_runs_from_the_first_attempt() {
+    const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
+    let clock = VirtualClock::new();
+    let mut queue = RetryQueue::on(clock.clone(), LIMITED);
+    queue.push((), ms(500)).unwrap();
+    let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
+    assert_eq!((stopped[0].why, stopped[0].attempts), (Why::Stop(Stop::Elapsed), 4));
+    assert_eq!(clock.elapsed(), ms(530));
+}
+
+#[test]
+fn the_first_attempts_are_spread() {
+    const SPREAD: Policy = policy!(constant(ms(10)).spread(secs(10)));
+    let clock = VirtualClock::new();
+    let mut queue = RetryQueue::on(clock.clone(), SPREAD);
+    for item in 0..1_000 {
+        queue.push(item, Duration::from_secs(5)).unwrap();
+    }
+    let mut by_second = [0; 16];
+    while let Some(due) = block_on(queue.next()) {
+        due.unwrap().succeeded();
+        by_second[clock.elapsed().as_secs() as usize] += 1;
+    }
+    assert_eq!(by_second[..5], [0; 5]);
+    assert!(by_second[5..15].iter().all(|came| (60..150).contains(came)), "{by_second:?}");
+}
+
+#[test]
+fn what_is_pending_comes_back_with_its_state() {
+    let clock = VirtualClock::new();
+    let mut queue = RetryQueue::on(clock.clone(), POLICY);
+    let job = queue.begin("tried").unwrap();
+    queue.push_retry(job, Outcome::TRANSIENT).unwrap();
+    let key = queue.push("new", ms(3)).unwrap();
+    assert_eq!((queue.len(), queue.get(key)), (2, Some(&"new")));
+    assert!(queue.reschedule(key, ms(60)));
+    assert_eq!(queue.next_due(), Some(clock.now().saturating_add(ms(10))));
+    let pending: Vec<_> = queue.into_pending().collect();
+    let at = |length| Instant::ZERO.saturating_add(ms(length));
+    assert_eq!((pending[0].item, pending[0].due, pending[0].state.attempt()), ("tried", at(10), 1));
+    assert_eq!((pending[1].item, pending[1].due, pending[1].state.attempt()), ("new", at(60), 0));
+}
+
+#[test]
+fn next_that_is_dropped_loses_nothing() {
+    let timer = Patient::default();
+    let bank = Arc::new(Bank::of(3));
+    let mut queue = RetryQueue::on(timer, POLICY).budget(bank.clone());
+    let job = queue.begin("an item").unwrap();
+    queue.push_retry(job, Outcome::TRANSIENT).unwrap();
+    for _ in 0..2 {
+        let mut next = pin!(queue.next());
+        if let core::task::Poll::Ready(due) = polled(next.as_mut(), 1) {
+            assert_eq!(due.unwrap().unwrap().succeeded(), "an item");
+            assert_eq!((bank.books().funds, bank.in_flight()), (2, 0));
+            return;
+        }
+    }
+    panic!("it did not sleep on");
+}
+
+#[test]
+fn calls_inside_an_attempt_stand_down() {
+    let mut queue = RetryQueue::on(NoSleep, POLICY);
+    let job = queue.begin(()).unwrap();
+    let mut calls = 0;
+    let inner = async {
+        assert_eq!(scope::depth(), 1);
+        blocking::retry(&POLICY, || {
+            calls += 1;
+            Err::<(), _>("no")
+        })
+        .timer(NoSleep)
+        .run()
+    };
+    assert_eq!(block_on(job.scoped(inner)), Err("no"));
+    assert_eq!((calls, scope::depth()), (1, 0));
+}
+
+/// A consumer as it is written: new work and retries in one `select!`, a budget for all of them.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_takes_new_work_and_retries_in_one_select() {
+    let bank = Arc::new(Bank::of(1_000));
+    let (sender, mut incoming) = tokio::sync::mpsc::channel(10);
+    tokio::spawn(async move {
+        for message in 0..200_u32 {
+            sender.send(message).await.unwrap();
+            tokio::time::sleep(ms(1)).await;
+        }
+    });
+    let mut queue = RetryQueue::new(POLICY).budget(bank.clone()).bounded(50);
+    let mut done = Vec::new();
+    let mut dead = Vec::new();
+    loop {
+        let begun = tokio::select! {
+            Some(message) = incoming.recv() => queue.begin(message),
+            Some(due) = queue.next() => due,
+            else => break,
+        };
+        let job = begun.unwrap();
+        // Every third message works at once, every third at its last attempt, every third never.
+        if job.item % 3 == 0 || (job.item % 3 == 1 && job.is_last()) {
+            done.push(job.succeeded());
+        } else if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
+            dead.push(stopped.item);
+        }
+    }
+    done.sort_unstable();
+    assert_eq!(done, (0..200).filter(|message| message % 3 != 2).collect::<Vec<_>>());
+    assert_eq!(dead, (0..200).filter(|message| message % 3 == 2).collect::<Vec<_>>());
+    assert_eq!(bank.in_flight(), 0);
+}
+
+#[test]
+fn a_pending_retry_takes_80_bytes_beside_the_item() {
+    const MANY: usize = 10_000;
+    let info = allocation_counter::measure(|| {
+        let mut queue = RetryQueue::<u64, _>::on(NoSleep, POLICY);
+        queue.reserve(MANY);
+        core::hint::black_box(&queue);
+    });
+    assert!(info.bytes_max as usize <= MANY * (8 + 80) + 18 * 1024, "{}", info.bytes_max);
+}
