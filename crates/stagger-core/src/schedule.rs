@@ -135,8 +135,8 @@ impl Policy {
     /// before it carried on; the first ceiling, for the first. `None`: there is no retry.
     #[inline]
     pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
-        // One formula, compiled twice: for what most policies are, where it shrinks to a handful of instructions, and
-        // out of line for everything else. `carry` goes by value, or it would live in memory.
+        // One formula, compiled three times: for what most policies are, where it shrinks to a handful of instructions,
+        // and out of line for the others and for profiles. `carry` goes by value, or it would live in memory.
         if self.curve.is_plain && kind == Kind::Transient {
             self.formula(Shape::PLAIN, carry, n, Kind::Transient, bits)
         } else {
@@ -161,6 +161,15 @@ impl Policy {
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+        if self.curve.is_profiles {
+            return self.profile_formula(carry, n, kind, bits);
+        }
+        // What only profiles have is left out here.
+        self.formula(Shape { last_cap: u64::MAX, unit: 0, ..self.curve.shape }, carry, n, kind, bits)
+    }
+
+    #[inline(never)]
+    fn profile_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
         let curve = &self.curve;
         if let Some(&(from, to)) = self.lead().get(n.wrapping_sub(1) as usize) {
             let interval = Interval { lo: nanos(from), hi: nanos(to) };

@@ -66,6 +66,8 @@ pub(crate) struct Curve {
     pub(crate) retries: bool,
     /// The shape is [`Shape::PLAIN`].
     pub(crate) is_plain: bool,
+    /// The jitter is a profile's own.
+    pub(crate) is_profiles: bool,
     pub(crate) shape: Shape,
     /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
     pub(crate) first: f64,
@@ -344,6 +346,7 @@ impl Curve {
                 shape,
                 Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
             ),
+            is_profiles: profile.is_some(),
             shape,
             first,
             multiplier,
