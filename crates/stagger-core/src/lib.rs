@@ -41,6 +41,10 @@ extern crate std;
 #[cfg(target_has_atomic = "64")]
 mod admission;
 mod backoff;
+#[cfg(target_has_atomic = "64")]
+pub mod breaker;
+#[cfg(target_has_atomic = "64")]
+pub mod budget;
 mod forecast;
 mod guard;
 mod hedge;
@@ -58,6 +62,8 @@ mod retry;
 mod schedule;
 mod seed;
 mod state;
+#[cfg(target_has_atomic = "64")]
+mod sync;
 pub mod text;
 
 #[cfg(target_has_atomic = "64")]

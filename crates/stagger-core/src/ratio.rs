@@ -5,8 +5,8 @@ use crate::text::{ParseError, Problem};
 
 /// A share, in whole millionths, exact.
 ///
-/// Units: parts per million. Range of what takes one: `0..=1`. A larger one can be written down, so that the builder
-/// it is given to can say so together with everything else that is wrong; none accepts it.
+/// Units: parts per million. Range of what takes one: `0..=1`, unless it says otherwise. A larger one can be written
+/// down, so that the builder it is given to can say so together with everything else that is wrong.
 ///
 /// As text: `20%` or `0.2`. What is not a whole number of millionths is refused and not rounded, so that a budget of
 /// a third is a decision and never an accident.
@@ -57,7 +57,7 @@ impl Ratio {
         self.0 as f64 / MILLION as f64
     }
 
-    /// Whether it is more than the whole, which nothing accepts.
+    /// Whether it is more than the whole, which is refused unless the taker says otherwise.
     #[inline]
     #[must_use]
     pub const fn is_above_one(self) -> bool {

@@ -8,7 +8,7 @@ use crate::outcome::Kind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
-use crate::{Decision, Guards, Hint, HintMode, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
+use crate::{Decision, Guards, Hint, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
 
 /// Whether a connection that was lost had lived long enough to count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -350,7 +350,7 @@ impl<'a> Retry<'a> {
             self.state.flags |= BEGUN;
         }
         let (after, source) = match hint {
-            Some(hint) => (self.hinted(hint, interval, drawn), Source::Hint),
+            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), Source::Hint),
             None if spread.is_some() => (drawn, Source::Spread),
             None => (drawn, Source::Schedule),
         };
@@ -378,24 +378,6 @@ impl<'a> Retry<'a> {
         match hint {
             Hint::Never => true,
             Hint::Floor(asked) | Hint::Slot(asked) => self.policy.max_hint().is_some_and(|longest| asked > longest),
-        }
-    }
-
-    /// The delay that a hint makes of the one that was drawn, in nanoseconds.
-    #[cold]
-    fn hinted(&self, hint: Hint, interval: Interval, drawn: u64) -> u64 {
-        let asked = match hint {
-            Hint::Slot(asked) => return nanos(asked),
-            Hint::Floor(asked) => nanos(asked),
-            Hint::Never => return drawn,
-        };
-        match self.policy.hint_mode() {
-            HintMode::Exact => asked,
-            HintMode::AtLeast => {
-                let span = interval.hi.min(self.policy.curve.shape.last_cap).max(self.policy.hint_spread().of(asked));
-                asked.saturating_add(draw_nanos(0, span, self.bits(Purpose::Hint)))
-            }
-            HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),
         }
     }
 

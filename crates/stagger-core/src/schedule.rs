@@ -8,7 +8,7 @@ use crate::outcome::Kind;
 use crate::policy::{Curve, Draw, Route, Shape};
 use crate::profile::{polly, socket_io};
 use crate::seed::{Purpose, Series};
-use crate::{Backoff, Policy, Seed};
+use crate::{Backoff, Hint, HintMode, Policy, Seed};
 
 /// The endless series of delays of one call.
 ///
@@ -123,6 +123,24 @@ impl Policy {
         }
         let drawn = self.next_delay(carry, n, Kind::Transient, seed.bits(0, n, Purpose::Delay))?;
         Some(Duration::from_nanos(drawn.delay))
+    }
+
+    /// The delay that a hint makes of the one that was `drawn` below `ceiling`, in nanoseconds.
+    #[cold]
+    pub(crate) fn hinted(&self, hint: Hint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
+        let asked = match hint {
+            Hint::Slot(asked) => return nanos(asked),
+            Hint::Floor(asked) => nanos(asked),
+            Hint::Never => return drawn,
+        };
+        match self.hint_mode() {
+            HintMode::Exact => asked,
+            HintMode::AtLeast => {
+                let span = ceiling.min(self.curve.shape.last_cap).max(self.hint_spread().of(asked));
+                asked.saturating_add(draw_nanos(0, span, bits))
+            }
+            HintMode::Clamp(above) => asked.max(drawn).min(drawn.saturating_add(nanos(above))),
+        }
     }
 
     /// The wait before the first action of an episode, for the call whose key is `seed`: uniform on `[0, spread]`.

@@ -71,6 +71,8 @@
 
 pub mod batch;
 pub mod blocking;
+#[cfg(target_has_atomic = "64")]
+pub mod budget;
 mod call;
 mod cancel;
 pub mod cenkalti;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod batch;
+    mod budgets;
     mod cancel;
     mod cenkalti;
     mod clock;
@@ -20,6 +21,7 @@ mod suite {
     mod nested;
     mod order;
     mod parity;
+    mod partitioned;
     mod queue;
     mod reconnecting;
     mod retrier;

@@ -9,9 +9,11 @@
 //!   they are in `stagger`'s tests.
 //! - TN-11: a negative step cannot be written down. TN-15, TN-29: sums and choices as combinators are not native.
 //! - PL-11, PL-13, PL-15: the curve of Polly's exponential jitter is tested where it is written, in `profile/polly.rs`.
-//! - PL-31 to PL-39, FG-17 to FG-37, R4-11 to R4-15, AW-11, AW-13, AW-21 to AW-25, AW-29 to AW-33, GR-03, GR-05, GR-17 to
-//!   GR-21, BD, NF, and the quotas in AW-05, AW-09, AW-15, AW-17: budgets, breakers and limiters.
-//! - CK: most of it is the package and not its numbers, and is tested in `stagger`. GR-07, GR-11, GR-15, FG-39, HT: HTTP.
+//! - Budgets and throttles: AW-05 to AW-17 (their quotas), AW-31, AW-33, GR-03, GR-05, GR-19, GR-21, FG-21, FG-27, FG-29,
+//!   BD; in `budgets`. Breakers: PL-31 to PL-35, R4-11 to R4-15, FG-17, FG-35; in `breaker`. GR-13: `hedging`.
+//! - PL-37, PL-39, FG-19, FG-23 to FG-25, FG-31, FG-33, FG-37, AW-21 to AW-29, NF: other policies, limiters and reports.
+//! - CK: most of it is the package and not its numbers, and is tested in `stagger`. GR-07, GR-11, GR-15, GR-17, FG-39, HT:
+//!   HTTP and gRPC.
 
 mod across;
 mod aws;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+use stagger_core::{Budget, Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
 
 /// One call, driven as the core's documentation tells a driver to, on a virtual clock.
 pub(crate) struct Call<'a> {
@@ -37,6 +37,11 @@ impl<'a> Call<'a> {
 
     pub(crate) const fn seed(mut self, seed: u64) -> Self {
         self.seed = Seed::new(seed);
+        self
+    }
+
+    pub(crate) const fn budget(mut self, budget: &'a dyn Budget) -> Self {
+        self.guards = self.guards.budget(budget);
         self
     }
 

@@ -1,0 +1,104 @@
+//! Asking: what a call is told that wants to begin.
+
+use core::time::Duration;
+
+use super::circuit::CircuitBreaker;
+use super::ledger::Opening;
+use super::snapshot::{Cause, Enforcement};
+use super::word::{Mode, Word, pass};
+use crate::instant::nanos;
+use crate::{BreakerOpen, Hint, Now, Pass};
+
+/// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
+const MOMENT: u64 = 1_000_000;
+
+impl CircuitBreaker {
+    #[inline]
+    pub(super) fn pass(&self, word: Word, now: &dyn Now) -> Pass {
+        // Who asks for the time pays for it.
+        let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
+        pass(word.generation(), start)
+    }
+
+    #[cold]
+    pub(super) fn ask(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+        let ledger = &self.ledger.0;
+        loop {
+            let word = self.load();
+            match word.mode() {
+                Mode::Closed => return Ok(self.pass(word, now)),
+                Mode::ForcedClosed => return Ok(Pass::NOTHING),
+                Mode::Open => {
+                    let at = now.now().as_nanos();
+                    if at >= ledger.until.get() {
+                        match self.half_open(word, at) {
+                            true => return Ok(pass(word.next_generation(), at)),
+                            false => continue,
+                        }
+                    }
+                }
+                Mode::HalfOpen => {
+                    let at = now.now().as_nanos();
+                    if word.taken() < u64::from(self.rules.probes) {
+                        // Before the place is taken, or somebody could find a probe that has been out for long.
+                        ledger.probed.raise(at);
+                        match self.swap(word, word.with_probe()) {
+                            true => return Ok(pass(word.generation(), at)),
+                            false => continue,
+                        }
+                    }
+                    if self.is_overdue(word, at) {
+                        self.trip(word, self.overdue_from(), None, Cause::ProbeWait, self.probes_found(word), 0);
+                        continue;
+                    }
+                }
+                Mode::ForcedOpen | Mode::Changing => {}
+            }
+            let Some(left) = self.peek(now) else { continue };
+            if self.enforcement() == Enforcement::Observed {
+                ledger.would_have_refused.increment();
+                return Ok(Pass::NOTHING);
+            }
+            ledger.refusals.increment();
+            return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
+        }
+    }
+
+    /// How long it refuses, in nanoseconds, at least 1; `None` if it would let a call pass now.
+    pub(super) fn peek(&self, now: &dyn Now) -> Option<u64> {
+        let ledger = &self.ledger.0;
+        let word = self.load();
+        let left = match word.mode() {
+            Mode::Closed | Mode::ForcedClosed => 0,
+            Mode::Changing => MOMENT,
+            Mode::ForcedOpen => self.open.bounds(1).map_or(MOMENT, |(_, longest)| nanos(longest)),
+            Mode::Open => ledger.until.get().saturating_sub(now.now().as_nanos()),
+            Mode::HalfOpen if word.taken() < u64::from(self.rules.probes) => 0,
+            Mode::HalfOpen => {
+                let at = now.now().as_nanos();
+                let overdue = self.overdue_from();
+                if self.is_overdue(word, at) {
+                    // It opened when the probe was due, though nobody has looked.
+                    overdue.saturating_add(self.length(ledger.opening().next(), None)).saturating_sub(at)
+                } else {
+                    // What has been on its way for so long takes about as long again.
+                    at.saturating_sub(ledger.probed.get()).max(MOMENT).min(overdue.saturating_sub(at))
+                }
+            }
+        };
+        (left > 0).then_some(left)
+    }
+
+    /// When the probes that are out had the longest wait behind them.
+    pub(super) fn overdue_from(&self) -> u64 {
+        self.ledger.0.probed.get().saturating_add(self.rules.probe_wait)
+    }
+
+    pub(super) fn is_overdue(&self, word: Word, at: u64) -> bool {
+        word.flying() > 0 && at >= self.overdue_from()
+    }
+
+    pub(super) fn length(&self, opening: Opening, hint: Option<Hint>) -> u64 {
+        opening.length(hint, &self.open, self.seed)
+    }
+}

@@ -1,0 +1,199 @@
+use core::time::Duration;
+
+use super::calls::{CallWindow, MOST_CALLS};
+use super::circuit::CircuitBreaker;
+use super::error::{CircuitBreakerError, CircuitBreakerFault};
+use super::rules::{Rules, Slow};
+use super::time::TimeWindow;
+use super::window::{Record, Window};
+use super::word::MOST_PROBES;
+use crate::instant::nanos;
+use crate::{DelayList, Policy, Ratio, Seed, policy};
+
+/// The settings of a [`CircuitBreaker`] before they are checked; [`build`](Self::build) reports everything that is
+/// wrong at once.
+///
+/// Each rule that is set trips the breaker by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct CircuitBreakerBuilder {
+    seed: Seed,
+    consecutive: Option<u32>,
+    failure_ratio: Option<Ratio>,
+    slow: Option<(Duration, Ratio)>,
+    window: Option<Window>,
+    min_calls: Option<u32>,
+    open: Policy,
+    probes: u32,
+    healthy_probes: Option<u32>,
+    probe_wait: Duration,
+}
+
+/// The open time unless it is set.
+const OPEN: Policy = policy!(exponential(secs(5), secs(60)).jitter(Jitter::Equal));
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl CircuitBreakerBuilder {
+    pub(super) const fn new(seed: Seed) -> Self {
+        Self {
+            seed,
+            consecutive: None,
+            failure_ratio: None,
+            slow: None,
+            window: None,
+            min_calls: None,
+            open: OPEN,
+            probes: 1,
+            healthy_probes: None,
+            probe_wait: Duration::from_secs(30),
+        }
+    }
+
+    /// Trips on the `n`-th failure in a row. Range: at least 1.
+    ///
+    /// The cheapest rule: a success costs one load, and no clock is ever read for it. Good for one caller at a time,
+    /// and for servers that are up or down; of many calls at once, one success among many failures starts it again.
+    pub const fn consecutive(mut self, n: u32) -> Self {
+        self.consecutive = Some(n);
+        self
+    }
+
+    /// Trips when `failures / calls >= ratio` in the [`window`](Self::window), once it holds
+    /// [`min_calls`](Self::min_calls). Range: more than 0, at most 1.
+    ///
+    /// It is asked after every result: a success trips it too if it is what brings the window to `min_calls`.
+    pub const fn failure_ratio(mut self, ratio: Ratio) -> Self {
+        self.failure_ratio = Some(ratio);
+        self
+    }
+
+    /// Trips when `slow calls / calls >= ratio` in the [`window`](Self::window), once it holds
+    /// [`min_calls`](Self::min_calls); slow is what takes *longer* than `after`, whether it succeeds or fails. Range:
+    /// `ratio` more than 0, at most 1; `after` more than 0, at most 24 h.
+    ///
+    /// The clock is read at both ends of every call. A slow probe has found the server ailing.
+    pub const fn slow_ratio(mut self, after: Duration, ratio: Ratio) -> Self {
+        self.slow = Some((after, ratio));
+        self
+    }
+
+    /// What the ratios are taken over. The default is the last 100 calls.
+    pub const fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// How many calls a window must hold before a ratio means something. The default is 20, or the whole window of
+    /// calls if that is smaller. Range: at least 1, at most the window of calls.
+    pub const fn min_calls(mut self, n: u32) -> Self {
+        self.min_calls = Some(n);
+        self
+    }
+
+    /// How long it stays open: the delays of this policy, one after the other, for as long as the server does not stay
+    /// healthy. The default is `exponential base=5s cap=60s jitter=equal`.
+    ///
+    /// The open times begin again from the first once it had been closed for the policy's `stable_after`; if that is
+    /// not set, for as long as it had last been open. They are drawn by the breaker's seed, so that the breakers of a
+    /// fleet do not send their probes together. A policy that can draw 0, as full jitter without a floor does, is
+    /// refused.
+    ///
+    /// If the failure that trips it brings a hint of the server's, that is the open time instead, in the policy's
+    /// hint mode: with the default, `hint + U[0, max(ceiling, hint · hint_spread)]`. A hint above `max_hint` is taken
+    /// as `max_hint`, and *never* as no hint. Attempts and limits of time mean nothing here.
+    pub const fn open(mut self, policy: Policy) -> Self {
+        self.open = policy;
+        self
+    }
+
+    /// How many probes a half-open breaker lets pass at the same time, and in all, before it decides. The default is 1.
+    /// Range: `1..=10_000`.
+    pub const fn probes(mut self, n: u32) -> Self {
+        self.probes = n;
+        self
+    }
+
+    /// How many of the probes have to find the server healthy. It closes with the last of these, and opens again with
+    /// the first that makes them impossible. The default is all of them. Range: from 1 to all.
+    pub const fn healthy_probes(mut self, n: u32) -> Self {
+        self.healthy_probes = Some(n);
+        self
+    }
+
+    /// How long it waits for its probes, counted from the last that it let pass. The default is 30 s. Range: more than
+    /// 0.
+    ///
+    /// Probes that are still out then have found the server ailing, so it opens again and their results count no
+    /// more: a server that never answers, and a pass that was lost, cannot hold it half-open. A probe that comes back
+    /// late, but before any other call asks, counts.
+    pub const fn probe_wait(mut self, longest: Duration) -> Self {
+        self.probe_wait = longest;
+        self
+    }
+
+    /// The breaker, closed.
+    ///
+    /// # Errors
+    /// Everything that is wrong, with the way out.
+    pub fn build(self) -> Result<CircuitBreaker, CircuitBreakerError> {
+        use CircuitBreakerFault as Fault;
+        let counts = self.failure_ratio.is_some() || self.slow.is_some();
+        let window = self.window.unwrap_or(Window::Calls(100));
+        let most = match window {
+            Window::Calls(calls) => calls,
+            Window::Time(_) => u32::MAX,
+        };
+        let min_calls = self.min_calls.unwrap_or(most.min(20));
+        let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
+        let is_no_share = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
+        let found = [
+            (Fault::NoRule, self.consecutive.is_none() && !counts),
+            (Fault::NoFailure, self.consecutive == Some(0)),
+            (
+                Fault::Ratio,
+                self.failure_ratio.is_some_and(is_no_share) || self.slow.is_some_and(|(_, ratio)| is_no_share(ratio)),
+            ),
+            (Fault::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
+            (
+                Fault::Window,
+                match window {
+                    Window::Calls(calls) => calls == 0 || calls > MOST_CALLS,
+                    Window::Time(length) => length < Duration::from_millis(100) || length > DAY,
+                },
+            ),
+            // A window without a call has been found already.
+            (Fault::MinCalls, min_calls == 0 && most > 0 || min_calls > most),
+            (Fault::NothingToCount, !counts && (self.window.is_some() || self.min_calls.is_some())),
+            (Fault::OpenTime, can_be_zero(&self.open)),
+            (
+                Fault::Probes,
+                self.probes == 0 || self.probes > MOST_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
+            ),
+            (Fault::ProbeWait, self.probe_wait.is_zero()),
+        ];
+        let faults = found.iter().filter(|(_, is_so)| *is_so).fold(0, |faults, (fault, _)| faults | 1 << *fault as u8);
+        if faults != 0 {
+            return Err(CircuitBreakerError { faults });
+        }
+        let rules = Rules {
+            consecutive: self.consecutive.unwrap_or(0),
+            failure_ratio: self.failure_ratio,
+            slow: self.slow.map(|(after, ratio)| Slow { after: nanos(after), ratio }),
+            min_calls,
+            probes: self.probes,
+            healthy_probes,
+            probe_wait: nanos(self.probe_wait),
+        };
+        let record = match window {
+            _ if !counts => Record::Nothing,
+            Window::Calls(calls) => Record::Calls(CallWindow::new(calls)),
+            Window::Time(length) => Record::Time(TimeWindow::new(nanos(length))),
+        };
+        Ok(CircuitBreaker::of(rules, record, self.open, self.seed))
+    }
+}
+
+/// Whether a delay of this policy can be 0, or there is none. Only a list can begin higher than it goes on.
+fn can_be_zero(policy: &Policy) -> bool {
+    (1..=DelayList::MOST as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
+}

@@ -1,0 +1,112 @@
+//! Changing: from one state to the next, by one thread at a time.
+
+use super::circuit::CircuitBreaker;
+use super::ledger::Opening;
+use super::snapshot::Cause;
+use super::window::Tally;
+use super::word::{Mode, Word};
+use crate::instant::nanos;
+use crate::sync::{Ordering, fence, spin_loop};
+use crate::{Hint, Now};
+
+impl CircuitBreaker {
+    #[must_use]
+    pub(super) fn swap(&self, from: Word, to: Word) -> bool {
+        self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the right to change the state. Whoever gets it ends with `enter`; nothing in between can panic or wait.
+    #[must_use]
+    fn begin_change(&self, from: Word) -> bool {
+        let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
+        fence(Ordering::Release);
+        is_mine
+    }
+
+    fn enter(&self, word: Word, at: u64, cause: Cause) {
+        self.ledger.0.enter(at, cause);
+        self.word.store(word.0, Ordering::Release);
+    }
+
+    /// Opens it, from `at` on. `false`: its state is another by now.
+    pub(super) fn trip(
+        &self,
+        from: Word,
+        at: u64,
+        hint: Option<Hint>,
+        cause: Cause,
+        tally: Tally,
+        consecutive: u64,
+    ) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        let ledger = &self.ledger.0;
+        let opening = self.next_opening(from.mode(), at);
+        let length = self.length(opening, hint);
+        ledger.set_opening(opening);
+        ledger.open_for.set(length);
+        ledger.until.set(at.saturating_add(length));
+        ledger.set_tripped_by(tally, consecutive);
+        self.enter(Word::new(Mode::Open, from.next_generation()), at, cause);
+        true
+    }
+
+    /// Its open times grow, unless it has been closed for long enough.
+    fn next_opening(&self, from: Mode, at: u64) -> Opening {
+        let ledger = &self.ledger.0;
+        let opening = ledger.opening();
+        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
+        if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
+            opening.begin_again().next()
+        } else {
+            opening.next()
+        }
+    }
+
+    /// Half-opens it, with one probe on its way.
+    pub(super) fn half_open(&self, from: Word, at: u64) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        self.ledger.0.probed.raise(at);
+        self.enter(Word::half_open(from.next_generation()), at, Cause::OpenTime);
+        true
+    }
+
+    pub(super) fn close(&self, from: Word, at: u64) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        self.record.0.begin(from.next_generation());
+        self.enter(Word::new(Mode::Closed, from.next_generation()), at, Cause::Probes);
+        true
+    }
+
+    #[cold]
+    pub(super) fn command(&self, mode: Mode, now: &dyn Now) {
+        let at = now.now().as_nanos();
+        let from = loop {
+            let word = self.at_rest();
+            if self.begin_change(word) {
+                break word;
+            }
+        };
+        let ledger = &self.ledger.0;
+        ledger.set_opening(ledger.opening().begin_again());
+        ledger.set_tripped_by(Tally::default(), 0);
+        self.record.0.begin(from.next_generation());
+        self.enter(Word::new(mode, from.next_generation()), at, Cause::Command);
+    }
+
+    /// The word, when no change is on its way: for commands and reports, which may wait for the few nanoseconds.
+    pub(super) fn at_rest(&self) -> Word {
+        loop {
+            let word = self.load();
+            if word.mode() != Mode::Changing {
+                return word;
+            }
+            spin_loop();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+use super::snapshot::Cause;
+use super::window::{Mark, Tally};
+use super::word::{Probe, age_of};
+use crate::{Outcome, Pass, Ratio, Verdict};
+
+/// What a breaker trips on, and how it comes back: checked by the builder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Failures in a row; 0 for no such rule.
+    pub(super) consecutive: u32,
+    pub(super) failure_ratio: Option<Ratio>,
+    pub(super) slow: Option<Slow>,
+    pub(super) min_calls: u32,
+    pub(super) probes: u32,
+    pub(super) healthy_probes: u32,
+    /// In nanoseconds.
+    pub(super) probe_wait: u64,
+}
+
+/// The rule about slow calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slow {
+    /// What is longer than this is slow, in nanoseconds.
+    pub(super) after: u64,
+    pub(super) ratio: Ratio,
+}
+
+impl Rules {
+    /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
+    pub(super) fn mark(&self, pass: &Pass, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+        let failed = match outcome.verdict() {
+            Verdict::Healthy => false,
+            Verdict::Ailing => true,
+            Verdict::Unknown => return None,
+        };
+        let slow = self.slow.is_some_and(|slow| age_of(pass, now()) > slow.after);
+        Some(Mark { failed, slow })
+    }
+
+    /// What a probe found: a slow one found the server ailing.
+    pub(super) fn probe(mark: Option<Mark>) -> Probe {
+        match mark {
+            None => Probe::Nothing,
+            Some(Mark { failed: false, slow: false }) => Probe::Healthy,
+            Some(_) => Probe::Ailing,
+        }
+    }
+
+    /// Whether what the window holds trips the breaker.
+    pub(super) fn tripped(&self, tally: Tally) -> Option<Cause> {
+        if tally.calls < u64::from(self.min_calls) {
+            return None;
+        }
+        if self.failure_ratio.is_some_and(|ratio| reaches(tally.failures, tally.calls, ratio)) {
+            return Some(Cause::FailureRatio);
+        }
+        let slow = self.slow.is_some_and(|slow| reaches(tally.slow, tally.calls, slow.ratio));
+        slow.then_some(Cause::SlowRatio)
+    }
+}
+
+/// `part / whole >= ratio`, exact: a window counts less than 2^28 calls, and a ratio has 20 bits.
+const fn reaches(part: u64, whole: u64, ratio: Ratio) -> bool {
+    part * 1_000_000 >= whole * ratio.as_millionths() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_reached_exactly() {
+        for (part, whole, ratio, want) in [
+            (3, 5, Ratio::percent(60), true),
+            (3, 5, Ratio::millionths(600_001), false),
+            (1, 3, Ratio::millionths(333_333), true),
+            (1, 3, Ratio::millionths(333_334), false),
+            (0, 7, Ratio::millionths(1), false),
+            (167_772_150, 167_772_150, Ratio::ONE, true),
+            (167_772_149, 167_772_150, Ratio::ONE, false),
+        ] {
+            assert_eq!(reaches(part, whole, ratio), want, "{part} of {whole}, {ratio}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+use crate::Instant;
+
+/// What a breaker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// It lets every call pass, and counts.
+    Closed,
+    /// It refuses every call until the open time is over.
+    Open,
+    /// It lets a few probes pass, and refuses the rest.
+    HalfOpen,
+    /// It refuses every call until it is told otherwise.
+    ForcedOpen,
+    /// It lets every call pass, and counts nothing: it is off.
+    ForcedClosed,
+}
+
+impl BreakerState {
+    /// The state as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+            Self::ForcedOpen => "forced_open",
+            Self::ForcedClosed => "forced_closed",
+        }
+    }
+}
+
+/// Why a breaker is in its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It was told to, or it is new.
+    Command,
+    /// Failures in a row tripped it.
+    Consecutive,
+    /// The ratio of failures tripped it.
+    FailureRatio,
+    /// The ratio of slow calls tripped it.
+    SlowRatio,
+    /// The open time was over.
+    OpenTime,
+    /// The probes found the server healthy, or ailing.
+    Probes,
+    /// A probe did not come back within the longest wait.
+    ProbeWait,
+}
+
+impl Cause {
+    /// The cause as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Consecutive => "consecutive",
+            Self::FailureRatio => "failure_ratio",
+            Self::SlowRatio => "slow_ratio",
+            Self::OpenTime => "open_time",
+            Self::Probes => "probes",
+            Self::ProbeWait => "probe_wait",
+        }
+    }
+
+    pub(super) const fn of(code: u64) -> Self {
+        match code {
+            1 => Self::Consecutive,
+            2 => Self::FailureRatio,
+            3 => Self::SlowRatio,
+            4 => Self::OpenTime,
+            5 => Self::Probes,
+            6 => Self::ProbeWait,
+            _ => Self::Command,
+        }
+    }
+}
+
+/// Whether the refusals of a guard are kept to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Enforcement {
+    /// They are.
+    #[default]
+    Enforced,
+    /// Nothing is refused; what would have been is counted.
+    Observed,
+}
+
+/// A breaker at one moment, for metrics and events. A number that has no meaning in a state is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// What it does. An open time that is over is noticed by the next call: until then it is `Open`.
+    pub state: BreakerState,
+    /// Why.
+    pub cause: Cause,
+    /// Whether its refusals are kept to.
+    pub enforcement: Enforcement,
+    /// How many changes of state there have been. Who polls it misses none.
+    pub transitions: u64,
+    /// When the last of them was; `None` for a new breaker.
+    pub since: Option<Instant>,
+    /// How many times it has opened since it was last healthy: the number of the open time in its policy's schedule.
+    pub openings: u32,
+    /// Failures in a row, while it is closed and has that rule; then those that tripped it.
+    pub consecutive: u64,
+    /// Calls in the window while it is closed, results of probes while it is half-open, and what was counted when it
+    /// opened while it is open. Without a window calls are not counted.
+    pub calls: u64,
+    /// How many of these failed.
+    pub failures: u64,
+    /// How many of these were slow; of probes, a slow one counts as failed.
+    pub slow: u64,
+    /// Probes on their way.
+    pub probes: u64,
+    /// When an open breaker lets the next probe pass.
+    pub next_probe: Option<Instant>,
+    /// How many calls it has refused, ever.
+    pub refusals: u64,
+    /// How many it would have refused, had it not only observed.
+    pub would_have_refused: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_kept_as_its_number_and_has_a_name() {
+        let all = [
+            Cause::Command,
+            Cause::Consecutive,
+            Cause::FailureRatio,
+            Cause::SlowRatio,
+            Cause::OpenTime,
+            Cause::Probes,
+            Cause::ProbeWait,
+        ];
+        for cause in all {
+            assert_eq!(Cause::of(cause as u64), cause);
+        }
+        assert_eq!(all.map(Cause::name).into_iter().collect::<HashSet<_>>().len(), all.len());
+    }
+
+    /// Metrics and logs are searched for these words.
+    #[test]
+    fn names_are_frozen_words() {
+        use BreakerState::{Closed, ForcedClosed, ForcedOpen, HalfOpen, Open};
+        let names = [Closed, Open, HalfOpen, ForcedOpen, ForcedClosed].map(BreakerState::name);
+        assert_eq!(names, ["closed", "open", "half_open", "forced_open", "forced_closed"]);
+    }
+}

@@ -1,0 +1,79 @@
+use core::time::Duration;
+
+use super::calls::CallWindow;
+use super::time::TimeWindow;
+
+/// What a ratio is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Window {
+    /// The last `n` calls. Range: `1..=1000`.
+    ///
+    /// Exact: the ratio is that of the last `n` results, in the order in which they came in, whatever the number of
+    /// threads. It reads no clock; a result is one compare-and-swap on a word that all threads share. A quiet client
+    /// can trip over failures of yesterday: then take a window of time.
+    Calls(u32),
+    /// The last so much time, in ten buckets: the oldest tenth goes at once, so it looks back between nine tenths of
+    /// this and the whole. Range: 100 ms to 24 h.
+    ///
+    /// The clock is read for every result; a result is one compare-and-swap on a word that all threads share. A bucket
+    /// counts up to 16,777,215 calls, and no more.
+    Time(Duration),
+}
+
+/// What a window holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) calls: u64,
+    pub(super) failures: u64,
+    pub(super) slow: u64,
+}
+
+/// How a call went, as a window counts it. One can be both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) failed: bool,
+    pub(super) slow: bool,
+}
+
+/// The window that a breaker was built with.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put it on, and one breaker serves many calls")]
+pub(super) enum Record {
+    /// No ratio is asked for.
+    Nothing,
+    Calls(CallWindow),
+    Time(TimeWindow),
+}
+
+impl Record {
+    pub(super) const fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+
+    /// Counts a result of the closed state with this generation. What the window holds then, if it can trip a breaker.
+    pub(super) fn count(&self, generation: u64, mark: Mark, now: impl FnOnce() -> u64) -> Option<Tally> {
+        match self {
+            Self::Nothing => None,
+            Self::Calls(calls) => calls.count(generation, mark),
+            Self::Time(time) => time.count(generation, mark, now()),
+        }
+    }
+
+    /// Empties it for a new closed state. To be called by one thread at a time, before that state is seen.
+    pub(super) fn begin(&self, generation: u64) {
+        match self {
+            Self::Nothing => {}
+            Self::Calls(calls) => calls.begin(generation),
+            Self::Time(time) => time.begin(),
+        }
+    }
+
+    pub(super) fn tally(&self, generation: u64, now: impl FnOnce() -> u64) -> Tally {
+        match self {
+            Self::Nothing => Tally::default(),
+            Self::Calls(calls) => calls.tally(generation),
+            Self::Time(time) => time.tally(generation, now()),
+        }
+    }
+}

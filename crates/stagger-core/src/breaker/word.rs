@@ -1,0 +1,193 @@
+//! The state of a breaker in one word, so that every change of it is one compare-and-swap.
+
+use crate::Pass;
+
+/// What the breaker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Closed,
+    Open,
+    HalfOpen,
+    ForcedOpen,
+    ForcedClosed,
+    /// One thread is on its way from one state to the next, and writes what belongs to it. Nobody waits for it:
+    /// meanwhile calls are refused, and results belong to no state.
+    Changing,
+}
+
+/// `mode: 4 bits, generation: 16, payload: 44`.
+///
+/// The payload of `Closed` is the number of failures in a row, that of `HalfOpen` three counts of probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word(pub(super) u64);
+
+const MODE_BITS: u32 = 4;
+const GENERATION_BITS: u32 = 16;
+const PAYLOAD: u32 = MODE_BITS + GENERATION_BITS;
+const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
+
+/// Each count of probes has 14 bits.
+const COUNT_BITS: u32 = 14;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const FLYING: u32 = PAYLOAD;
+const HEALTHY: u32 = FLYING + COUNT_BITS;
+const AILING: u32 = HEALTHY + COUNT_BITS;
+
+/// The largest number of probes that fits.
+pub(super) const MOST_PROBES: u32 = 10_000;
+
+impl Word {
+    pub(super) const FIRST: Self = Self::new(Mode::Closed, 1);
+
+    pub(super) const fn new(mode: Mode, generation: u64) -> Self {
+        Self(mode as u64 | generation << MODE_BITS)
+    }
+
+    /// Half-open, with one probe on its way.
+    pub(super) const fn half_open(generation: u64) -> Self {
+        Self(Self::new(Mode::HalfOpen, generation).0 + (1 << FLYING))
+    }
+
+    #[inline]
+    pub(super) const fn mode(self) -> Mode {
+        match self.0 & ((1 << MODE_BITS) - 1) {
+            0 => Mode::Closed,
+            1 => Mode::Open,
+            2 => Mode::HalfOpen,
+            3 => Mode::ForcedOpen,
+            4 => Mode::ForcedClosed,
+            _ => Mode::Changing,
+        }
+    }
+
+    /// From 1 on, and never 0: that is the generation of [`Pass::NOTHING`].
+    #[inline]
+    pub(super) const fn generation(self) -> u64 {
+        self.0 >> MODE_BITS & LAST_GENERATION
+    }
+
+    pub(super) const fn next_generation(self) -> u64 {
+        if self.generation() == LAST_GENERATION { 1 } else { self.generation() + 1 }
+    }
+
+    pub(super) const fn changing(self) -> Self {
+        Self::new(Mode::Changing, self.generation())
+    }
+
+    /// Failures in a row.
+    #[inline]
+    pub(super) const fn streak(self) -> u64 {
+        self.0 >> PAYLOAD
+    }
+
+    pub(super) const fn with_streak(self, streak: u64) -> Self {
+        Self(Self::new(Mode::Closed, self.generation()).0 | streak << PAYLOAD)
+    }
+
+    /// Probes on their way.
+    pub(super) const fn flying(self) -> u64 {
+        self.0 >> FLYING & COUNT
+    }
+
+    /// Probes that found the server healthy.
+    pub(super) const fn healthy(self) -> u64 {
+        self.0 >> HEALTHY & COUNT
+    }
+
+    /// Probes that found it ailing.
+    pub(super) const fn ailing(self) -> u64 {
+        self.0 >> AILING & COUNT
+    }
+
+    /// Places that are taken, by a probe or by its result.
+    pub(super) const fn taken(self) -> u64 {
+        self.flying() + self.healthy() + self.ailing()
+    }
+
+    pub(super) const fn with_probe(self) -> Self {
+        Self(self.0 + (1 << FLYING))
+    }
+
+    /// A probe is back. `None` if none is on its way, which a pass that was recorded twice can cause.
+    pub(super) const fn back(self, result: Probe) -> Option<Self> {
+        if self.flying() == 0 {
+            return None;
+        }
+        let back = self.0 - (1 << FLYING);
+        Some(Self(match result {
+            Probe::Healthy => back + (1 << HEALTHY),
+            Probe::Ailing => back + (1 << AILING),
+            Probe::Nothing => back,
+        }))
+    }
+}
+
+/// What a probe found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    Healthy,
+    Ailing,
+    /// It was cancelled, or never reached the server: its place is free again.
+    Nothing,
+}
+
+/// A pass is `generation: 16 bits, start: 48`: the state that gave it, and, for a rule about slow calls, when.
+const START_BITS: u32 = 48;
+const START: u64 = (1 << START_BITS) - 1;
+
+#[inline]
+pub(super) const fn pass(generation: u64, start: u64) -> Pass {
+    Pass(generation << START_BITS | start & START)
+}
+
+/// The generation of the state that gave this pass; 0 for none.
+#[inline]
+pub(super) const fn generation_of(pass: &Pass) -> u64 {
+    pass.0 >> START_BITS
+}
+
+/// How long ago it was given, in nanoseconds: exact up to 39 hours, half of what the start can tell. A clock that
+/// stepped backwards yields zero.
+pub(super) const fn age_of(pass: &Pass, now: u64) -> u64 {
+    let age = now.wrapping_sub(pass.0) & START;
+    if age > START / 2 { 0 } else { age }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_do_not_touch_each_other_at_their_largest() {
+        let mut word = Word::half_open(LAST_GENERATION);
+        for _ in 1..MOST_PROBES {
+            word = word.with_probe();
+        }
+        assert_eq!(word.flying(), u64::from(MOST_PROBES));
+        for n in 0..MOST_PROBES {
+            word = word.back(if n % 2 == 0 { Probe::Healthy } else { Probe::Ailing }).unwrap();
+        }
+        assert_eq!((word.flying(), word.healthy(), word.ailing()), (0, 5_000, 5_000));
+        assert_eq!((word.mode(), word.generation()), (Mode::HalfOpen, LAST_GENERATION));
+        assert_eq!(word.back(Probe::Nothing), None);
+        let streak = Word::new(Mode::Closed, LAST_GENERATION).with_streak(u64::from(u32::MAX));
+        assert_eq!((streak.streak(), streak.generation()), (u64::from(u32::MAX), LAST_GENERATION));
+    }
+
+    #[test]
+    fn generations_leave_out_the_one_of_no_pass() {
+        assert_eq!(Word::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
+        assert_eq!(generation_of(&Pass::NOTHING), 0);
+        assert_eq!(generation_of(&pass(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
+    }
+
+    #[test]
+    fn ages_are_exact_across_the_turn_of_the_start_and_never_negative() {
+        for start in [0, 7, START, START + 5, u64::MAX] {
+            for age in [0_u64, 1, 3_600_000_000_000, START / 2] {
+                assert_eq!(age_of(&pass(3, start), start.wrapping_add(age)), age);
+            }
+            assert_eq!(age_of(&pass(3, start), start.wrapping_sub(1)), 0, "a clock that steps back");
+        }
+    }
+}

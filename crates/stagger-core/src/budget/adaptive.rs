@@ -1,0 +1,211 @@
+use core::time::Duration;
+
+use super::BudgetError;
+use super::BudgetFault::{Multiplier, RatioAboveOne, WindowLength};
+use super::slots::{Slots, slot};
+use crate::guard::Now;
+use crate::instant::nanos;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed, Verdict};
+
+/// Client throttling of the SRE book: the fewer requests the server accepts, the more retries are refused, by chance.
+///
+/// ```text
+/// lend: refused with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
+/// ```
+///
+/// Requests are counted when they are attempted: first attempts, retries, and the retries that were refused here. They
+/// are accepted if the server [answered](Verdict::Healthy); those about which [nothing can be
+/// concluded](Verdict::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
+/// and its acceptance pass out of it together.
+///
+/// Units: requests. Defaults: K = 2, two minutes, at most 100 %, nothing refused below 10 requests. Range: K 1 to
+/// 1000, in millionths; a window of 1 s to 1 h.
+///
+/// Source: "Site Reliability Engineering" (Beyer and others, 2016), chapter 21, "Client-Side Throttling". Differs from it
+/// in: it is first attempts that make a server's recovery known, and they are never refused here; and a client that has
+/// made few requests refuses nothing, where the formula would refuse half of the first retries.
+///
+/// # What it bounds
+///
+/// An expectation, no burst: while the server accepts A requests in a window, about K · A are sent, besides first
+/// attempts; when it accepts none, a client that made n requests refuses a retry with probability n / (n + 1). Before
+/// the window has seen `min_requests`, all retries pass.
+///
+/// Use it with a server that rejects cheaply when overloaded, and together with a budget that bounds bursts where that
+/// matters. At a success rate of half and more it refuses nothing with K = 2.
+///
+/// # Cost
+///
+/// Lock-free, shared by reference. The clock is read for every call and whenever a retry is asked for. A call that
+/// succeeds adds one to two counters that all threads share.
+#[derive(Debug)]
+pub struct Adaptive {
+    settings: AdaptiveBuilder,
+    requests: Slots<SLOTS>,
+    accepts: Slots<SLOTS>,
+    draws: AtomicU64,
+}
+
+/// The settings of [`Adaptive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct AdaptiveBuilder {
+    seed: Seed,
+    multiplier: Ratio,
+    window: u64,
+    max_refusal: Ratio,
+    min_requests: u32,
+}
+
+/// What an [`Adaptive`] holds, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AdaptiveSnapshot {
+    /// Requests in the window, those that were refused here included.
+    pub requests: u64,
+    /// Requests in the window that the server accepted.
+    pub accepts: u64,
+    /// The probability that a retry is refused, rounded down.
+    pub refusal: Ratio,
+}
+
+const SLOTS: usize = if cfg!(loom) { 2 } else { 12 };
+const SECOND: u64 = 1_000_000_000;
+const MILLION: u64 = Ratio::ONE.as_millionths() as u64;
+
+impl Adaptive {
+    /// The settings, at their defaults. The seed is for the refusals: two clients with the same seed refuse alike.
+    pub const fn builder(seed: Seed) -> AdaptiveBuilder {
+        AdaptiveBuilder {
+            seed,
+            multiplier: Ratio::percent(200),
+            window: 120 * SECOND,
+            max_refusal: Ratio::ONE,
+            min_requests: 10,
+        }
+    }
+
+    const_unless_loom! {
+        /// The default numbers.
+        #[must_use]
+        pub const fn new(seed: Seed) -> Self {
+            Self::builder(seed).started()
+        }
+    }
+
+    /// What it has counted at `now`.
+    #[must_use]
+    pub fn snapshot(&self, now: Instant) -> AdaptiveSnapshot {
+        let slot = self.slot(now);
+        let (requests, accepts) = (self.requests.sum(slot), self.accepts.sum(slot));
+        let (refused, of) = self.settings.refusal(requests, accepts);
+        // At most a million: `refused ≤ of`.
+        let refusal = (u128::from(refused) * u128::from(MILLION) / u128::from(of)) as u32;
+        AdaptiveSnapshot { requests, accepts, refusal: Ratio::millionths(refusal) }
+    }
+
+    fn slot(&self, now: Instant) -> u64 {
+        slot(now, self.settings.window / SLOTS as u64)
+    }
+
+    fn refuses(&self, slot: u64) -> bool {
+        let (refused, of) = self.settings.refusal(self.requests.sum(slot), self.accepts.sum(slot));
+        if refused == 0 {
+            return false;
+        }
+        let bits = self.settings.seed.for_call(self.draws.fetch_add(1, Ordering::Relaxed)).get();
+        // A uniform draw below `of`.
+        ((u128::from(bits) * u128::from(of)) >> 64) < u128::from(refused)
+    }
+}
+
+impl Budget for Adaptive {
+    fn first(&self, now: &dyn Now) -> Loan {
+        let slot = self.slot(now.now());
+        self.requests.add(slot);
+        Loan(slot + 1)
+    }
+
+    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+        let slot = self.slot(now.now());
+        let refuses = self.refuses(slot);
+        self.requests.add(slot);
+        (!refuses).then_some(Loan(slot + 1))
+    }
+
+    fn settle(&self, Loan(loan): Loan, outcome: &Outcome, _: &dyn Now) {
+        let Some(slot) = loan.checked_sub(1) else { return };
+        match outcome.verdict() {
+            Verdict::Healthy => self.accepts.add(slot),
+            Verdict::Ailing => {}
+            Verdict::Unknown => self.requests.take_back(slot),
+        }
+    }
+
+    fn give_back(&self, Loan(loan): Loan) {
+        if let Some(slot) = loan.checked_sub(1) {
+            self.requests.take_back(slot);
+        }
+    }
+}
+
+impl AdaptiveBuilder {
+    /// K: how many requests are sent for each that is accepted. Default: 2, which is `Ratio::percent(200)`.
+    pub const fn multiplier(mut self, k: Ratio) -> Self {
+        self.multiplier = k;
+        self
+    }
+
+    /// How long a request counts. Default: two minutes.
+    pub const fn window(mut self, window: Duration) -> Self {
+        self.window = nanos(window);
+        self
+    }
+
+    /// The highest probability of a refusal. Default: 1.
+    pub const fn max_refusal(mut self, most: Ratio) -> Self {
+        self.max_refusal = most;
+        self
+    }
+
+    /// The number of requests in the window below which nothing is refused. Default: 10.
+    pub const fn min_requests(mut self, requests: u32) -> Self {
+        self.min_requests = requests;
+        self
+    }
+
+    /// The probability of a refusal, as numerator and denominator, not rounded.
+    fn refusal(&self, requests: u64, accepts: u64) -> (u64, u64) {
+        // Both counts have 32 bits and the multiplier 30.
+        let of = (requests + 1) * MILLION;
+        if requests < u64::from(self.min_requests) {
+            return (0, of);
+        }
+        let too_many = (requests * MILLION).saturating_sub(accepts * u64::from(self.multiplier.as_millionths()));
+        (too_many.min(self.max_refusal.of(of)), of)
+    }
+
+    const_unless_loom! {
+        /// The budget.
+        ///
+        /// # Errors
+        /// Every fault at once: a multiplier below 1 or above 1000, a window outside 1 s to 1 h, a probability above 1.
+        pub const fn build(self) -> Result<Adaptive, BudgetError> {
+            let k = self.multiplier.as_millionths() as u64;
+            let checked = BudgetError::check([
+                (Multiplier, k < MILLION || k > 1_000 * MILLION),
+                (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND),
+                (RatioAboveOne, self.max_refusal.is_above_one()),
+            ]);
+            match checked {
+                Ok(()) => Ok(self.started()),
+                Err(error) => Err(error),
+            }
+        }
+
+        const fn started(self) -> Adaptive {
+            Adaptive { settings: self, requests: Slots::new(), accepts: Slots::new(), draws: AtomicU64::new(0) }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+use super::BudgetError;
+use super::BudgetFault::RatioAboveOne;
+use super::shards::Shards;
+use crate::guard::Now;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Budget, Kind, Loan, Outcome, Ratio};
+
+/// Retries at one time are a share of the calls at that time, and a few in any case.
+///
+/// ```text
+/// lend: retries + 1 ≤ max(floor, ratio · active)
+/// ```
+///
+/// A retry counts from the moment it is granted, so also while it waits in its backoff. Active is every call: those in
+/// their first attempt, those in a retry or waiting for it, and the one that asks. So a call that turns into a retry
+/// does not lower the limit, and a client whose every call fails keeps the floor.
+///
+/// Units: calls. Defaults: 20 %, floor 3. Range: any share up to 1, with which nothing is refused.
+///
+/// Source: Envoy, `retry_budget` (`budget_percent`, `min_retry_concurrency`). Differs from it in: a call in its
+/// backoff is active.
+///
+/// # What it bounds
+///
+/// Of N calls at the same time at most `max(floor, ⌊ratio · N⌋)` retry at the same time. It says nothing about how
+/// many do so in a row: failures that come fast are retried fast, so the policy's backoff bounds the rate.
+///
+/// Use it in proxies and servers with many calls at once. Elsewhere the number of calls says little; use
+/// [`Window`](super::Window).
+///
+/// # Cost
+///
+/// Lock-free, shared by reference; a call adds one to a counter that it shares with few other threads, or with none, and
+/// takes it back. It never reads the clock. It takes a kilobyte. Active calls are counted one counter after the other,
+/// so one that begins or ends meanwhile is counted or not; every call that is counted was active at the time.
+#[derive(Debug)]
+pub struct Concurrent {
+    ratio: Ratio,
+    floor: u32,
+    firsts: Shards,
+    retries: AtomicU64,
+}
+
+/// What a [`Concurrent`] holds, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConcurrentSnapshot {
+    /// Calls in their first attempt.
+    pub firsts: u64,
+    /// Calls in a retry, or waiting for it.
+    pub retries: u64,
+}
+
+const FIRST: Loan = Loan(1);
+const RETRY: Loan = Loan(2);
+
+impl Concurrent {
+    const_unless_loom! {
+        /// No more retries than this share of the active calls, or than the floor.
+        ///
+        /// # Errors
+        /// A share above 1.
+        pub const fn with(ratio: Ratio, floor: u32) -> Result<Self, BudgetError> {
+            match BudgetError::check([(RatioAboveOne, ratio.is_above_one())]) {
+                Ok(()) => Ok(Self::unchecked(ratio, floor)),
+                Err(error) => Err(error),
+            }
+        }
+
+        /// The default: 20 %, and 3 in any case.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::unchecked(Ratio::percent(20), 3)
+        }
+
+        const fn unchecked(ratio: Ratio, floor: u32) -> Self {
+            Self { ratio, floor, firsts: Shards::new(), retries: AtomicU64::new(0) }
+        }
+    }
+
+    /// What it has counted now.
+    #[must_use]
+    pub fn snapshot(&self) -> ConcurrentSnapshot {
+        ConcurrentSnapshot { firsts: self.firsts.sum(), retries: self.retries.load(Ordering::Relaxed) }
+    }
+
+    /// How many retries there may be at a time, of so many active calls.
+    fn allowed(&self, active: u64) -> u64 {
+        self.ratio.of(active).max(u64::from(self.floor))
+    }
+}
+
+impl Default for Concurrent {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Budget for Concurrent {
+    #[inline]
+    fn first(&self, _: &dyn Now) -> Loan {
+        self.firsts.add();
+        FIRST
+    }
+
+    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+        // The call that asks is no longer in its attempt.
+        let firsts = self.firsts.sum().saturating_add(1);
+        let spend = |retries| (retries < self.allowed(firsts.saturating_add(retries))).then(|| retries + 1);
+        self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
+        Some(RETRY)
+    }
+
+    #[inline]
+    fn settle(&self, loan: Loan, _: &Outcome, _: &dyn Now) {
+        self.give_back(loan);
+    }
+
+    #[inline]
+    fn give_back(&self, loan: Loan) {
+        match loan {
+            FIRST => self.firsts.take_back(),
+            RETRY => {
+                self.retries.fetch_sub(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn left(&self) -> Option<u64> {
+        let ConcurrentSnapshot { firsts, retries } = self.snapshot();
+        Some(self.allowed(firsts.saturating_add(retries)).saturating_sub(retries))
+    }
+}

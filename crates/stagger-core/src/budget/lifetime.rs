@@ -1,0 +1,130 @@
+use super::BudgetError;
+use super::BudgetFault::{RatioAboveOne, RatioOfOne};
+use super::shards::Shards;
+use crate::guard::Now;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Budget, Kind, Loan, Outcome, Ratio};
+
+/// Retries are a share of all attempts that were ever made, once there have been enough of them.
+///
+/// ```text
+/// lend: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
+/// ```
+///
+/// Units: attempts, the retries among them. Defaults: 10 %, a bootstrap of 100 attempts. Range: any share below 1,
+/// exact in millionths.
+///
+/// Source: the per-client retry budget of "Site Reliability Engineering" (Beyer and others, 2016, chapter 21), which
+/// says nothing of the beginning.
+///
+/// # What it bounds
+///
+/// However many calls fail: N calls cause at most `max(bootstrap − 1, ⌊ratio / (1 − ratio) · N⌋)` retries. It never
+/// forgets: after a million calls that went well there are 111 111 retries to be made at once.
+///
+/// Use it in programs that run for minutes: jobs, tools, functions. In what runs for days use
+/// [`Window`](super::Window).
+///
+/// # Cost
+///
+/// Lock-free, shared by reference; a call adds one to a counter that it shares with few other threads, or with none. It
+/// never reads the clock. It takes a kilobyte.
+#[derive(Debug)]
+pub struct Lifetime {
+    ratio: Ratio,
+    bootstrap: u32,
+    calls: Shards,
+    retries: AtomicU64,
+}
+
+/// What a [`Lifetime`] holds, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LifetimeSnapshot {
+    /// First attempts.
+    pub calls: u64,
+    /// Retries.
+    pub retries: u64,
+    /// How many retries these calls allow.
+    pub allowed: u64,
+}
+
+impl Lifetime {
+    const_unless_loom! {
+        /// No more than this share of all attempts, once there were `bootstrap` of them.
+        ///
+        /// # Errors
+        /// A share of 1 or more.
+        pub const fn with(ratio: Ratio, bootstrap: u32) -> Result<Self, BudgetError> {
+            let checked = BudgetError::check([
+                (RatioAboveOne, ratio.is_above_one()),
+                (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths()),
+            ]);
+            match checked {
+                Ok(()) => Ok(Self::unchecked(ratio, bootstrap)),
+                Err(error) => Err(error),
+            }
+        }
+
+        /// The default: 10 % after 100 attempts.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::unchecked(Ratio::percent(10), 100)
+        }
+
+        const fn unchecked(ratio: Ratio, bootstrap: u32) -> Self {
+            Self { ratio, bootstrap, calls: Shards::new(), retries: AtomicU64::new(0) }
+        }
+    }
+
+    /// What it has counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> LifetimeSnapshot {
+        let (retries, calls) = (self.retries.load(Ordering::Relaxed), self.calls.sum());
+        LifetimeSnapshot { calls, retries, allowed: self.allowed(calls) }
+    }
+
+    /// How many retries so many calls allow: the rule, solved for them.
+    fn allowed(&self, calls: u64) -> u64 {
+        let ratio = u128::from(self.ratio.as_millionths());
+        let rest = u128::from(Ratio::ONE.as_millionths()) - ratio;
+        // Not zero, since a share of 1 is refused.
+        let share = u64::try_from(u128::from(calls) * ratio / rest).unwrap_or(u64::MAX);
+        share.max(u64::from(self.bootstrap).saturating_sub(calls))
+    }
+}
+
+impl Default for Lifetime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Budget for Lifetime {
+    #[inline]
+    fn first(&self, _: &dyn Now) -> Loan {
+        self.calls.add();
+        Loan::NOTHING
+    }
+
+    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+        let allowed = self.allowed(self.calls.sum());
+        let spend = |retries| (retries < allowed).then(|| retries + 1);
+        self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
+        Some(Loan(1))
+    }
+
+    #[inline]
+    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+
+    fn give_back(&self, loan: Loan) {
+        if loan != Loan::NOTHING {
+            self.retries.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn left(&self) -> Option<u64> {
+        let seen = self.snapshot();
+        Some(seen.allowed.saturating_sub(seen.retries))
+    }
+}

@@ -1,0 +1,79 @@
+use crate::Instant;
+use crate::sync::{AtomicU64, Ordering, zeros};
+
+/// Bits of a word that count; those above tell the slot of time, so that a word that is out of date is known as such
+/// and nothing has to be cleared, however long nothing happened.
+const COUNT_BITS: u32 = 28;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// Slots of 83 ms last for 180 years.
+const LAST_SLOT: u64 = u64::MAX >> COUNT_BITS;
+/// Below the largest count by more than there can be threads that add at the same time.
+const FULL: u64 = COUNT - (1 << 20);
+
+/// The number of the slot of time.
+pub(super) fn slot(now: Instant, slot_nanos: u64) -> u64 {
+    (now.as_nanos() / slot_nanos).min(LAST_SLOT)
+}
+
+/// The oldest slot that still counts in `slot`.
+pub(super) const fn oldest<const N: usize>(slot: u64) -> u64 {
+    (slot + 1).saturating_sub(N as u64)
+}
+
+/// A count over the last `N` slots of time.
+#[derive(Debug)]
+pub(super) struct Slots<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Slots<N> {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        Self(zeros())
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self(zeros())
+    }
+
+    /// One more in `slot`; nothing, if that slot is out of date.
+    #[inline]
+    pub(super) fn add(&self, slot: u64) {
+        let word = &self.0[slot as usize % N];
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let own = seen >> COUNT_BITS;
+            if own > slot || (own == slot && seen & COUNT >= FULL) {
+                return;
+            }
+            if own == slot {
+                // Should the slot have passed by now, this one counts in its successor.
+                word.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            let first = slot << COUNT_BITS | 1;
+            match word.compare_exchange_weak(seen, first, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    /// One less in `slot`, if it is not yet out of date.
+    pub(super) fn take_back(&self, slot: u64) {
+        let _ = self.0[slot as usize % N].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
+            (seen >> COUNT_BITS == slot && seen & COUNT > 0).then(|| seen - 1)
+        });
+    }
+
+    /// The count over the slots that have not yet passed in `slot`.
+    pub(super) fn sum(&self, slot: u64) -> u64 {
+        let oldest = oldest::<N>(slot);
+        let seen = self.0.iter().map(|word| word.load(Ordering::Relaxed));
+        seen.filter(|seen| seen >> COUNT_BITS >= oldest).map(|seen| seen & COUNT).sum()
+    }
+
+    /// The newest slot in which anything was counted.
+    pub(super) fn newest(&self) -> u64 {
+        self.0.iter().map(|word| word.load(Ordering::Relaxed) >> COUNT_BITS).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,165 @@
+use super::BudgetError;
+use super::BudgetFault::{MaxTokens, TokenRatio};
+use crate::guard::Now;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
+
+/// gRPC's retry throttling: no retries while half of the tokens are gone.
+///
+/// ```text
+/// failure: tokens = max(0, tokens − 1)
+/// success: tokens = min(max_tokens, tokens + token_ratio)
+/// lend:    tokens > max_tokens / 2, and nothing is taken
+/// ```
+///
+/// Units: tokens, kept in thousandths. Range: `max_tokens` 1 to 1000, `token_ratio` 0.001 to 1000, of which three
+/// decimals are kept. There are no defaults; 10 and 0.1 are the numbers of the proposal's example.
+///
+/// Source: gRPC proposal A6, "Throttling Retry Attempts and Hedged RPCs". Differs from it in: nothing. A success is
+/// [`Outcome::Success`], a failure one that may pass and is not [our own](Kind::Local), whether or not it is retried;
+/// what failed for good is neither.
+///
+/// # What it bounds
+///
+/// Every retry is preceded by a failure of its own, which takes a token: N failing calls cause fewer than
+/// `max_tokens / 2 + token_ratio · successes` retries. Failures of our own take nothing, so the retries after them are
+/// bounded by the policy alone; they have not reached the server.
+///
+/// Use it where clients in other languages speak gRPC to the same server and shall behave alike. It looks at what
+/// fails, not at what is retried, so it stops early: with a `token_ratio` of 0.1 no retry is left once one call in
+/// eleven fails.
+///
+/// # Cost
+///
+/// Lock-free, shared by reference; a success with all tokens there is one load. It never reads the clock.
+#[derive(Debug)]
+pub struct Throttle {
+    /// Tokens, their maximum and the ratio, 20 bits each, so that a new configuration comes into force at once.
+    word: AtomicU64,
+}
+
+/// What a [`Throttle`] holds, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThrottleSnapshot {
+    /// Tokens, in thousandths.
+    pub milli_tokens: u32,
+    /// The most tokens that there can be, in thousandths.
+    pub max_milli_tokens: u32,
+    /// What a success puts back, in thousandths.
+    pub milli_ratio: u32,
+}
+
+/// A token.
+const WHOLE: u32 = 1_000;
+/// Room for 1 000 000 thousandths.
+const BITS: u32 = 20;
+const MASK: u64 = (1 << BITS) - 1;
+
+impl ThrottleSnapshot {
+    const fn read(word: u64) -> Self {
+        Self {
+            milli_tokens: (word & MASK) as u32,
+            max_milli_tokens: (word >> BITS & MASK) as u32,
+            milli_ratio: (word >> (2 * BITS) & MASK) as u32,
+        }
+    }
+
+    const fn word(self) -> u64 {
+        self.milli_tokens as u64 | (self.max_milli_tokens as u64) << BITS | (self.milli_ratio as u64) << (2 * BITS)
+    }
+
+    /// Full, in this configuration.
+    const fn full(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
+        let milli_ratio = token_ratio.as_millionths() / 1_000;
+        let checked = BudgetError::check([
+            (MaxTokens, max_tokens == 0 || max_tokens > 1_000),
+            (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE),
+        ]);
+        match checked {
+            Ok(()) => {
+                let max = max_tokens * WHOLE;
+                Ok(Self { milli_tokens: max, max_milli_tokens: max, milli_ratio })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    const fn lends(self) -> bool {
+        self.milli_tokens * 2 > self.max_milli_tokens
+    }
+}
+
+impl Throttle {
+    const_unless_loom! {
+        /// All tokens are there at the beginning. A token ratio may be above one.
+        ///
+        /// # Errors
+        /// `max_tokens` outside `1..=1000`, or a `token_ratio` that is nothing in thousandths, or above 1000.
+        pub const fn new(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
+            match ThrottleSnapshot::full(max_tokens, token_ratio) {
+                Ok(full) => Ok(Self { word: AtomicU64::new(full.word()) }),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// A new configuration comes into force. It is as full as the old one was: three of four tokens become 7.5 of 10.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); the old configuration stays in force.
+    pub fn reconfigure(&self, max_tokens: u32, token_ratio: Ratio) -> Result<(), BudgetError> {
+        let full = ThrottleSnapshot::full(max_tokens, token_ratio)?;
+        self.update(|old| {
+            let share =
+                u64::from(old.milli_tokens) * u64::from(full.max_milli_tokens) / u64::from(old.max_milli_tokens);
+            ThrottleSnapshot { milli_tokens: share as u32, ..full }
+        });
+        Ok(())
+    }
+
+    /// What it holds now.
+    #[must_use]
+    pub fn snapshot(&self) -> ThrottleSnapshot {
+        ThrottleSnapshot::read(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Writes only what changes something, so that successes on many threads do not disturb each other.
+    #[inline]
+    fn update(&self, change: impl Fn(ThrottleSnapshot) -> ThrottleSnapshot) {
+        let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+            let new = change(ThrottleSnapshot::read(word)).word();
+            (new != word).then_some(new)
+        });
+    }
+}
+
+impl Budget for Throttle {
+    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+        self.snapshot().lends().then_some(Loan::NOTHING)
+    }
+
+    #[inline]
+    fn settle(&self, _: Loan, outcome: &Outcome, _: &dyn Now) {
+        match outcome.verdict() {
+            Verdict::Ailing => {
+                self.update(|held| ThrottleSnapshot { milli_tokens: held.milli_tokens.saturating_sub(WHOLE), ..held })
+            }
+            Verdict::Healthy if matches!(outcome, Outcome::Success) => self.update(|held| {
+                let tokens = (held.milli_tokens + held.milli_ratio).min(held.max_milli_tokens);
+                ThrottleSnapshot { milli_tokens: tokens, ..held }
+            }),
+            Verdict::Healthy | Verdict::Unknown => {}
+        }
+    }
+
+    fn give_back(&self, _: Loan) {}
+
+    /// How many failures in a row would still be retried.
+    fn left(&self) -> Option<u64> {
+        let held = self.snapshot();
+        let above = (2 * held.milli_tokens).saturating_sub(held.max_milli_tokens);
+        // The last one has to leave something above one half.
+        Some(u64::from(above.saturating_sub(1) / (2 * WHOLE)))
+    }
+}

@@ -1,0 +1,335 @@
+use core::time::Duration;
+
+use super::BudgetError;
+use super::BudgetFault::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
+use crate::guard::Now;
+use crate::instant::nanos;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Verdict};
+
+/// A bucket of tokens: every retry takes some out, every success puts some in.
+///
+/// ```text
+/// lend:    tokens ≥ cost(kind)  →  tokens −= cost(kind)
+/// success: tokens = min(capacity, tokens + refund)
+/// ```
+///
+/// Units: tokens, kept in millionths, so that fractional rewards add up exactly. Defaults: 500 tokens, 5 for a retry,
+/// 5 back for every success ([`Refund::EverySuccess`]), no refill over time: the 101st retry in a row is refused.
+///
+/// Source: the retry quota of the AWS SDKs ([`AWS`](Self::AWS), [`AWS_2026`](Self::AWS_2026)). Differs from it in: by
+/// default every success counts the same.
+///
+/// # What it bounds
+///
+/// However many calls fail, and in whatever order: retries · cost ≤ initial tokens + refill + refunds. With the
+/// default numbers, N failing calls cause at most 100 retries, and each success allows one more. So when half of all
+/// calls fail, as many retries as successes are possible for ever; a smaller [reward](TokensBuilder::reward) bounds
+/// that, as the 1 of the AWS SDKs does.
+///
+/// A token is not time: it comes back with the next success, after a second or a day. A client that was cut off and
+/// makes few calls has few retries for long, unless there is a [refill](TokensBuilder::refill).
+///
+/// Use it in clients that talk to one service all the time. Use [`Window`](super::Window) where retries shall be a share
+/// of recent traffic.
+///
+/// # Cost
+///
+/// Lock-free, shared by reference; a success on a full bucket is one load. The clock is read when a retry is asked for,
+/// and only if there is a refill. What was lent for a retry that was never made comes back; a retry that was cancelled
+/// underway has been a load on the server and stays paid.
+///
+/// ```
+/// use stagger_core::budget::Tokens;
+/// use stagger_core::{Budget, Instant, Kind};
+///
+/// static TOKENS: Tokens = Tokens::new();
+///
+/// for _ in 0..100 {
+///     assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_some());
+/// }
+/// assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_none());
+/// ```
+#[derive(Debug)]
+pub struct Tokens {
+    settings: TokensBuilder,
+    tokens: AtomicU64,
+    /// Up to when the refill has been counted, in nanoseconds, plus one; 0 if nobody has asked yet.
+    refilled: AtomicU64,
+}
+
+/// What a success puts back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refund {
+    /// The reward, for every success. The default.
+    #[default]
+    EverySuccess,
+    /// The rule of the AWS SDKs: a retry that succeeds gives back what this last retry cost (those before it stay
+    /// paid), a first attempt that succeeds gives the reward.
+    LastCost,
+}
+
+/// The settings of [`Tokens`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct TokensBuilder {
+    capacity: u64,
+    initial: Option<u64>,
+    transient: u64,
+    throttled: u64,
+    local: u64,
+    refund: Refund,
+    reward: u64,
+    refill: Option<Refill>,
+}
+
+/// So many millionths of a token in so many nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Refill {
+    amount: u64,
+    per: u64,
+}
+
+/// What [`Tokens`] hold, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokensSnapshot {
+    /// Whole tokens.
+    pub tokens: u64,
+    /// What there is besides them.
+    pub fraction: Ratio,
+    /// The most tokens that there can be.
+    pub capacity: u64,
+}
+
+/// A token.
+const WHOLE: u64 = Ratio::ONE.as_millionths() as u64;
+
+const fn whole(tokens: u32) -> u64 {
+    tokens as u64 * WHOLE
+}
+
+const fn most(a: u64, b: u64) -> u64 {
+    if a > b { a } else { b }
+}
+
+impl Tokens {
+    /// The numbers of the AWS SDKs until 2026: 500 tokens; 10 for a transient failure, 5 for any other; what the last
+    /// retry cost back, or 1 for a success at the first attempt. Source: smithy-rs, retry mode 2.0.
+    pub const AWS: TokensBuilder =
+        Self::builder().transient_cost(10).throttled_cost(5).local_cost(5).refund(Refund::LastCost).reward(1);
+
+    /// The numbers of the AWS SDKs from 2026: like [`AWS`](Self::AWS), but 5 for a throttled request and 14 for any
+    /// other failure. Source: smithy-rs, retry mode 2.1.
+    pub const AWS_2026: TokensBuilder = Self::AWS.transient_cost(14).local_cost(14);
+
+    /// The settings, at their defaults.
+    pub const fn builder() -> TokensBuilder {
+        TokensBuilder {
+            capacity: whole(500),
+            initial: None,
+            transient: whole(5),
+            throttled: whole(5),
+            local: whole(5),
+            refund: Refund::EverySuccess,
+            reward: whole(5),
+            refill: None,
+        }
+    }
+
+    const_unless_loom! {
+        /// A bucket with the default numbers.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::builder().filled()
+        }
+    }
+
+    /// What it holds now. A refill is counted when a retry is asked for, and seen from then on.
+    #[must_use]
+    pub fn snapshot(&self) -> TokensSnapshot {
+        let held = self.tokens.load(Ordering::Relaxed);
+        TokensSnapshot {
+            tokens: held / WHOLE,
+            fraction: Ratio::millionths((held % WHOLE) as u32),
+            capacity: self.settings.capacity / WHOLE,
+        }
+    }
+
+    #[inline]
+    fn deposit(&self, amount: u64) {
+        let capacity = self.settings.capacity;
+        // A full bucket is only read, so that successes on many threads do not disturb each other.
+        let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+            (held < capacity && amount > 0).then(|| held.saturating_add(amount).min(capacity))
+        });
+    }
+
+    /// Puts in what has come since the last time. Whoever moves the time is the one to put it in, so nothing is put in
+    /// twice; until they have, others see too few tokens, never too many.
+    #[cold]
+    fn refill(&self, refill: Refill, now: Instant) {
+        let now = now.as_nanos().saturating_add(1);
+        let last = self.refilled.load(Ordering::Relaxed);
+        let (from, earned) = if last == 0 { (now, 0) } else { refill.since(last, now, self.settings.capacity) };
+        if from != last && self.refilled.compare_exchange(last, from, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.deposit(earned);
+        }
+    }
+}
+
+impl Refill {
+    /// From when on the next refill counts, and what has come since `last`.
+    fn since(self, last: u64, now: u64, capacity: u64) -> (u64, u64) {
+        let (amount, per) = (u128::from(self.amount), u128::from(self.per));
+        let earned = u128::from(now.saturating_sub(last)) * amount / per;
+        if earned >= u128::from(capacity) {
+            return (now, capacity);
+        }
+        // The time that it took to earn them, rounded up: what is left of a millionth is not lost, and none is found.
+        let took = (earned * per).div_ceil(amount.max(1));
+        // It is at most `now − last`, and fewer than `capacity` were earned.
+        (last + took as u64, earned as u64)
+    }
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Budget for Tokens {
+    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+        if let Some(refill) = self.settings.refill {
+            self.refill(refill, now.now());
+        }
+        let cost = self.settings.cost_of(kind);
+        self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| held.checked_sub(cost)).ok()?;
+        // One more than it cost: what costs nothing is a loan, too.
+        Some(Loan(cost + 1))
+    }
+
+    #[inline]
+    fn settle(&self, loan: Loan, outcome: &Outcome, _: &dyn Now) {
+        if outcome.verdict() == Verdict::Healthy {
+            self.deposit(match (self.settings.refund, loan) {
+                (Refund::EverySuccess, _) | (Refund::LastCost, Loan::NOTHING) => self.settings.reward,
+                (Refund::LastCost, Loan(cost)) => cost - 1,
+            });
+        }
+    }
+
+    fn give_back(&self, loan: Loan) {
+        self.deposit(loan.0.saturating_sub(1));
+    }
+
+    /// How many retries after transient failures can be paid for.
+    fn left(&self) -> Option<u64> {
+        self.tokens.load(Ordering::Relaxed).checked_div(self.settings.transient)
+    }
+}
+
+impl TokensBuilder {
+    /// The most tokens that the bucket holds. Default: 500.
+    pub const fn capacity(mut self, tokens: u32) -> Self {
+        self.capacity = whole(tokens);
+        self
+    }
+
+    /// How many it holds at the beginning. Default: all.
+    pub const fn initial(mut self, tokens: u32) -> Self {
+        self.initial = Some(whole(tokens));
+        self
+    }
+
+    /// What every retry costs. Default: 5.
+    pub const fn cost(self, tokens: u32) -> Self {
+        self.transient_cost(tokens).throttled_cost(tokens).local_cost(tokens)
+    }
+
+    /// What a retry after a [transient](Kind::Transient) failure costs. Default: 5.
+    pub const fn transient_cost(mut self, tokens: u32) -> Self {
+        self.transient = whole(tokens);
+        self
+    }
+
+    /// What a retry after a [throttled](Kind::Throttled) request costs. Default: 5.
+    pub const fn throttled_cost(mut self, tokens: u32) -> Self {
+        self.throttled = whole(tokens);
+        self
+    }
+
+    /// What a retry after a failure of [our own](Kind::Local) costs. Default: 5.
+    pub const fn local_cost(mut self, tokens: u32) -> Self {
+        self.local = whole(tokens);
+        self
+    }
+
+    /// What a success puts back. Default: the reward, for every success.
+    pub const fn refund(mut self, refund: Refund) -> Self {
+        self.refund = refund;
+        self
+    }
+
+    /// The reward for a success, in whole tokens. Default: 5.
+    pub const fn reward(mut self, tokens: u32) -> Self {
+        self.reward = whole(tokens);
+        self
+    }
+
+    /// The reward for a success, as a share of a token.
+    pub const fn fractional_reward(mut self, share: Ratio) -> Self {
+        self.reward = share.as_millionths() as u64;
+        self
+    }
+
+    /// So many tokens come back in each such length of time, evenly, from the first time that a retry is asked for.
+    /// Default: none. With one, the clock is read whenever a retry is asked for.
+    pub const fn refill(mut self, tokens: u32, per: Duration) -> Self {
+        self.refill = Some(Refill { amount: whole(tokens), per: nanos(per) });
+        self
+    }
+
+    const fn dearest(&self) -> u64 {
+        most(self.transient, most(self.throttled, self.local))
+    }
+
+    const fn cost_of(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Transient => self.transient,
+            Kind::Throttled => self.throttled,
+            Kind::Local => self.local,
+        }
+    }
+
+    const_unless_loom! {
+        /// The bucket.
+        ///
+        /// # Errors
+        /// Every fault at once: a capacity of 0, more tokens at the beginning than it holds, a cost that could never be
+        /// paid, no cost at all, a refill in no time.
+        pub const fn build(self) -> Result<Tokens, BudgetError> {
+            let checked = BudgetError::check([
+                (NoCapacity, self.capacity == 0),
+                (InitialAboveCapacity, matches!(self.initial, Some(initial) if initial > self.capacity)),
+                (CostAboveCapacity, self.capacity > 0 && self.dearest() > self.capacity),
+                (NoCost, self.dearest() == 0),
+                (NoRefillTime, matches!(self.refill, Some(Refill { per: 0, .. }))),
+            ]);
+            match checked {
+                Ok(()) => Ok(self.filled()),
+                Err(error) => Err(error),
+            }
+        }
+
+        const fn filled(self) -> Tokens {
+            let initial = match self.initial {
+                Some(initial) => initial,
+                None => self.capacity,
+            };
+            Tokens { settings: self, tokens: AtomicU64::new(initial), refilled: AtomicU64::new(0) }
+        }
+    }
+}

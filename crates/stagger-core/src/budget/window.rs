@@ -1,0 +1,185 @@
+use core::time::Duration;
+
+use super::BudgetError;
+use super::BudgetFault::{RatioAboveOne, WindowLength};
+use super::slots::{Slots, slot};
+use super::spent::Spent;
+use crate::guard::Now;
+use crate::instant::nanos;
+use crate::sync::const_unless_loom;
+use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio};
+
+/// Retries are a share of the calls over a sliding window, and so many a second in any case.
+///
+/// ```text
+/// lend: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
+/// ```
+///
+/// Units: calls and retries; the share is exact in millionths, so 0.75 is three retries in four calls. Defaults:
+/// ttl 10 s, ratio 20 %, 10 a second, so that a client without traffic has 100 retries. Range: ttl 1 s to 60 s.
+///
+/// The window has ten slots of a tenth of the ttl. What happened in a slot counts in it and the nine after it: for
+/// nine tenths of the ttl at least, for the whole ttl at most.
+///
+/// Source: Finagle, `RetryBudget`. Differs from it in: its shares are exact where `1 / ratio` is not a whole number of
+/// thousandths, and a share above 100 % is refused.
+///
+/// # What it bounds
+///
+/// In every window: N failing calls cause at most `⌊ratio · N + min_per_second · ttl⌋` retries, however they come.
+/// Without a minimum, at most `⌊ratio · N⌋` for ever.
+///
+/// Use it for services and busy clients: it says what everyone wants to know, "at most 20 % more load", and recovers by
+/// itself with time. With little traffic it is the minimum that counts: set it lower for many small clients, since
+/// each of them has it.
+///
+/// # Cost
+///
+/// Lock-free, shared by reference, no loop over time that has passed. The clock is read for every call and every retry.
+/// A call adds one to a counter that all threads share.
+#[derive(Debug)]
+pub struct Window {
+    settings: WindowBuilder,
+    calls: Slots<SLOTS>,
+    retries: Spent<SLOTS>,
+}
+
+/// The settings of a [`Window`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct WindowBuilder {
+    ttl: u64,
+    ratio: Ratio,
+    min_per_second: u32,
+}
+
+/// What a [`Window`] holds, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowSnapshot {
+    /// Calls in the window.
+    pub calls: u64,
+    /// Retries in the window.
+    pub retries: u64,
+    /// How many retries these calls allow.
+    pub allowed: u64,
+}
+
+/// A model of every interleaving has to be small.
+const SLOTS: usize = if cfg!(loom) { 2 } else { 10 };
+const SECOND: u64 = 1_000_000_000;
+
+impl Window {
+    /// The settings, at their defaults.
+    pub const fn builder() -> WindowBuilder {
+        WindowBuilder { ttl: 10 * SECOND, ratio: Ratio::percent(20), min_per_second: 10 }
+    }
+
+    const_unless_loom! {
+        /// A window with the default numbers.
+        #[must_use]
+        pub const fn new() -> Self {
+            Self::builder().opened()
+        }
+    }
+
+    /// What it holds at `now`.
+    #[must_use]
+    pub fn snapshot(&self, now: Instant) -> WindowSnapshot {
+        self.look(self.slot(now))
+    }
+
+    fn look(&self, slot: u64) -> WindowSnapshot {
+        WindowSnapshot { calls: self.calls.sum(slot), retries: self.retries.sum(slot), allowed: self.allowed(slot) }
+    }
+
+    /// How many retries the calls in the window allow.
+    fn allowed(&self, slot: u64) -> u64 {
+        let WindowBuilder { ttl, ratio, min_per_second } = self.settings;
+        // In one sum, so that two halves make a whole.
+        let share = u128::from(self.calls.sum(slot)) * u128::from(ratio.as_millionths()) * u128::from(SECOND);
+        let reserve = u128::from(min_per_second) * u128::from(ttl) * u128::from(Ratio::ONE.as_millionths());
+        let whole = u128::from(Ratio::ONE.as_millionths()) * u128::from(SECOND);
+        // Each of them is below 2^38.
+        ((share + reserve) / whole) as u64
+    }
+
+    fn slot(&self, now: Instant) -> u64 {
+        slot(now, self.settings.ttl / SLOTS as u64)
+    }
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Budget for Window {
+    fn first(&self, now: &dyn Now) -> Loan {
+        self.calls.add(self.slot(now.now()));
+        Loan::NOTHING
+    }
+
+    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+        let slot = self.retries.spend(self.slot(now.now()), |slot| self.allowed(slot))?;
+        Some(Loan(slot + 1))
+    }
+
+    #[inline]
+    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+
+    fn give_back(&self, Loan(loan): Loan) {
+        if let Some(slot) = loan.checked_sub(1) {
+            self.retries.take_back(slot);
+        }
+    }
+
+    /// How many retries were left when it was last asked for anything.
+    fn left(&self) -> Option<u64> {
+        let seen = self.look(self.calls.newest().max(self.retries.newest()));
+        Some(seen.allowed.saturating_sub(seen.retries))
+    }
+}
+
+impl WindowBuilder {
+    /// How long a call counts. Default: 10 s. Range: 1 s to 60 s.
+    pub const fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = nanos(ttl);
+        self
+    }
+
+    /// How many retries there may be for each call. Default: 20 %.
+    pub const fn ratio(mut self, ratio: Ratio) -> Self {
+        self.ratio = ratio;
+        self
+    }
+
+    /// How many retries a second there may be besides. Default: 10. With a ratio of 0 and a minimum of 0 there are no
+    /// retries at all.
+    pub const fn min_per_second(mut self, retries: u32) -> Self {
+        self.min_per_second = retries;
+        self
+    }
+
+    const_unless_loom! {
+        /// The window.
+        ///
+        /// # Errors
+        /// Every fault at once: a ttl outside 1 s to 60 s, a ratio above 1.
+        pub const fn build(self) -> Result<Window, BudgetError> {
+            let checked = BudgetError::check([
+                (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND),
+                (RatioAboveOne, self.ratio.is_above_one()),
+            ]);
+            match checked {
+                Ok(()) => Ok(self.opened()),
+                Err(error) => Err(error),
+            }
+        }
+
+        const fn opened(self) -> Window {
+            Window { settings: self, calls: Slots::new(), retries: Spent::new() }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The breaker held to a model: every state written out, every result kept, no atomics.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
+use stagger_core::{Breaker, Instant, Jitter, Kind, Outcome, Pass, Policy, Ratio, Seed, Verdict};
+
+use crate::laws::support::{at, cases, ms};
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    consecutive: Option<u64>,
+    failure_percent: Option<u32>,
+    slow: Option<(u64, u32)>,
+    window: Window,
+    min_calls: u32,
+    probes: usize,
+    healthy: usize,
+    probe_wait: u64,
+    stable_after: Option<u64>,
+    seed: u64,
+}
+
+impl Settings {
+    fn open(&self) -> Policy {
+        let policy = Policy::exponential(ms(1_000), ms(5_000)).jitter(Jitter::Equal);
+        match self.stable_after {
+            Some(length) => policy.stable_after(ms(length)),
+            None => policy,
+        }
+        .build()
+        .unwrap()
+    }
+
+    fn builder(&self) -> CircuitBreakerBuilder {
+        let mut builder = CircuitBreaker::builder(Seed::new(self.seed))
+            .open(self.open())
+            .probes(self.probes as u32)
+            .healthy_probes(self.healthy as u32)
+            .probe_wait(ms(self.probe_wait));
+        if let Some(n) = self.consecutive {
+            builder = builder.consecutive(n as u32);
+        }
+        if let Some(percent) = self.failure_percent {
+            builder = builder.failure_ratio(Ratio::percent(percent));
+        }
+        if let Some((after, percent)) = self.slow {
+            builder = builder.slow_ratio(ms(after), Ratio::percent(percent));
+        }
+        if self.failure_percent.is_some() || self.slow.is_some() {
+            builder = builder.window(self.window).min_calls(self.min_calls);
+        }
+        builder
+    }
+}
+
+/// Times are in milliseconds, or nanoseconds where a draw comes in.
+#[derive(Debug)]
+enum State {
+    Closed { since: Option<u64>, streak: u64, results: VecDeque<(u64, bool, bool)> },
+    Open { until: u64 },
+    HalfOpen { flying: Vec<u64>, healthy: usize, ailing: usize, probed: u64 },
+    ForcedOpen,
+    ForcedClosed,
+}
+
+#[derive(Debug)]
+struct Model {
+    settings: Settings,
+    state: State,
+    /// Counts changes of state; a ticket is of one of them.
+    epoch: u64,
+    number: u32,
+    episode: u64,
+    open_for: u64,
+    last: u64,
+}
+
+/// What the model knows of a pass.
+#[derive(Clone, Copy, Debug)]
+struct Ticket {
+    id: u64,
+    epoch: Option<u64>,
+    start: u64,
+}
+
+impl Model {
+    fn new(settings: Settings) -> Self {
+        let state = State::Closed { since: None, streak: 0, results: VecDeque::new() };
+        Self { settings, state, epoch: 0, number: 0, episode: 0, open_for: 0, last: 0 }
+    }
+
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.epoch += 1;
+    }
+
+    fn length(&self, number: u32) -> u64 {
+        let seed = Seed::new(self.settings.seed).for_call(self.episode);
+        self.settings.open().delay(number, seed).unwrap().as_nanos() as u64
+    }
+
+    fn trip(&mut self, at: u64) {
+        if let State::Closed { since: Some(since), .. } = self.state {
+            let stable = self.settings.stable_after.map_or(self.open_for, |length| length * 1_000_000);
+            if self.number > 0 && at - since >= stable {
+                (self.number, self.episode) = (0, self.episode + 1);
+            }
+        }
+        self.number += 1;
+        self.open_for = self.length(self.number);
+        self.enter(State::Open { until: at + self.open_for });
+    }
+
+    fn wait(&self) -> u64 {
+        self.settings.probe_wait * 1_000_000
+    }
+
+    fn ticket(&mut self, epoch: Option<u64>, start: u64) -> Ticket {
+        self.last += 1;
+        if let State::HalfOpen { flying, probed, .. } = &mut self.state {
+            flying.push(self.last);
+            *probed = start;
+        }
+        Ticket { id: self.last, epoch, start }
+    }
+
+    fn admit(&mut self, now: u64) -> Result<Ticket, u64> {
+        let wait = self.wait();
+        if let State::HalfOpen { flying, healthy, ailing, probed } = &self.state {
+            if flying.len() + healthy + ailing == self.settings.probes && now >= probed + wait {
+                let due = probed + wait;
+                self.trip(due);
+            }
+        }
+        match self.state {
+            State::Open { until } if now >= until => {
+                self.enter(State::HalfOpen { flying: vec![], healthy: 0, ailing: 0, probed: now });
+            }
+            _ => {}
+        }
+        match self.retry_in(now) {
+            0 if matches!(self.state, State::ForcedClosed) => Ok(self.ticket(None, now)),
+            0 => Ok(self.ticket(Some(self.epoch), now)),
+            left => Err(left),
+        }
+    }
+
+    fn retry_in(&self, now: u64) -> u64 {
+        match &self.state {
+            State::Closed { .. } | State::ForcedClosed => 0,
+            State::ForcedOpen => 1_000_000_000,
+            State::Open { until } => until.saturating_sub(now),
+            State::HalfOpen { flying, healthy, ailing, probed } => {
+                let due = probed + self.wait();
+                if flying.len() + healthy + ailing < self.settings.probes {
+                    0
+                } else if now < due {
+                    (now - probed).max(1_000_000).min(due - now)
+                } else {
+                    (due + self.length(self.number + 1)).saturating_sub(now)
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, ticket: Ticket, outcome: Outcome, now: u64) {
+        if ticket.epoch != Some(self.epoch) {
+            return;
+        }
+        let settings = self.settings;
+        let slow = settings.slow.is_some_and(|(after, _)| now - ticket.start > after * 1_000_000);
+        let verdict = outcome.verdict();
+        match &mut self.state {
+            State::Closed { streak, results, .. } => {
+                let failed = match verdict {
+                    Verdict::Ailing => true,
+                    Verdict::Healthy => false,
+                    Verdict::Unknown => return,
+                };
+                *streak = if failed { *streak + 1 } else { 0 };
+                results.push_back((now, failed, slow));
+                if settings.consecutive.is_some_and(|most| *streak >= most) || self.ratio_trips(now) {
+                    self.trip(now);
+                }
+            }
+            State::HalfOpen { flying, healthy, ailing, .. } => {
+                flying.retain(|&id| id != ticket.id);
+                match verdict {
+                    Verdict::Unknown => {}
+                    Verdict::Healthy if !slow => *healthy += 1,
+                    _ => *ailing += 1,
+                }
+                if *healthy == settings.healthy {
+                    self.enter(State::Closed { since: Some(now), streak: 0, results: VecDeque::new() });
+                } else if *ailing > settings.probes - settings.healthy {
+                    self.trip(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The results that the window shows: calls, failures, slow calls.
+    fn seen(&self, now: u64) -> [u64; 3] {
+        let State::Closed { results, .. } = &self.state else { return [0; 3] };
+        let count = |results: &mut dyn Iterator<Item = &(u64, bool, bool)>| {
+            results.fold([0; 3], |[calls, failures, slow], (_, failed, was_slow)| {
+                [calls + 1, failures + u64::from(*failed), slow + u64::from(*was_slow)]
+            })
+        };
+        match self.settings.window {
+            Window::Calls(n) => count(&mut results.iter().rev().take(n as usize)),
+            Window::Time(length) => {
+                let bucket = length.as_nanos() as u64 / 10;
+                count(&mut results.iter().filter(|(at, ..)| at / bucket + 10 > now / bucket))
+            }
+            _ => unreachable!("there is no other window"),
+        }
+    }
+
+    fn ratio_trips(&self, now: u64) -> bool {
+        let [calls, failures, slow] = self.seen(now);
+        let reaches = |part: u64, percent: u32| part * 100 >= calls * u64::from(percent);
+        calls >= u64::from(self.settings.min_calls)
+            && (self.settings.failure_percent.is_some_and(|percent| reaches(failures, percent))
+                || self.settings.slow.is_some_and(|(_, percent)| reaches(slow, percent)))
+    }
+
+    fn name(&self) -> BreakerState {
+        match self.state {
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { .. } => BreakerState::Open,
+            State::HalfOpen { .. } => BreakerState::HalfOpen,
+            State::ForcedOpen => BreakerState::ForcedOpen,
+            State::ForcedClosed => BreakerState::ForcedClosed,
+        }
+    }
+
+    fn command(&mut self, state: State) {
+        (self.number, self.episode) = (0, self.episode + 1);
+        self.enter(state);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Admit,
+    /// The pass with this number among those that are out.
+    Record(usize, Outcome),
+    Pass(u64),
+    ForceOpen,
+    ForceClosed,
+    Reset,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let outcome = prop_oneof![
+        4 => Just(Outcome::Success),
+        5 => Just(Outcome::TRANSIENT),
+        1 => Just(Outcome::throttled(None)),
+        1 => Just(Outcome::Permanent),
+        1 => Just(Outcome::Cancelled),
+        1 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+    ];
+    prop_oneof![
+        40 => Just(Event::Admit),
+        40 => (0_usize..8, outcome).prop_map(|(which, outcome)| Event::Record(which, outcome)),
+        10 => (0_u64..400).prop_map(Event::Pass),
+        3 => (0_u64..8_000).prop_map(Event::Pass),
+        1 => prop_oneof![2 => Just(Event::Reset), 1 => Just(Event::ForceOpen), 1 => Just(Event::ForceClosed)],
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let window = prop_oneof![
+        (1_u32..40).prop_map(Window::Calls),
+        (100_u64..3_000).prop_map(|length| Window::Time(Duration::from_millis(length))),
+    ];
+    let rules = (
+        prop::option::of(1_u64..6),
+        prop::option::of(1_u32..=100),
+        prop::option::weighted(0.3, (1_u64..500, 1_u32..=100)),
+    );
+    let rest = (1_usize..5, 0.0..1.0, 1_u64..4_000, prop::option::of(0_u64..5_000), any::<u64>());
+    (rules, window, 0.0..1.0, rest).prop_map(|((consecutive, failure_percent, slow), window, least, rest)| {
+        let (probes, healthy, probe_wait, stable_after, seed) = rest;
+        let most = match window {
+            Window::Calls(calls) => calls,
+            _ => 20,
+        };
+        let share = |share: f64, of: f64| 1 + (share * of) as u32;
+        Settings {
+            consecutive: if failure_percent.is_none() && slow.is_none() {
+                consecutive.or(Some(2))
+            } else {
+                consecutive
+            },
+            failure_percent,
+            slow,
+            window,
+            min_calls: share(least, f64::from(most)).min(most),
+            probes,
+            healthy: share(healthy, probes as f64).min(probes as u32) as usize,
+            probe_wait,
+            stable_after,
+            seed,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn it_does_what_the_model_does(settings in settings(), events in prop::collection::vec(event(), 1..300)) {
+        let breaker = settings.builder().build().unwrap();
+        let mut model = Model::new(settings);
+        let mut now: Instant = at(ms(1_000_000));
+        let mut out: Vec<(Pass, Ticket)> = Vec::new();
+        for event in events {
+            let nanos = now.as_nanos();
+            match event {
+                Event::Admit => match (breaker.admit(&now), model.admit(nanos)) {
+                    (Ok(pass), Ok(ticket)) => out.push((pass, ticket)),
+                    (Err(open), Err(left)) => prop_assert_eq!(open.retry_in, Duration::from_nanos(left)),
+                    (got, want) => prop_assert!(false, "{:?} where {:?} was wanted: {:?}", got, want, model),
+                },
+                Event::Record(which, outcome) if !out.is_empty() => {
+                    let (pass, ticket) = out.swap_remove(which % out.len());
+                    breaker.record(pass, &outcome, &now);
+                    model.record(ticket, outcome, nanos);
+                }
+                Event::Record(..) => {}
+                Event::Pass(length) => now = now.saturating_add(ms(length)),
+                Event::Reset => {
+                    breaker.reset(&now);
+                    model.command(State::Closed { since: Some(nanos), streak: 0, results: VecDeque::new() });
+                }
+                Event::ForceOpen => {
+                    breaker.force_open(&now);
+                    model.command(State::ForcedOpen);
+                }
+                Event::ForceClosed => {
+                    breaker.force_closed(&now);
+                    model.command(State::ForcedClosed);
+                }
+            }
+            let nanos = now.as_nanos();
+            prop_assert_eq!(breaker.state(), model.name(), "{:?}", model);
+            prop_assert_eq!(breaker.retry_in(&now), Duration::from_nanos(model.retry_in(nanos)), "{:?}", model);
+            prop_assert_eq!(breaker.transitions(), model.epoch);
+            let snapshot = breaker.snapshot(&now);
+            if model.name() == BreakerState::Closed && (settings.failure_percent.is_some() || settings.slow.is_some()) {
+                prop_assert_eq!([snapshot.calls, snapshot.failures, snapshot.slow], model.seen(nanos), "{:?}", model);
+            }
+            if let State::HalfOpen { flying, healthy, ailing, .. } = &model.state {
+                prop_assert_eq!(snapshot.probes, flying.len() as u64);
+                prop_assert_eq!((snapshot.calls, snapshot.failures), ((healthy + ailing) as u64, *ailing as u64));
+            }
+            // Alone, with nothing else happening, what the peek says comes true: asked then, it lets a call pass.
+            let left = breaker.retry_in(&now);
+            if matches!(model.state, State::Open { .. }) && !left.is_zero() {
+                prop_assert!(breaker.would_refuse(left - Duration::from_nanos(1), &now));
+                prop_assert!(!breaker.would_refuse(left, &now));
+            }
+        }
+    }
+}

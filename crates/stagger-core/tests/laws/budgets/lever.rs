@@ -1,0 +1,102 @@
+//! [`Lever`].
+
+use stagger_core::budget::{Concurrent, Lever, Mode, Throttle, Tokens};
+use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
+
+use super::{NOW, attempt, drain};
+
+const MODES: [Mode; 4] = [Mode::Enforced, Mode::Observed, Mode::Off, Mode::NoRetries];
+
+fn lever(capacity: u32) -> Lever<Tokens> {
+    Lever::new(Tokens::builder().capacity(capacity).cost(1).reward(1).build().unwrap())
+}
+
+fn ask(lever: &dyn Budget, times: usize) -> Vec<Loan> {
+    (0..times).filter_map(|_| lever.lend(Kind::Transient, &NOW)).collect()
+}
+
+#[test]
+fn it_is_enforced_unless_it_is_moved() {
+    let lever = lever(3);
+    assert_eq!((lever.mode(), Mode::default()), (Mode::Enforced, Mode::Enforced));
+    assert_eq!((ask(&lever, 5).len(), lever.left()), (3, Some(0)));
+    assert_eq!(lever.snapshot().refused, 2);
+}
+
+#[test]
+fn what_is_observed_passes_and_is_counted() {
+    let lever = lever(3);
+    lever.set(Mode::Observed);
+    assert_eq!(ask(&lever, 5).len(), 5);
+    let seen = lever.snapshot();
+    assert_eq!((seen.mode, seen.would_have_refused, seen.refused), (Mode::Observed, 2, 0));
+    assert_eq!((lever.budget().snapshot().tokens, lever.left()), (0, None));
+}
+
+#[test]
+fn what_is_off_is_not_asked() {
+    let lever = lever(3);
+    lever.set(Mode::Off);
+    assert_eq!(ask(&lever, 5).len(), 5);
+    assert_eq!((lever.budget().snapshot().tokens, lever.snapshot().would_have_refused), (3, 0));
+}
+
+#[test]
+fn no_retries_are_none_and_cost_nothing() {
+    let lever = lever(3);
+    lever.set(Mode::NoRetries);
+    assert_eq!((ask(&lever, 5).len(), lever.left()), (0, Some(0)));
+    assert_eq!((lever.budget().snapshot().tokens, lever.snapshot().stopped, lever.snapshot().refused), (3, 5, 0));
+}
+
+/// In every mode the budget hears of the attempts, so that it knows the present when it is enforced again.
+#[test]
+fn the_budget_hears_of_every_attempt_in_every_mode() {
+    for mode in MODES {
+        let lever = Lever::new(Throttle::new(10, Ratio::ONE).unwrap());
+        lever.set(mode);
+        attempt(&lever, Outcome::TRANSIENT, NOW);
+        if let Some(loan) = lever.lend(Kind::Transient, &NOW) {
+            lever.settle(loan, &Outcome::TRANSIENT, &NOW);
+        } else {
+            attempt(&lever, Outcome::TRANSIENT, NOW);
+        }
+        assert_eq!(lever.budget().snapshot().milli_tokens, 8_000, "{mode:?}");
+    }
+}
+
+/// What was lent in one mode and comes back in another, in every combination.
+#[test]
+fn loans_come_home_whatever_the_mode_has_become() {
+    for lent_in in MODES {
+        for settled_in in MODES {
+            let (tokens, places) = (lever(2), Lever::new(Concurrent::with(Ratio::ZERO, 2).unwrap()));
+            for budget in [&tokens as &dyn Budget, &places] {
+                let set = |mode| (tokens.set(mode), places.set(mode));
+                set(lent_in);
+                let first = budget.first(&NOW);
+                let mut loans = ask(budget, 4);
+                set(settled_in);
+                budget.settle(first, &Outcome::Cancelled, &NOW);
+                if let Some(loan) = loans.pop() {
+                    budget.give_back(loan);
+                }
+                loans.into_iter().for_each(|loan| budget.give_back(loan));
+            }
+            assert_eq!(tokens.budget().snapshot().tokens, 2, "{lent_in:?}, {settled_in:?}");
+            assert_eq!(places.budget().snapshot().firsts, 0, "{lent_in:?}, {settled_in:?}");
+            assert_eq!(places.budget().snapshot().retries, 0, "{lent_in:?}, {settled_in:?}");
+            tokens.set(Mode::Enforced);
+            assert_eq!(drain(&tokens, NOW).len(), 2);
+        }
+    }
+}
+
+#[test]
+fn modes_have_names_that_are_read_back() {
+    assert_eq!(MODES.map(Mode::name), ["enforced", "observed", "off", "no-retries"]);
+    for mode in MODES {
+        assert_eq!(Mode::from_name(mode.name()), Some(mode));
+    }
+    assert_eq!(Mode::from_name("Off"), None);
+}

@@ -1,0 +1,36 @@
+//! The budgets: their rows of the conformance table, named by id, what else they promise, and the burst invariant.
+
+mod adaptive;
+mod burst;
+mod concurrent;
+mod lever;
+mod lifetime;
+mod settings;
+mod success_rate;
+mod threads;
+mod throttle;
+mod tokens;
+mod window;
+
+use stagger_core::budget::{BudgetError, BudgetFault};
+use stagger_core::{Budget, Instant, Kind, Loan, Outcome};
+
+/// Moments at which nothing is read off the clock.
+const NOW: Instant = Instant::from_nanos(5_000_000_000);
+
+/// Asks for retries until one is refused; tells how many were lent. They are made, and their attempts are pending.
+fn drain(budget: &dyn Budget, now: Instant) -> Vec<Loan> {
+    let lent: Vec<_> = core::iter::from_fn(|| budget.lend(Kind::Transient, &now)).take(1_000_000).collect();
+    assert!(lent.len() < 1_000_000, "{budget:?} never refuses");
+    lent
+}
+
+/// A first attempt, from its beginning to its end.
+fn attempt(budget: &dyn Budget, outcome: Outcome, now: Instant) {
+    let loan = budget.first(&now);
+    budget.settle(loan, &outcome, &now);
+}
+
+fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetFault> {
+    built.map_or_else(|error| error.faults().collect(), |built| panic!("{built:?} makes no sense"))
+}

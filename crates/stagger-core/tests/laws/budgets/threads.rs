@@ -1,0 +1,129 @@
+//! The burst invariant, with real threads.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::thread;
+
+use stagger_core::budget::{Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio};
+
+use super::{NOW, drain};
+
+const THREADS: u64 = 4;
+const CALLS: u64 = 2_000;
+
+/// So many threads do this at the same time; the sum of what they give.
+fn together(work: impl Fn(u64) -> u64 + Sync) -> u64 {
+    let (start, work) = (Barrier::new(THREADS as usize), &work);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|n| {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    work(n)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+/// Every thread makes its calls, all of which fail, as their up to three retries do; how many retries were lent.
+fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
+    together(|_| {
+        let mut lent = 0;
+        for call in 0..CALLS {
+            let now = now(call);
+            let mut loan = budget.first(&now);
+            for _ in 0..3 {
+                budget.settle(loan, &Outcome::TRANSIENT, &now);
+                let Some(next) = budget.lend(Kind::Transient, &now) else {
+                    loan = Loan::NOTHING;
+                    break;
+                };
+                loan = next;
+                lent += 1;
+            }
+            budget.settle(loan, &Outcome::TRANSIENT, &now);
+        }
+        lent
+    })
+}
+
+#[test]
+fn threads_share_the_tokens_to_the_last() {
+    assert_eq!(burst(&Tokens::new(), |_| NOW), 100);
+}
+
+#[test]
+fn threads_share_the_window_to_the_last() {
+    let window = Window::builder().ratio(Ratio::percent(33)).min_per_second(0).build().unwrap();
+    // The last call is the only one that is sure to see all calls, so what is left is asked for at the end.
+    let lent = burst(&window, |_| NOW) + drain(&window, NOW).len() as u64;
+    assert_eq!(lent, Ratio::percent(33).of(THREADS * CALLS));
+}
+
+/// Every thread has its own idea of the time, and passes from slot to slot when it gets there.
+#[test]
+fn threads_in_different_slots_do_not_overspend() {
+    let ratio = Ratio::percent(60);
+    let window = Window::builder().ttl(core::time::Duration::from_secs(1)).ratio(ratio).min_per_second(0);
+    let window = window.build().unwrap();
+    let lent = burst(&window, |call| Instant::from_nanos(call * 400_000));
+    assert!(lent <= ratio.of(THREADS * CALLS), "{lent}");
+    assert!(lent > 0);
+}
+
+#[test]
+fn threads_share_a_lifetime_to_the_last() {
+    let lifetime = Lifetime::with(Ratio::percent(20), 0).unwrap();
+    let lent = burst(&lifetime, |_| NOW) + drain(&lifetime, NOW).len() as u64;
+    assert_eq!(lent, THREADS * CALLS / 4);
+    assert_eq!(lifetime.snapshot().calls, THREADS * CALLS);
+}
+
+#[test]
+fn threads_are_throttled_together() {
+    let lent = burst(&Throttle::new(100, Ratio::percent(10)).unwrap(), |_| NOW);
+    assert!(lent <= 49, "{lent}");
+    let lent = burst(&SuccessRate::default(), |_| NOW);
+    assert!(lent <= 5, "{lent}");
+}
+
+#[test]
+fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
+    let budget = Concurrent::with(Ratio::ZERO, 2).unwrap();
+    let most = AtomicU64::new(0);
+    together(|_| {
+        for _ in 0..CALLS {
+            let first = budget.first(&NOW);
+            budget.settle(first, &Outcome::TRANSIENT, &NOW);
+            if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
+                most.fetch_max(budget.snapshot().retries, Ordering::Relaxed);
+                budget.give_back(loan);
+            }
+        }
+        0
+    });
+    assert!((1..=2).contains(&most.into_inner()));
+    assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0));
+}
+
+#[test]
+fn what_threads_give_back_is_there_again() {
+    let budgets: [&dyn Budget; 3] = [&Tokens::new(), &Window::new(), &Lifetime::new()];
+    for budget in budgets {
+        let before = budget.left();
+        together(|_| {
+            for _ in 0..CALLS {
+                if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
+                    budget.give_back(loan);
+                }
+            }
+            0
+        });
+        // The window had not been asked yet, so it did not know the time.
+        assert_eq!(budget.left(), before, "{budget:?}");
+    }
+}

@@ -1,0 +1,124 @@
+//! [`Throttle`].
+
+use stagger_core::budget::{BudgetFault, Throttle};
+use stagger_core::{Budget, Hint, Kind, Outcome, Policy, Ratio, Stop};
+
+use super::{NOW, attempt, faults};
+use crate::laws::support::{Call, ms};
+
+fn throttle(max: u32, ratio: u32) -> Throttle {
+    Throttle::new(max, Ratio::percent(ratio)).unwrap()
+}
+
+fn tokens(throttle: &Throttle) -> u32 {
+    throttle.snapshot().milli_tokens
+}
+
+#[test]
+fn gr_03_a_new_configuration_is_as_full_as_the_old_one() {
+    let throttle = throttle(4, 10);
+    attempt(&throttle, Outcome::TRANSIENT, NOW);
+    throttle.reconfigure(10, Ratio::percent(10)).unwrap();
+    assert_eq!((tokens(&throttle), throttle.snapshot().max_milli_tokens), (7_500, 10_000));
+}
+
+#[test]
+fn gr_05_twelve_calls_against_a_server_that_mostly_fails() {
+    let (throttle, policy) = (throttle(10, 50), Policy::constant(ms(1)).max_attempts(4).build().unwrap());
+    let works = [0, 3, 6, 10, 11, 12, 13, 14, 16, 18];
+    let (mut next, mut got) = (0, Vec::new());
+    for _ in 0..12 {
+        let outcomes: Vec<_> = (next..next + 4)
+            .map(|call| if works.contains(&call) { Outcome::Success } else { Outcome::TRANSIENT })
+            .collect();
+        let trace = Call::new(&policy).budget(&throttle).run(outcomes);
+        next += trace.attempts;
+        got.push((next - 1, trace.stop.is_none(), tokens(&throttle)));
+    }
+    let want = [
+        (0, true, 10_000),
+        (3, true, 8_500),
+        (6, true, 7_000),
+        (8, false, 5_000),
+        (9, false, 4_000),
+        (10, true, 4_500),
+        (11, true, 5_000),
+        (12, true, 5_500),
+        (13, true, 6_000),
+        (14, true, 6_500),
+        (16, true, 6_000),
+        (17, false, 5_000),
+    ];
+    assert_eq!(got, want);
+}
+
+#[test]
+fn gr_19_what_grpc_does_not_allow_is_refused() {
+    for max in [0, 1_001, u32::MAX] {
+        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetFault::MaxTokens], "{max}");
+    }
+    for ratio in [Ratio::ZERO, Ratio::millionths(999), Ratio::millionths(1_000_001_000)] {
+        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetFault::TokenRatio], "{ratio}");
+    }
+    assert!(Throttle::new(1, Ratio::millionths(1_000)).is_ok() && Throttle::new(1_000, Ratio::percent(160)).is_ok());
+    let kept = throttle(10, 10);
+    assert!(kept.reconfigure(0, Ratio::ONE).is_err());
+    assert_eq!(kept.snapshot(), throttle(10, 10).snapshot());
+}
+
+#[test]
+fn gr_21_tokens_are_kept_in_thousandths_and_finer_digits_do_not_count() {
+    let seen = throttle(2, 100).snapshot();
+    assert_eq!((seen.milli_tokens, seen.max_milli_tokens, seen.milli_ratio), (2_000, 2_000, 1_000));
+    assert_eq!(Throttle::new(2, Ratio::millionths(1_999)).unwrap().snapshot().milli_ratio, 1);
+}
+
+#[test]
+fn exactly_half_full_is_not_enough() {
+    let throttle = throttle(4, 1);
+    assert_eq!(throttle.left(), Some(1));
+    attempt(&throttle, Outcome::TRANSIENT, NOW);
+    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
+    assert_eq!(throttle.left(), Some(0));
+    attempt(&throttle, Outcome::TRANSIENT, NOW);
+    assert_eq!(tokens(&throttle), 2_000);
+    assert!(throttle.lend(Kind::Transient, &NOW).is_none());
+    attempt(&throttle, Outcome::Success, NOW);
+    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
+}
+
+#[test]
+fn tokens_stay_between_nothing_and_the_most() {
+    let throttle = throttle(1, 30);
+    attempt(&throttle, Outcome::Success, NOW);
+    assert_eq!(tokens(&throttle), 1_000);
+    for _ in 0..3 {
+        attempt(&throttle, Outcome::throttled(Some(Hint::Never)), NOW);
+    }
+    assert_eq!(tokens(&throttle), 0);
+    for want in [300, 600, 900, 1_000] {
+        attempt(&throttle, Outcome::Success, NOW);
+        assert_eq!(tokens(&throttle), want);
+    }
+}
+
+#[test]
+fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
+    let throttle = throttle(10, 50);
+    attempt(&throttle, Outcome::TRANSIENT, NOW);
+    for outcome in [
+        Outcome::Permanent,
+        Outcome::Unprocessed,
+        Outcome::Cancelled,
+        Outcome::Failed { kind: Kind::Local, hint: None },
+    ] {
+        attempt(&throttle, outcome, NOW);
+        assert_eq!(tokens(&throttle), 9_000, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_refusal_is_a_stop_of_its_own() {
+    let policy = Policy::constant(ms(1)).max_attempts(4).build().unwrap();
+    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(Stop::Budget));
+}

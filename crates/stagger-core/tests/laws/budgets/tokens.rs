@@ -1,0 +1,192 @@
+//! [`Tokens`].
+
+use stagger_core::budget::{Refund, Tokens, TokensBuilder};
+use stagger_core::profile::AWS_SDK;
+use stagger_core::{Budget, Instant, Jitter, Kind, Loan, Outcome, Policy, Ratio, Stop};
+
+use super::{NOW, attempt, drain};
+use crate::laws::support::{Call, at, ms, secs};
+
+/// The AWS SDKs' numbers for a server error that is neither a time-out nor throttled: 5 in the long-standing mode.
+const SERVER_ERROR: TokensBuilder = Tokens::AWS.transient_cost(5);
+
+fn held(tokens: &Tokens) -> u64 {
+    tokens.snapshot().tokens
+}
+
+/// Fails with `outcome`, retry after retry; what the bucket holds after each.
+fn quota(tokens: &Tokens, kind: Kind, retries: usize) -> Vec<u64> {
+    let ask = |_| {
+        tokens.lend(kind, &NOW).expect("there is enough");
+        held(tokens)
+    };
+    (0..retries).map(ask).collect()
+}
+
+#[test]
+fn aw_05_three_attempts_cost_five_tokens_twice() {
+    let tokens = SERVER_ERROR.build().unwrap();
+    let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).build().unwrap();
+    let trace = Call::new(&policy).budget(&tokens).failing();
+    assert_eq!((trace.waits, trace.stop, held(&tokens)), (vec![secs(1), secs(2)], Some(Stop::Attempts), 490));
+}
+
+#[test]
+fn aw_07_the_last_five_tokens_come_back_with_the_retry_that_succeeds() {
+    let tokens = SERVER_ERROR.capacity(5).transient_cost(5).throttled_cost(5).local_cost(5).build().unwrap();
+    let loan = tokens.lend(Kind::Transient, &NOW).unwrap();
+    assert_eq!(held(&tokens), 0);
+    tokens.settle(loan, &Outcome::Success, &NOW);
+    assert_eq!(held(&tokens), 5);
+}
+
+#[test]
+fn aw_09_the_quota_after_each_of_four_retries() {
+    assert_eq!(quota(&SERVER_ERROR.build().unwrap(), Kind::Transient, 4), [495, 490, 485, 480]);
+}
+
+#[test]
+fn aw_11_twenty_successes_restore_twenty_tokens() {
+    let tokens = Tokens::AWS.capacity(20).build().unwrap();
+    assert_eq!(quota(&tokens, Kind::Transient, 2), [10, 0]);
+    for n in 1..=20 {
+        attempt(&tokens, Outcome::Success, NOW);
+        assert_eq!(held(&tokens), n);
+    }
+    attempt(&tokens, Outcome::Success, NOW);
+    assert_eq!(held(&tokens), 20, "it is full");
+}
+
+#[test]
+fn aw_13_fractions_of_a_token_add_up() {
+    let tokens = SERVER_ERROR.initial(0).fractional_reward(Ratio::percent(40)).build().unwrap();
+    let after = [(); 3].map(|()| {
+        attempt(&tokens, Outcome::Success, NOW);
+        held(&tokens)
+    });
+    assert_eq!((after, tokens.snapshot().fraction), ([0, 0, 1], Ratio::percent(20)));
+}
+
+#[test]
+fn aw_15_the_quota_of_2026_after_each_of_four_retries() {
+    let tokens = Tokens::AWS_2026.build().unwrap();
+    let policy = Policy::exponential(ms(50), ms(200)).jitter(Jitter::None).max_attempts(5).build().unwrap();
+    let trace = Call::new(&policy).budget(&tokens).failing();
+    assert_eq!((trace.waits, trace.stop), ([50, 100, 200, 200].map(ms).to_vec(), Some(Stop::Attempts)));
+    assert_eq!(held(&tokens), 444);
+    assert_eq!(quota(&Tokens::AWS_2026.build().unwrap(), Kind::Transient, 4), [486, 472, 458, 444]);
+}
+
+#[test]
+fn aw_17_a_throttled_request_costs_five_and_gets_them_back() {
+    let tokens = Tokens::AWS_2026.build().unwrap();
+    let loan = tokens.lend(Kind::Throttled, &NOW).unwrap();
+    assert_eq!(held(&tokens), 495);
+    tokens.settle(loan, &Outcome::Success, &NOW);
+    assert_eq!(held(&tokens), 500);
+}
+
+#[test]
+fn aw_31_time_and_rewards_add_up_exactly() {
+    let builder = Tokens::builder().initial(0).cost(3).fractional_reward(Ratio::percent(50)).refill(1, secs(1));
+    let tokens = builder.build().unwrap();
+    assert_eq!(tokens.lend(Kind::Transient, &NOW), None);
+    attempt(&tokens, Outcome::Success, NOW);
+    attempt(&tokens, Outcome::Success, NOW);
+    let later = NOW.saturating_add(secs(2));
+    assert!(tokens.lend(Kind::Transient, &later).is_some(), "two from the refill, one from the rewards");
+    assert_eq!((held(&tokens), tokens.snapshot().fraction), (0, Ratio::ZERO));
+}
+
+/// A negative rate cannot be written here; what it is coerced to there is a refill of nothing.
+#[test]
+fn aw_33_a_refill_of_nothing_brings_nothing() {
+    let tokens = Tokens::builder().capacity(5).refill(0, secs(1)).build().unwrap();
+    assert_eq!(drain(&tokens, NOW).len(), 1);
+    assert_eq!(tokens.lend(Kind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
+}
+
+#[test]
+fn the_101st_retry_in_a_row_is_refused() {
+    for tokens in [Tokens::new(), Tokens::default(), SERVER_ERROR.build().unwrap()] {
+        assert_eq!(tokens.left(), Some(100));
+        assert_eq!(drain(&tokens, NOW).len(), 100);
+        assert_eq!(tokens.left(), Some(0));
+    }
+}
+
+#[test]
+fn by_default_every_success_pays_for_a_retry_and_none_is_hoarded() {
+    let tokens = Tokens::new();
+    attempt(&tokens, Outcome::Success, NOW);
+    assert_eq!(tokens.snapshot().tokens, 500);
+    drop(drain(&tokens, NOW));
+    for outcome in [Outcome::Success, Outcome::Permanent] {
+        attempt(&tokens, outcome, NOW);
+        let loan = tokens.lend(Kind::Transient, &NOW).expect("the server answered");
+        tokens.settle(loan, &outcome, &NOW);
+        assert_eq!(drain(&tokens, NOW).len(), 1);
+    }
+    for outcome in [Outcome::TRANSIENT, Outcome::Unprocessed, Outcome::Cancelled] {
+        attempt(&tokens, outcome, NOW);
+        assert_eq!(tokens.left(), Some(0), "{outcome:?}");
+    }
+}
+
+#[test]
+fn aws_gives_back_what_the_last_retry_cost_and_no_more() {
+    let tokens = Tokens::AWS.build().unwrap();
+    let _first = tokens.lend(Kind::Transient, &NOW).unwrap();
+    let last = tokens.lend(Kind::Throttled, &NOW).unwrap();
+    assert_eq!(held(&tokens), 485);
+    tokens.settle(last, &Outcome::Success, &NOW);
+    assert_eq!(held(&tokens), 490);
+}
+
+#[test]
+fn a_retry_that_was_never_made_costs_nothing_and_a_cancelled_one_stays_paid() {
+    let tokens = Tokens::AWS_2026.build().unwrap();
+    for kind in [Kind::Transient, Kind::Throttled, Kind::Local] {
+        let loan = tokens.lend(kind, &NOW).unwrap();
+        assert!(held(&tokens) < 500);
+        tokens.give_back(loan);
+        assert_eq!(held(&tokens), 500, "{kind:?}");
+    }
+    let loan = tokens.lend(Kind::Throttled, &NOW).unwrap();
+    tokens.settle(loan, &Outcome::Cancelled, &NOW);
+    assert_eq!(held(&tokens), 495);
+}
+
+#[test]
+fn what_costs_nothing_is_given_back_as_nothing() {
+    let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
+    let loan = tokens.lend(Kind::Local, &NOW).expect("it is free");
+    assert_ne!(loan, Loan::NOTHING);
+    tokens.settle(loan, &Outcome::Success, &NOW);
+    assert_eq!(held(&tokens), 0);
+}
+
+#[test]
+fn a_refill_counts_from_the_first_question_and_stops_at_the_brim() {
+    let tokens = Tokens::builder().capacity(10).initial(0).cost(1).refill(1, secs(1)).build().unwrap();
+    assert_eq!(drain(&tokens, at(secs(1_000))).len(), 0, "nobody had asked before");
+    assert_eq!(drain(&tokens, at(ms(1_000_999))).len(), 0);
+    assert_eq!(drain(&tokens, at(ms(1_001_000))).len(), 1);
+    assert_eq!(drain(&tokens, at(ms(1_002_500))).len(), 1);
+    assert_eq!(drain(&tokens, at(ms(1_003_000))).len(), 1, "the half of a token was kept");
+    assert_eq!(drain(&tokens, at(secs(999))).len(), 0, "a clock that steps back brings nothing");
+    assert_eq!(drain(&tokens, at(secs(1_000_000))).len(), 10);
+    assert_eq!(drain(&tokens, Instant::from_nanos(u64::MAX)).len(), 10);
+}
+
+/// Often asked in uneven steps, it brings as much as asked once.
+#[test]
+fn a_refill_loses_nothing_to_being_asked_often() {
+    let tokens = Tokens::builder().capacity(1_000).initial(0).cost(1).refill(3, secs(7)).build().unwrap();
+    let mut lent = 0;
+    for step in 0..=70_000_u64 {
+        lent += drain(&tokens, at(ms(5_000 + step))).len();
+    }
+    // 70 s: 30 tokens; a nanosecond may be lost with each of the questions.
+    assert!((29..=30).contains(&lent), "{lent}");
+}

@@ -1,0 +1,282 @@
+//! The circuit breaker.
+
+use core::time::Duration;
+
+use loom::sync::Arc;
+use loom::thread;
+use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
+use stagger_core::{Breaker, Instant, Jitter, Outcome, Pass, Policy, Ratio, Seed};
+
+const FAILED: Outcome = Outcome::TRANSIENT;
+const OPEN: Duration = Duration::from_secs(5);
+const EARLY: Instant = Instant::from_nanos(7_000_000_000);
+
+fn late() -> Instant {
+    EARLY.saturating_add(OPEN)
+}
+
+fn builder() -> CircuitBreakerBuilder {
+    let open = Policy::constant(OPEN).jitter(Jitter::None).build().unwrap();
+    CircuitBreaker::builder(Seed::new(1)).open(open)
+}
+
+fn share(builder: CircuitBreakerBuilder) -> Arc<CircuitBreaker> {
+    Arc::new(builder.build().unwrap())
+}
+
+/// Open, with the open time over at [`late`].
+fn tripped(builder: CircuitBreakerBuilder) -> Arc<CircuitBreaker> {
+    let breaker = share(builder.consecutive(1));
+    call(&breaker, FAILED, EARLY);
+    breaker
+}
+
+fn call(breaker: &CircuitBreaker, outcome: Outcome, now: Instant) {
+    breaker.record(breaker.admit(&now).unwrap(), &outcome, &now);
+}
+
+/// Every interleaving of this work in two threads, with at most `preemptions` of them.
+fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_branches = 10_000;
+    builder.check(body);
+}
+
+fn beside<T: 'static>(
+    breaker: &Arc<CircuitBreaker>,
+    work: impl FnOnce(&CircuitBreaker) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let breaker = breaker.clone();
+    thread::spawn(move || work(&breaker))
+}
+
+fn passes(results: [Option<Pass>; 2]) -> usize {
+    results.into_iter().flatten().count()
+}
+
+#[test]
+fn of_two_callers_of_an_open_breaker_at_most_one_is_the_probe() {
+    model(None, || {
+        let breaker = tripped(builder());
+        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
+        let mine = breaker.admit(&late()).ok();
+        let passed = passes([mine, other.join().unwrap()]);
+        assert_eq!((passed, breaker.snapshot(&late()).probes), (1, 1));
+    });
+}
+
+#[test]
+fn three_callers_never_get_more_than_two_places() {
+    model(Some(3), || {
+        let breaker = tripped(builder().probes(2));
+        let first = breaker.admit(&late()).unwrap();
+        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
+        let mine = breaker.admit(&late()).ok();
+        assert_eq!(passes([mine, other.join().unwrap()]), 1);
+        assert_eq!(breaker.snapshot(&late()).probes, 2);
+        breaker.record(first, &Outcome::Cancelled, &late());
+    });
+}
+
+#[test]
+fn a_dropped_probe_returns_its_place_whoever_asks_meanwhile() {
+    model(None, || {
+        let breaker = tripped(builder());
+        let probe = breaker.admit(&late()).unwrap();
+        let other = beside(&breaker, |breaker| breaker.admit(&late()).ok());
+        breaker.record(probe, &Outcome::Cancelled, &late());
+        let taken = other.join().unwrap().is_some();
+        let snapshot = breaker.snapshot(&late());
+        assert_eq!((snapshot.state, snapshot.probes), (BreakerState::HalfOpen, u64::from(taken)));
+        assert_eq!(breaker.admit(&late()).is_ok(), !taken);
+    });
+}
+
+#[test]
+fn of_two_probes_an_ailing_one_opens_it_and_no_transition_is_lost() {
+    for other_found in [Outcome::Success, FAILED] {
+        model(None, move || {
+            let breaker = tripped(builder().probes(2));
+            let [mine, others] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
+            let other = beside(&breaker, move |breaker| breaker.record(others, &other_found, &late()));
+            breaker.record(mine, &FAILED, &late());
+            other.join().unwrap();
+            assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 3));
+            assert_eq!(breaker.retry_in(&late()), OPEN);
+        });
+    }
+}
+
+#[test]
+fn two_healthy_probes_close_it_once() {
+    model(None, || {
+        let breaker = tripped(builder().probes(2));
+        let [mine, others] = [breaker.admit(&late()).unwrap(), breaker.admit(&late()).unwrap()];
+        let other = beside(&breaker, move |breaker| breaker.record(others, &Outcome::Success, &late()));
+        breaker.record(mine, &Outcome::Success, &late());
+        other.join().unwrap();
+        assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Closed, 3));
+    });
+}
+
+/// Whoever sees an open breaker sees its open time too.
+#[test]
+fn a_breaker_that_has_just_opened_lets_nobody_pass() {
+    model(None, || {
+        let breaker = share(builder().consecutive(1));
+        let pass = breaker.admit(&EARLY).unwrap();
+        let other = beside(&breaker, |breaker| match breaker.admit(&EARLY) {
+            Ok(_) => breaker.transitions(),
+            Err(open) => {
+                assert!(open.retry_in == OPEN || open.retry_in == Duration::from_millis(1), "{open:?}");
+                0
+            }
+        });
+        breaker.record(pass, &FAILED, &EARLY);
+        other.join().unwrap();
+        assert_eq!(breaker.admit(&EARLY).unwrap_err().retry_in, OPEN);
+    });
+}
+
+#[test]
+fn the_second_of_two_failures_trips_it_whichever_it_is() {
+    for rule in [
+        builder().consecutive(2),
+        builder().failure_ratio(Ratio::ONE).min_calls(2).window(Window::Calls(2)),
+        builder().failure_ratio(Ratio::ONE).min_calls(2).window(Window::Time(Duration::from_secs(10))),
+    ] {
+        model(Some(3), move || {
+            let breaker = share(rule);
+            let other = beside(&breaker, |breaker| {
+                if let Ok(pass) = breaker.admit(&EARLY) {
+                    breaker.record(pass, &FAILED, &EARLY);
+                }
+            });
+            call(&breaker, FAILED, EARLY);
+            other.join().unwrap();
+            assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 1));
+        });
+    }
+}
+
+#[test]
+fn a_success_that_completes_the_least_number_of_calls_trips_it_too() {
+    for window in [Window::Calls(2), Window::Time(Duration::from_secs(10))] {
+        model(None, move || {
+            let breaker = share(builder().failure_ratio(Ratio::percent(50)).min_calls(2).window(window));
+            let other = beside(&breaker, |breaker| call(breaker, Outcome::Success, EARLY));
+            call(&breaker, FAILED, EARLY);
+            other.join().unwrap();
+            assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::Open, 1));
+        });
+    }
+}
+
+/// A full window of calls: what leaves it is what was in it, however its ring and its sums are written.
+#[test]
+fn a_full_window_of_calls_keeps_its_sums() {
+    for size in [1, 2] {
+        model(Some(3), move || {
+            let breaker = share(
+                builder()
+                    .failure_ratio(Ratio::percent(100))
+                    .slow_ratio(Duration::from_secs(1), Ratio::ONE)
+                    .min_calls(2.min(size))
+                    .window(Window::Calls(size)),
+            );
+            for n in 0..size {
+                // Never all of them.
+                call(&breaker, if n == 0 && size > 1 { FAILED } else { Outcome::Success }, EARLY);
+            }
+            let other = beside(&breaker, |breaker| call(breaker, Outcome::Success, EARLY));
+            call(&breaker, Outcome::Success, EARLY);
+            other.join().unwrap();
+            let snapshot = breaker.snapshot(&EARLY);
+            assert_eq!((snapshot.calls, snapshot.failures), (u64::from(size), 0), "after {size} successes");
+            if size > 1 {
+                call(&breaker, FAILED, EARLY);
+                call(&breaker, Outcome::Success, EARLY);
+                call(&breaker, Outcome::Success, EARLY);
+                assert_eq!(breaker.snapshot(&EARLY).failures, 0);
+            }
+        });
+    }
+}
+
+/// Two failures beside each other, then as many successes as the window holds.
+#[test]
+fn failures_leave_a_window_of_calls_as_they_came() {
+    model(Some(3), || {
+        let breaker = share(builder().failure_ratio(Ratio::ONE).min_calls(3).window(Window::Calls(3)));
+        call(&breaker, Outcome::Success, EARLY);
+        let other = beside(&breaker, |breaker| call(breaker, FAILED, EARLY));
+        call(&breaker, FAILED, EARLY);
+        other.join().unwrap();
+        for left in [2, 1, 0] {
+            call(&breaker, Outcome::Success, EARLY);
+            assert_eq!(breaker.snapshot(&EARLY).failures, left);
+        }
+    });
+}
+
+/// A result that comes while the breaker goes through another state and back is not counted in the new one.
+#[test]
+fn a_late_result_is_not_counted_in_a_later_state() {
+    for window in [Window::Calls(2), Window::Time(Duration::from_secs(10))] {
+        model(Some(2), move || {
+            let breaker = share(builder().consecutive(9).failure_ratio(Ratio::ONE).min_calls(2).window(window));
+            let pass = breaker.admit(&EARLY).unwrap();
+            let other = beside(&breaker, move |breaker| breaker.record(pass, &FAILED, &EARLY));
+            breaker.reset(&EARLY);
+            other.join().unwrap();
+            let snapshot = breaker.snapshot(&EARLY);
+            assert_eq!((snapshot.calls, snapshot.consecutive), (0, 0));
+            call(&breaker, FAILED, EARLY);
+            assert_eq!(breaker.state(), BreakerState::Closed);
+        });
+    }
+}
+
+#[test]
+fn a_command_is_not_undone_by_a_failure_beside_it() {
+    model(None, || {
+        let breaker = share(builder().consecutive(1));
+        let pass = breaker.admit(&EARLY).unwrap();
+        let other = beside(&breaker, move |breaker| breaker.record(pass, &FAILED, &EARLY));
+        breaker.force_closed(&EARLY);
+        other.join().unwrap();
+        assert_eq!(breaker.state(), BreakerState::ForcedClosed);
+    });
+}
+
+#[test]
+fn an_overdue_probe_makes_room_once() {
+    model(Some(3), || {
+        let wait = Duration::from_secs(1);
+        let breaker = tripped(builder().probe_wait(wait));
+        let probe = breaker.admit(&late()).unwrap();
+        let due = late().saturating_add(wait).saturating_add(OPEN);
+        let other = beside(&breaker, move |breaker| breaker.admit(&due).ok());
+        let mine = breaker.admit(&due).ok();
+        assert_eq!(passes([mine, other.join().unwrap()]), 1);
+        breaker.record(probe, &FAILED, &due);
+        assert_eq!((breaker.state(), breaker.transitions()), (BreakerState::HalfOpen, 4));
+    });
+}
+
+/// What a report says of a state belongs to that state.
+#[test]
+fn a_report_beside_a_change_of_state_is_of_one_state() {
+    model(Some(3), || {
+        let breaker = share(builder().consecutive(1));
+        let other = beside(&breaker, |breaker| {
+            let snapshot = breaker.snapshot(&EARLY);
+            let is_open = snapshot.state == BreakerState::Open;
+            assert_eq!(snapshot.transitions, u64::from(is_open));
+            assert_eq!((snapshot.openings, snapshot.since.is_some()), (u32::from(is_open), is_open));
+        });
+        call(&breaker, FAILED, EARLY);
+        other.join().unwrap();
+    });
+}
