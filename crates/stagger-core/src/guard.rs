@@ -159,6 +159,10 @@ pub enum Nested {
     No,
     /// Yes, and this call leaves it to that layer: one attempt, no retry.
     StandDown,
+    /// Yes, and both have one budget, which pays for the retries of both and so bounds them together. This call's first
+    /// attempt is a part of that layer's attempt, and not told to the budget a second time. Without a budget it is
+    /// [`StandDown`](Self::StandDown).
+    SharesBudget,
 }
 
 /// What a decision asks besides the policy. None of it is needed.
@@ -212,6 +216,25 @@ impl<'a> Guards<'a> {
         self.budget.is_none() && self.breaker.is_none()
     }
 
+    /// Whether retrying is left to an outer layer.
+    #[inline]
+    pub(crate) const fn stand_down(&self) -> bool {
+        match self.nested {
+            Nested::No => false,
+            Nested::StandDown => true,
+            Nested::SharesBudget => self.budget.is_none(),
+        }
+    }
+
+    /// Tells the budget that the first attempt of a call begins, unless it knows of it from the layer outside.
+    #[inline]
+    pub(crate) fn first(&self, now: &dyn Now) -> Loan {
+        match (self.budget, self.nested) {
+            (None, _) | (_, Nested::SharesBudget) => Loan::NOTHING,
+            (Some(budget), _) => budget.first(now),
+        }
+    }
+
     /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
     #[inline]
     pub fn give_back(&self, permit: Permit) {
@@ -232,7 +255,8 @@ impl<'a> Guards<'a> {
         if let Some(breaker) = self.breaker {
             breaker.record(permit.pass, outcome, now);
         }
-        if let Some(budget) = self.budget {
+        let is_outer = self.nested == Nested::SharesBudget && permit.loan == Loan::NOTHING;
+        if let (Some(budget), false) = (self.budget, is_outer) {
             budget.settle(permit.loan, outcome, now);
         }
     }

@@ -8,7 +8,7 @@ use crate::outcome::Kind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
-use crate::{Decision, Guards, Hint, Instant, Nested, Outcome, Policy, Seed, Source, Stop};
+use crate::{Decision, Guards, Hint, Instant, Outcome, Policy, Seed, Source, Stop};
 
 /// Whether a connection that was lost had lived long enough to count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +128,8 @@ impl<'a> Retry<'a> {
                 }
             }
         }
-        if let (Some(budget), 0) = (guards.budget, self.state.flags & DECIDED) {
-            permit.loan = budget.first(&now);
+        if self.state.flags & DECIDED == 0 {
+            permit.loan = guards.first(&now);
         }
         // The one immediate repeat does not count.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
@@ -339,7 +339,7 @@ impl<'a> Retry<'a> {
         };
         // Nothing has changed yet: the schedule advances with step 8.
         let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(Stop::Exhausted) };
-        if guards.nested == Nested::StandDown {
+        if guards.stand_down() {
             return Decision::Stop(Stop::Nested);
         }
         if hint.is_some_and(|hint| self.is_refused(hint)) {

@@ -13,14 +13,14 @@ use crate::error::Refused;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
-use crate::scope::Mark;
+use crate::scope::{Inside, Mark};
 use crate::setup::{
     Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
-use crate::{BlockingSleep, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
+use crate::{BlockingSleep, Budget, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
 
 /// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///

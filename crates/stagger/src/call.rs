@@ -136,12 +136,13 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     /// Before every attempt.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), Stop> {
+        let nested = self.nested();
         let (clock, permit) = (&self.clock, self.held.take());
-        let guards = self.extras.guards();
+        let guards = self.extras.guards().nested(nested);
         let begun = Retry::new(self.policy, &mut self.state, self.seed).begin(permit, || clock.now(), &guards);
         match begun {
             Ok(permit) => {
-                self.held = self.extras.hold(permit, Stage::Attempting);
+                self.held = self.extras.hold(permit, Stage::Attempting, nested);
                 self.phase = Phase::Attempting;
                 Ok(())
             }
@@ -150,6 +151,12 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
                 Err(stop)
             }
         }
+    }
+
+    /// Whether an outer layer is already retrying, and what this call does about it.
+    #[inline]
+    fn nested(&self) -> Nested {
+        if self.flags & INSIDE == 0 { Nested::No } else { self.extras.inside().nested() }
     }
 
     /// How long the attempt that has just begun may take.
@@ -176,9 +183,9 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         X: Sink<E>,
     {
         self.phase = Phase::Ended;
-        let permit = self.held.take();
+        let (permit, nested) = (self.held.take(), self.nested());
         let clock = &self.clock;
-        let guards = self.extras.guards();
+        let guards = self.extras.guards().nested(nested);
         let decision = Retry::new(self.policy, &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
@@ -199,8 +206,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         self.draw_seed();
         // There is an error, whatever somebody's rule says, and nothing to repeat.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
-        let permit = self.held.take();
-        let nested = if self.flags & INSIDE == 0 { Nested::No } else { Nested::StandDown };
+        let (permit, nested) = (self.held.take(), self.nested());
         let (clock, deadline) = (&self.clock, self.extras.deadline());
         let guards = self.extras.guards().nested(nested);
         let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
@@ -223,7 +229,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         }
         self.phase = Phase::Ended;
         if let Decision::Retry { permit, .. } = decision {
-            self.held = self.extras.hold(permit, Stage::Waiting);
+            self.held = self.extras.hold(permit, Stage::Waiting, nested);
             self.phase = Phase::Due;
         }
         next

@@ -11,13 +11,13 @@ use crate::error::Refused;
 use crate::event::{Event, OnEvent, Sink};
 use crate::fairness;
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
-use crate::scope::Mark;
+use crate::scope::{Inside, Mark};
 use crate::setup::{
     Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
-use crate::{Entropy, Guards, Instant, Outcome, Policy, Sleep};
+use crate::{Budget, Entropy, Guards, Instant, Outcome, Policy, Sleep};
 
 /// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///

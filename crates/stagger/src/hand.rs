@@ -12,8 +12,8 @@ use crate::event::Sink;
 use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
-use crate::setup::{Ending, Extras};
-use crate::{Outcome, Policy, Sleep, Stop};
+use crate::setup::{Ending, Extras, Guarded, Setup};
+use crate::{Budget, Outcome, Policy, Sleep, Stop};
 
 /// A call that is retried by a loop of the caller's own.
 ///
@@ -159,6 +159,20 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
             }
             left = self.call.left();
         }
+    }
+}
+
+/// More about the guards.
+impl<'p, T, S, L, Y, M, R> HandCall<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
+where
+    T: Sleep,
+    Setup<S, Guarded<'p, T>, L, Y, M>: Extras,
+{
+    /// This budget pays for this call, in place of the one that the other calls have. Before the first attempt.
+    pub fn budget(self, budget: &'p dyn Budget) -> Self {
+        let (policy, timer, mut setup) = self.call.into_parts();
+        setup.guards.guards.budget = Some(budget);
+        Self::new(Call::new(policy, timer, setup), self.rule)
     }
 }
 

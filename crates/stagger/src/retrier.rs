@@ -11,6 +11,7 @@ use crate::event::{Event, EventError, Sink};
 use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
 use crate::rule::{Plain, Reading, Rule};
+use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
 use crate::steps::Parts;
 use crate::{
@@ -49,6 +50,7 @@ struct Shared {
     name: Arc<str>,
     budget: Option<Arc<dyn Budget>>,
     breaker: Option<Arc<dyn Breaker>>,
+    inside: Inside,
     rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     listeners: Vec<Listener>,
     limits: Limits,
@@ -80,6 +82,7 @@ impl Retrier {
                 name: Arc::from(""),
                 budget: None,
                 breaker: None,
+                inside: Inside::StandDown,
                 rules: HashMap::new(),
                 listeners: Vec::new(),
                 limits: Limits::default(),
@@ -116,6 +119,12 @@ impl Retrier {
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
         self.change(|shared| shared.breaker = Some(breaker))
+    }
+
+    /// What a call does when it is made inside an attempt of another. Default: it stands down.
+    #[must_use]
+    pub fn inside(self, inside: Inside) -> Self {
+        self.change(|shared| shared.inside = inside)
     }
 
     /// For errors of this type: another attempt if `is_transient` is true, none otherwise. It takes the place of an
@@ -283,7 +292,7 @@ impl Retrier {
         guards.breaker = self.shared.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         Setup {
             sink: Listeners(&self.shared),
-            guards: Guarded { guards, clock },
+            guards: Guarded { guards, inside: self.shared.inside, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
             mode: Explained,

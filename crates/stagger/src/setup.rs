@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use crate::error::{Error, Last, Refused, Report};
 use crate::event::Silent;
-use crate::{Clock, Entropy, Guards, Instant, Permit, Stop, SystemEntropy};
+use crate::scope::Inside;
+use crate::{Clock, Entropy, Guards, Instant, Nested, Permit, Stop, SystemEntropy};
 
 /// The parts: who listens, which guards are asked, what limits an attempt, where the seed comes from, what the caller
 /// gets.
@@ -58,8 +59,13 @@ pub trait Guarding {
     /// The guards.
     fn guards(&self) -> Guards<'_>;
 
+    /// What the call does inside an attempt of another.
+    fn inside(&self) -> Inside {
+        Inside::StandDown
+    }
+
     /// Holds a permit for an attempt that is not yet made, or is being made.
-    fn hold(&self, permit: Permit, stage: Stage) -> Self::Held;
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
 }
 
 /// What happens to a permit whose call is dropped.
@@ -93,7 +99,7 @@ impl Guarding for Unguarded {
     }
 
     #[inline]
-    fn hold(&self, _: Permit, _: Stage) {}
+    fn hold(&self, _: Permit, _: Stage, _: Nested) {}
 }
 
 impl Hold for () {
@@ -109,6 +115,7 @@ impl Hold for () {
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<'g, C> {
     pub(crate) guards: Guards<'g>,
+    pub(crate) inside: Inside,
     pub(crate) clock: C,
 }
 
@@ -119,8 +126,13 @@ impl<'g, C: Clock + Clone> Guarding for Guarded<'g, C> {
         self.guards
     }
 
-    fn hold(&self, permit: Permit, stage: Stage) -> Lent<'g, C> {
-        Lent { lender: Some(self.clone()), permit, stage }
+    fn inside(&self) -> Inside {
+        self.inside
+    }
+
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<'g, C> {
+        let lender = Self { guards: self.guards.nested(nested), ..self.clone() };
+        Lent { lender: Some(lender), permit, stage }
     }
 }
 
@@ -143,7 +155,7 @@ impl<C: Clock + Clone> Hold for Lent<'_, C> {
 
 impl<C: Clock + Clone> Drop for Lent<'_, C> {
     fn drop(&mut self) {
-        let Some(Guarded { guards, clock }) = self.lender.take() else { return };
+        let Some(Guarded { guards, clock, .. }) = self.lender.take() else { return };
         let permit = Permit::take(&mut self.permit);
         match self.stage {
             Stage::Waiting => guards.give_back(permit),
@@ -415,8 +427,10 @@ pub trait Extras {
 
     /// The guards.
     fn guards(&self) -> Guards<'_>;
+    /// What the call does inside an attempt of another.
+    fn inside(&self) -> Inside;
     /// Holds a permit.
-    fn hold(&self, permit: Permit, stage: Stage) -> Self::Held;
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
     /// When the call ends.
     fn deadline(&self) -> Option<Instant>;
     /// How long one attempt may take.
@@ -443,8 +457,13 @@ impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: Mode> Extras for Set
     }
 
     #[inline]
-    fn hold(&self, permit: Permit, stage: Stage) -> G::Held {
-        self.guards.hold(permit, stage)
+    fn inside(&self) -> Inside {
+        self.guards.inside()
+    }
+
+    #[inline]
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> G::Held {
+        self.guards.hold(permit, stage, nested)
     }
 
     #[inline]

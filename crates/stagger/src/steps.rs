@@ -148,8 +148,35 @@ macro_rules! steps {
                 Setup<S, Guarded<'g, T>, L, Y, Explained>: Extras,
             {
                 let parts = self.into_parts();
-                let guarded = Guarded { guards, clock: parts.timer.clone() };
+                let guarded = Guarded { guards, inside: Inside::StandDown, clock: parts.timer.clone() };
                 $Call::from_parts(parts.with_setup(|setup| setup.with_guards(guarded).with_mode(Explained)))
+            }
+        }
+
+        /// More about the guards.
+        impl<'p, 'g, F, O, P, R, T, S, C, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, Guarded<'g, C>, L, Y, M>, N>
+        where
+            $($bound)*
+            P: Reading<$raw>,
+            T: $Timer,
+            Setup<S, Guarded<'g, C>, L, Y, M>: Extras,
+        {
+            /// This budget pays for this call, in place of the one that the other calls have.
+            pub fn budget(self, budget: &'g dyn Budget) -> Self {
+                self.guarded(|guarded| guarded.guards.budget = Some(budget))
+            }
+
+            /// What the call does inside an attempt of another. Default: what its [`Retrier`](crate::Retrier) says, else
+            /// it stands down.
+            pub fn inside(self, inside: Inside) -> Self {
+                self.guarded(|guarded| guarded.inside = inside)
+            }
+
+            fn guarded(self, change: impl FnOnce(&mut Guarded<'g, C>)) -> Self {
+                $Call::from_parts(self.into_parts().with_setup(|mut setup| {
+                    change(&mut setup.guards);
+                    setup
+                }))
             }
         }
 

@@ -27,9 +27,15 @@ use crate::Budget;
 /// use std::num::NonZeroUsize;
 ///
 /// let hosts: Partitioned<String, Tokens> = Partitioned::new(NonZeroUsize::new(100).unwrap(), Tokens::new);
-/// let api = Retrier::new(Policy::DEFAULT).shared_budget(hosts.of("api.example.com"));
-/// # let _ = api;
-/// assert_eq!(hosts.len(), 1);
+/// let api = Retrier::new(Policy::DEFAULT);
+///
+/// // For one call …
+/// let budget = hosts.of("a.example.com");
+/// let answer = api.blocking_call(|_| Ok::<_, ()>("page")).budget(&*budget).run();
+/// // … and for all calls to a host.
+/// let b = api.clone().shared_budget(hosts.of("b.example.com"));
+/// # let _ = (answer, b);
+/// assert_eq!(hosts.len(), 2);
 /// ```
 pub struct Partitioned<K, B> {
     most: NonZeroUsize,

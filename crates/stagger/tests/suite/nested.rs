@@ -4,11 +4,14 @@ use core::cell::Cell;
 use core::future::ready;
 use core::task::Poll;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::thread;
 
 use futures_lite::future::{block_on, yield_now};
+use stagger::budget::{Concurrent, Lifetime, Tokens};
+use stagger::scope::Inside;
 use stagger::testing::NoSleep;
-use stagger::{Policy, Reconnecting, Retrier, Stop, blocking, policy, retry_with_timer, scope};
+use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, Stop, blocking, policy, retry_with_timer, scope};
 
 use super::support::{Patient, ms, polled};
 
@@ -231,4 +234,119 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
         Ok::<_, ()>((spawned, inherited, thread, detached, inside))
     });
     assert_eq!(stops.await, Ok((Stop::Attempts, Stop::Nested, 0, Stop::Attempts, Stop::Nested)));
+}
+
+/// Two layers that share a budget of five retries; gives how often the inner operation was called.
+fn sharing(
+    inside: Inside,
+    budget: &Arc<dyn Budget>,
+    run: impl Fn(&Retrier, &mut dyn FnMut() -> Result<(), &'static str>),
+) -> u32 {
+    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(budget));
+    let (inner, calls) = (retrier.clone().inside(inside), Cell::new(0));
+    let mut operation = || {
+        let count = || {
+            calls.set(calls.get() + 1);
+            Err::<(), _>("no")
+        };
+        block_on(inner.run_on(NoSleep, async || count())).map_err(|_| "no")
+    };
+    run(&retrier, &mut operation);
+    calls.get()
+}
+
+fn five() -> Arc<dyn Budget> {
+    Arc::new(Tokens::builder().capacity(25).build().unwrap())
+}
+
+#[test]
+fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
+    let outer = |retrier: &Retrier, operation: &mut dyn FnMut() -> Result<(), &'static str>| {
+        retrier.blocking_call(|_| operation()).timer(NoSleep).run().unwrap_err();
+    };
+    assert_eq!(sharing(Inside::SharesBudget, &five(), outer), 1 + 5);
+    assert_eq!(sharing(Inside::StandDown, &five(), outer), 3);
+    // As if nobody else did: three times three, of which five retries are paid for by whoever comes first.
+    let plenty: Arc<dyn Budget> = Arc::new(Tokens::new());
+    assert_eq!(sharing(Inside::Retries, &plenty, outer), 9);
+    assert_eq!(sharing(Inside::SharesBudget, &plenty, outer), 9);
+}
+
+#[test]
+fn meaning_15_without_a_budget_there_is_nothing_to_share() {
+    let alone = Retrier::new(THREE).inside(Inside::SharesBudget);
+    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop());
+    assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(Stop::Nested));
+}
+
+/// What has been the outer layer's attempt all the while is not a call, a failure or a success of its own.
+#[test]
+fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
+    let lifetime = Arc::new(Lifetime::new());
+    let places = Arc::new(Concurrent::new());
+    let tokens = Arc::new(Tokens::builder().initial(0).build().unwrap());
+    let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), places.clone(), tokens.clone()];
+    for budget in budgets {
+        let outer = Retrier::new(THREE).shared_budget(budget);
+        let inner = outer.clone().inside(Inside::SharesBudget);
+        let seen = || {
+            assert!(places.snapshot().firsts <= 1);
+            Ok::<_, ()>(())
+        };
+        outer.blocking(|| inner.blocking(seen).map_err(|_| ())).unwrap();
+        block_on(outer.run_on(NoSleep, async || inner.run_on(NoSleep, async || seen()).await.map_err(|_| ()))).unwrap();
+    }
+    assert_eq!(lifetime.snapshot().calls, 2);
+    assert_eq!(tokens.snapshot().tokens, 2 * 5);
+    assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
+}
+
+/// A call inside that is dropped in its first attempt has borrowed nothing.
+#[test]
+fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
+    let places = Arc::new(Concurrent::new());
+    let outer = Retrier::new(THREE).shared_budget(places.clone());
+    let inner = outer.clone().inside(Inside::SharesBudget);
+    let hangs = async || {
+        let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
+        assert!(polled(call.as_mut(), 1).is_pending());
+        assert_eq!(places.snapshot().firsts, 1);
+        drop(call);
+        assert_eq!(places.snapshot().firsts, 1);
+        Ok::<_, ()>(())
+    };
+    block_on(outer.run_on(NoSleep, hangs)).unwrap();
+    assert_eq!(places.snapshot().firsts, 0);
+}
+
+#[test]
+fn meaning_15_one_call_can_choose_for_itself_what_it_does_inside() {
+    let budget = five();
+    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&budget));
+    let attempts = |inside: Inside| {
+        let inner = || {
+            let no = || Err::<(), _>("no");
+            let free =
+                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).inside(inside);
+            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).inside(inside);
+            Ok::<_, ()>((free.run().unwrap_err().attempts(), bound.run().unwrap_err().attempts()))
+        };
+        blocking::retry(&THREE, inner).run().unwrap()
+    };
+    assert_eq!(attempts(Inside::StandDown), (1, 1));
+    assert_eq!(attempts(Inside::SharesBudget), (3, 3));
+    assert_eq!(attempts(Inside::Retries), (2, 1), "one token's worth is left");
+}
+
+#[test]
+fn one_call_can_be_paid_for_by_another_budget() {
+    let (usual, special) = (five(), Tokens::builder().initial(5).build().unwrap());
+    let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&usual));
+    let no = || Err::<(), _>("no");
+    let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
+    assert_eq!((blocking.attempts(), blocking.stop()), (2, Stop::Budget));
+    let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
+    let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
+    assert_eq!((run.stop(), by_hand.stop()), (Stop::Budget, Stop::Budget));
+    assert_eq!(usual.left(), Some(5));
 }

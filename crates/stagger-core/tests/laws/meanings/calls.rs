@@ -235,4 +235,36 @@ proptest! {
             prop_assert_eq!((trace.runs, trace.stop), (1, Some(Stop::Nested)));
         }
     }
+
+    /// What the budget hears of is the retries: as many as it is asked for, each settled once.
+    #[test]
+    fn meaning_15_a_nested_call_that_shares_the_budget_tells_it_of_its_retries_only(
+        policy in any_delays(), seed in any::<u64>(), outcomes in prop::collection::vec(outcome(), 1..8),
+    ) {
+        let (purse, alone) = (Purse::default(), Purse::default());
+        let mut call = Call::new(&policy).seed(seed);
+        call.guards = Guards::none().budget(&purse).nested(Nested::SharesBudget);
+        let trace = call.run(outcomes.clone());
+        let same = Call::new(&policy).seed(seed).budget(&alone).run(outcomes);
+        prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
+        purse.assert_balanced();
+        let alone: Vec<_> = alone.events().into_iter().filter(|event| event.starts_with("lend")).collect();
+        let (lent, settled): (Vec<_>, Vec<_>) = purse.events().into_iter().partition(|event| event.starts_with("lend"));
+        prop_assert_eq!(&lent, &alone);
+        prop_assert_eq!(settled.len(), lent.len());
+        prop_assert!(settled.iter().all(|event| event.starts_with("settle")), "{settled:?}");
+    }
+
+    #[test]
+    fn meaning_15_a_nested_call_without_a_budget_to_share_stands_down(
+        policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
+    ) {
+        let mut call = Call::new(&policy).seed(seed);
+        call.guards = Guards::none().nested(Nested::SharesBudget);
+        let shared = call.run([outcome]);
+        let mut call = Call::new(&policy).seed(seed);
+        call.guards = Guards::none().nested(Nested::StandDown);
+        let down = call.run([outcome]);
+        prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (down.attempts, down.runs, down.stop));
+    }
 }
