@@ -28,7 +28,8 @@
 //!
 //! # Features
 //!
-//! - `serde` (off by default; the only dependency): policies, jitters and shares to and from TOML, JSON and the like.
+//! - `serde` (off by default; the only dependency): policies, jitters and shares to and from TOML, JSON and the like, and
+//!   retries at rest ([`Paused`]).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -54,6 +55,7 @@ mod jitter;
 mod macros;
 mod math;
 mod outcome;
+mod paused;
 mod policy;
 pub mod profile;
 mod ratio;
@@ -75,6 +77,7 @@ pub use hint::{Hint, HintMode};
 pub use instant::Instant;
 pub use jitter::{Jitter, draw};
 pub use outcome::{Decision, Kind, Outcome, Source, Stop, Verdict};
+pub use paused::Paused;
 pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
 pub use profile::{Profile, ProfileJitter};
 pub use ratio::Ratio;

@@ -137,6 +137,20 @@ impl<'a> Retry<'a> {
         Ok(permit)
     }
 
+    /// For a retry that was granted, whose permit was given back, and that shall be made after all: one that was
+    /// [paused](crate::Paused). The budget pays for it as after a transient failure. A first attempt and the one
+    /// immediate repeat cost nothing, as ever. Next is [`begin`](Self::begin), when its time has come.
+    ///
+    /// # Errors
+    /// [`Stop::Budget`] if the budget refuses to pay; nothing has changed then.
+    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permit, Stop> {
+        let mut permit = Permit::NONE;
+        if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
+            permit.loan = budget.lend(Kind::Transient, &Unread::new(now)).ok_or(Stop::Budget)?;
+        }
+        Ok(permit)
+    }
+
     /// After every attempt: what now? See [above](Self#the-order-inside-decide).
     #[inline]
     pub fn decide(

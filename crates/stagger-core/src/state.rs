@@ -30,6 +30,9 @@ pub(crate) const BEGUN: u8 = 8;
 pub(crate) const AHEAD: u8 = 16;
 /// The coming attempt was decided on, and its permit is the one of that decision.
 pub(crate) const DECIDED: u8 = 32;
+/// All of them.
+#[cfg(feature = "serde")]
+pub(crate) const FLAGS: u8 = TIMED | REPEATED | REPEATS | BEGUN | AHEAD | DECIDED;
 
 impl State {
     /// A call that has not begun.

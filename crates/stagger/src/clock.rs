@@ -11,16 +11,20 @@ pub trait Clock {
     fn now(&self) -> Instant;
 }
 
-/// The system's monotonic clock; its epoch is the first time that this process reads it.
+/// The system's monotonic clock. What lies before the first time that this process reads it can be told too, as far back
+/// as a century.
 ///
 /// 24 ns a reading on a usual x86-64 machine. Where the system suspends, so does it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+/// Where clocks begin: the call that a retry belongs to may have begun before this process.
+pub(crate) const MIDDLE: Instant = Instant::from_nanos(u64::MAX / 4);
+
 impl Clock for SystemClock {
     fn now(&self) -> Instant {
         static EPOCH: OnceLock<std::time::Instant> = OnceLock::new();
-        Instant::ZERO.saturating_add(EPOCH.get_or_init(std::time::Instant::now).elapsed())
+        MIDDLE.saturating_add(EPOCH.get_or_init(std::time::Instant::now).elapsed())
     }
 }
 

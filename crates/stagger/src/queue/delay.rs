@@ -106,7 +106,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     /// # Errors
     /// [`Full`] gives the item back if as many are pending as may be.
     pub fn push(&mut self, item: T, after: Duration) -> Result<Key, Full<T>> {
-        let due = self.due(after);
+        let due = self.due_after(after);
         self.push_at(item, due)
     }
 
@@ -127,7 +127,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Lets it come after this length of time from now instead. `false` if it is not pending any more.
     pub fn reschedule(&mut self, key: Key, after: Duration) -> bool {
-        let due = self.due(after);
+        let due = self.due_after(after);
         let is_pending = self.wheel.reschedule(key, due);
         if is_pending {
             self.call_if_earlier(due);
@@ -139,6 +139,12 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&T> {
         self.wheel.get(key)
+    }
+
+    /// When this item comes, by the timer's clock, if it is still pending.
+    #[must_use]
+    pub fn due(&self, key: Key) -> Option<Instant> {
+        self.wheel.due(key)
     }
 
     /// When the first item comes, by the timer's clock. See [`Wheel::next_due`] for what it costs.
@@ -212,7 +218,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         self.wheel.pop(self.seen)
     }
 
-    fn due(&self, after: Duration) -> Instant {
+    fn due_after(&self, after: Duration) -> Instant {
         let now = self.timer.now();
         if after.is_zero() { self.wheel.last_tick(now) } else { now.saturating_add(after) }
     }

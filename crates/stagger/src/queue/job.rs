@@ -2,8 +2,11 @@ use core::fmt;
 use core::future::Future;
 use std::sync::Arc;
 
+use super::Pending;
 use crate::scope::{self, Scoped};
-use crate::{Breaker, Budget, Clock, Decision, Guards, Outcome, Permit, Policy, Retry, Seed, State};
+use crate::{
+    Breaker, Budget, Clock, Decision, Guards, Instant, Outcome, Paused, Permit, Policy, Retry, Seed, State, Stop,
+};
 
 /// What all jobs of a queue share.
 #[derive(Clone, Debug)]
@@ -33,6 +36,19 @@ pub(super) struct Course {
 impl Course {
     pub(super) const fn new(terms: Arc<Terms>) -> Self {
         Self { state: State::new(), seed: Seed::new(0), lent: Lent { permit: Permit::NONE, terms } }
+    }
+
+    /// Taken up again: what was given back for it is borrowed once more.
+    pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, Stop> {
+        let mut course = Self { state: paused.resume(now), seed: paused.seed(), ..Self::new(terms) };
+        let (retry, _, guards) = course.parts();
+        course.lent.permit = retry.borrow_again(|| now, &guards)?;
+        Ok(course)
+    }
+
+    /// It at rest, with its item.
+    pub(super) const fn pending<T>(&self, item: T, due: Instant, now: Instant) -> Pending<T> {
+        Pending::new(item, due.saturating_since(now), self.state.pause(self.seed, now))
     }
 
     /// The machine that decides about this job, what was lent for it, and by whom.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use super::job::{Course, Terms};
 use super::{DelayQueue, Full, Job, Key, Stopped, Why};
 use crate::{
-    Breaker, Budget, Decision, Entropy, Instant, Outcome, Policy, Retry, Seed, Sleep, Source, State, Stop,
-    SystemEntropy,
+    Breaker, Budget, Decision, Entropy, Instant, Outcome, Policy, Retry, Seed, Sleep, Source, Stop, SystemEntropy,
 };
 
 /// Retries in bulk: the items of a consumer, or the connections of a fleet, that wait for their next attempt.
@@ -24,6 +23,10 @@ use crate::{
 ///
 /// What is borrowed from the guards for a retry that waits is given back when it is cancelled, when the queue is
 /// dropped, and by [`into_pending`](Self::into_pending). Waits are held like those of a [`DelayQueue`].
+///
+/// A consumer that is shut down loses nothing: what [`into_pending`](Self::into_pending) hands back can be
+/// [restored](Self::restore) in another process. One that may be killed writes down what is
+/// [pending](Self::pending) as it goes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,14 +54,14 @@ use crate::{
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
 /// ```
 pub struct RetryQueue<T, S: Sleep> {
-    queue: DelayQueue<Waiting<T>, S>,
-    terms: Arc<Terms>,
+    pub(super) queue: DelayQueue<Waiting<T>, S>,
+    pub(super) terms: Arc<Terms>,
     seeds: Seeds,
 }
 
-struct Waiting<T> {
-    item: T,
-    course: Course,
+pub(super) struct Waiting<T> {
+    pub(super) item: T,
+    pub(super) course: Course,
 }
 
 /// An item that was taken into the queue for another attempt.
@@ -71,20 +74,6 @@ pub struct Queued {
     pub after: Duration,
     /// Where the delay comes from.
     pub source: Source,
-}
-
-/// What was pending when a queue was shut down.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Pending<T> {
-    /// The item.
-    pub item: T,
-    /// When its next attempt was due, by the timer's clock.
-    pub due: Instant,
-    /// What it remembers of its attempts; [`State::attempt`] is how many were made.
-    pub state: State,
-    /// What its delays are drawn from; to be relied on after the first failure only.
-    pub seed: Seed,
 }
 
 #[cfg(feature = "tokio")]
@@ -251,17 +240,6 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
             }
             Err(stop) => Err(Stopped { item, why: Why::Stop(stop), attempts: course.state.attempt() }),
         }
-    }
-
-    /// Everything that is pending, in its order and with what it remembers, on shutdown. What was borrowed for it is
-    /// given back.
-    pub fn into_pending(self) -> impl Iterator<Item = Pending<T>> {
-        self.queue.into_pending().map(|(due, Waiting { item, course })| Pending {
-            item,
-            due,
-            state: course.state,
-            seed: course.seed,
-        })
     }
 }
 

@@ -137,6 +137,12 @@ impl<T> Wheel<T> {
         self.slab.get_mut(key)
     }
 
+    /// When the entry comes, if it is still pending.
+    #[must_use]
+    pub fn due(&self, key: Key) -> Option<Instant> {
+        self.slab.due(key).map(|tick| self.instant_of(tick))
+    }
+
     /// When the first entry comes. To know it, up to all entries of one slot are looked at; a timer is better set by
     /// [`wake_at`](Self::wake_at).
     #[must_use]

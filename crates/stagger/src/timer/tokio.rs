@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use tokio::time::{Instant as TokioInstant, Sleep as TokioSleep};
 
 use super::Sleep;
+use crate::clock::MIDDLE;
 use crate::{Clock, Instant};
 
 /// Tokio's timer and clock: the default of the feature `tokio`. With `tokio::time::pause` both are virtual.
@@ -15,19 +16,17 @@ pub struct Tokio;
 
 impl Clock for Tokio {
     fn now(&self) -> Instant {
-        // Any fixed point will do, but one clock must not run before it: with paused time every runtime has a clock of
-        // its own, whose readings begin near the real present.
+        // Any fixed point will do, with room below it: with paused time every runtime has a clock of its own, whose
+        // readings begin near the real present, and may have been paused before this one was started.
         static EPOCH: OnceLock<TokioInstant> = OnceLock::new();
         let epoch = *EPOCH.get_or_init(TokioInstant::now);
-        // Half of the range is kept below the epoch, for runtimes that were paused before this one was started.
-        let middle = Instant::from_nanos(u64::MAX / 4);
         let now = TokioInstant::now();
         match now.checked_duration_since(epoch) {
-            Some(since) => middle.saturating_add(since),
+            Some(since) => MIDDLE.saturating_add(since),
             None => {
                 let before = epoch.saturating_duration_since(now);
                 Instant::from_nanos(
-                    middle.as_nanos().saturating_sub(u64::try_from(before.as_nanos()).unwrap_or(u64::MAX)),
+                    MIDDLE.as_nanos().saturating_sub(u64::try_from(before.as_nanos()).unwrap_or(u64::MAX)),
                 )
             }
         }

@@ -84,7 +84,7 @@ fn ids_are_escaped_as_json_wants_it() {
     for (id, json) in [
         ("plain", r#""plain""#),
         ("a\"b\\c/d", r#""a\"b\\c/d""#),
-        ("\u{0}\n\r\t\u{1f}\u{7f}", "\"\\u0000\\u000a\\u000d\\u0009\\u001f\u{7f}\""),
+        ("\u{0}\n\r\t\u{8}\u{c}\u{b}\u{1f}\u{7f}", "\"\\u0000\\n\\r\\t\\b\\f\\u000b\\u001f\u{7f}\""),
         ("é😀\u{2028}", "\"é😀\u{2028}\""),
     ] {
         let batch: Batch<'_, (), (), _> = Batch::on(VirtualClock::new(), &POLICY, [(id, ())]);
@@ -266,6 +266,24 @@ fn a_batch_that_ends_in_the_middle_gives_everything_back() {
     // The retry that was made is paid for, the one that was not is given back.
     assert_eq!((bank.books().funds, bank.in_flight(), gate.in_flight()), (8, 0, 0));
     assert_eq!(timer.now(), at(ms(10)));
+}
+
+#[cfg(feature = "serde")]
+proptest! {
+    /// Control characters, quotes and backslashes more often than chance would have them.
+    #[test]
+    fn a_response_is_the_same_to_the_byte_however_it_is_printed(
+        ids in vec(vec(prop_oneof![any::<char>(), (0_u8..0x80).prop_map(char::from), Just('"'), Just('\\')], 0..20), 0..5)
+    ) {
+        let ids: Vec<String> = ids.into_iter().map(|id| id.into_iter().collect()).collect();
+        let batch: Batch<'_, (), (), _> = Batch::on(VirtualClock::new(), &POLICY, ids.iter().map(|id| (id.as_str(), ())));
+        let finished = batch.finish();
+        let (by_hand, by_serde) = (finished.response().to_string(), serde_json::to_string(&finished.response()).unwrap());
+        prop_assert_eq!(&by_hand, &by_serde);
+        let read: serde_json::Value = serde_json::from_str(&by_hand).unwrap();
+        let read = read["batchItemFailures"].as_array().unwrap().iter().map(|failure| failure["itemIdentifier"].as_str().unwrap());
+        prop_assert!(read.eq(ids.iter().map(String::as_str)));
+    }
 }
 
 proptest! {

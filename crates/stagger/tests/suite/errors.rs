@@ -143,7 +143,7 @@ fn meaning_10_own_turns_an_error_back_into_the_callers() {
     assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Permanent)));
 
     // A refusal takes the place that the error type has for it.
-    let api = Retrier::new(POLICY).breaker(Gate::open(Duration::from_secs(1 << 30)));
+    let api = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX));
     assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Cancelled)));
     assert_eq!(
         api.blocking(|| Err::<(), _>("own")).own_or(|why| {

@@ -5,6 +5,7 @@ mod episodes;
 mod hints;
 mod limits;
 mod order;
+mod paused;
 mod permits;
 mod repeat;
 mod spread;

@@ -2,5 +2,6 @@
 
 mod delay;
 mod model;
+mod restart;
 mod retry;
 mod wheel;

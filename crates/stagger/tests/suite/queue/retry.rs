@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_lite::future::block_on;
 use stagger::queue::{RetryQueue, Stopped, Why};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Clock, Hint, Instant, Outcome, Policy, Seed, Source, Stop, blocking, policy, scope};
+use stagger::{Hint, Instant, Outcome, Policy, Seed, Source, Stop, blocking, policy, scope};
 
 use super::super::support::{Bank, Gate, Patient, ms, polled};
 
@@ -232,22 +232,6 @@ fn the_first_attempts_are_spread() {
     }
     assert_eq!(by_second[..5], [0; 5]);
     assert!(by_second[5..15].iter().all(|came| (60..150).contains(came)), "{by_second:?}");
-}
-
-#[test]
-fn what_is_pending_comes_back_with_its_state() {
-    let clock = VirtualClock::new();
-    let mut queue = RetryQueue::on(clock.clone(), POLICY);
-    let job = queue.begin("tried").unwrap();
-    queue.push_retry(job, Outcome::TRANSIENT).unwrap();
-    let key = queue.push("new", ms(3)).unwrap();
-    assert_eq!((queue.len(), queue.get(key)), (2, Some(&"new")));
-    assert!(queue.reschedule(key, ms(60)));
-    assert_eq!(queue.next_due(), Some(clock.now().saturating_add(ms(10))));
-    let pending: Vec<_> = queue.into_pending().collect();
-    let at = |length| Instant::ZERO.saturating_add(ms(length));
-    assert_eq!((pending[0].item, pending[0].due, pending[0].state.attempt()), ("tried", at(10), 1));
-    assert_eq!((pending[1].item, pending[1].due, pending[1].state.attempt()), ("new", at(60), 0));
 }
 
 #[test]

@@ -1,0 +1,129 @@
+use core::time::Duration;
+
+use crate::instant::nanos;
+use crate::state::TIMED;
+use crate::{Instant, Seed, State};
+
+/// A retry at rest: what a call remembers, apart from any clock, to be taken up again later, in another process if need
+/// be.
+///
+/// It knows the time that has passed in place of the instant at which the call began. How long it rests does not count,
+/// unless somebody says so with [`older`](Self::older).
+///
+/// What the guards have lent is not part of it: it is given back before, and borrowed again with
+/// [`Retry::borrow_again`](crate::Retry::borrow_again).
+///
+/// With the feature `serde` it is written as a table of numbers, which every format can keep; what could not have been
+/// written is refused. The table is for this library alone to understand, and stays readable by later versions.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_core::{Instant, Seed, State};
+///
+/// let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+/// let paused = State::started(at(1_000)).pause(Seed::new(7), at(1_400));
+/// assert_eq!((paused.attempt(), paused.elapsed()), (0, Some(Duration::from_millis(400))));
+///
+/// // On another clock.
+/// assert_eq!(paused.resume(at(90_000)).start(), Some(at(89_600)));
+/// assert_eq!(paused.older(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paused {
+    /// Its start is the epoch of no clock: the time that has passed is in `elapsed`, if anybody asked for it.
+    state: State,
+    elapsed: Duration,
+    seed: Seed,
+}
+
+impl State {
+    /// This state at rest, with the seed that its delays are drawn from. `now` is of the clock that drove it.
+    #[must_use]
+    pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
+        let elapsed = match self.start() {
+            Some(start) => now.saturating_since(start),
+            None => Duration::ZERO,
+        };
+        Paused { state: Self { start: Instant::ZERO, ..self }, elapsed, seed }
+    }
+}
+
+impl Paused {
+    /// How many attempts were made.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.state.attempt()
+    }
+
+    /// The time that had passed since the start of the call; `None` if nobody had asked for it.
+    #[must_use]
+    pub const fn elapsed(&self) -> Option<Duration> {
+        if self.state.flags & TIMED != 0 { Some(self.elapsed) } else { None }
+    }
+
+    /// What its delays are drawn from.
+    #[must_use]
+    pub const fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The same with more time passed: for who knows how long it has rested, and wants a limit of time to count it.
+    #[must_use]
+    pub const fn older(self, by: Duration) -> Self {
+        Self { elapsed: self.elapsed.saturating_add(by), ..self }
+    }
+
+    /// The state, on a clock at `now`. A start that would lie before the epoch of this clock is put there, so that a
+    /// limit of time ends later; the clocks of `stagger` have room for a century before the present.
+    #[must_use]
+    pub const fn resume(self, now: Instant) -> State {
+        let start = if self.state.flags & TIMED != 0 {
+            Instant::from_nanos(now.as_nanos().saturating_sub(nanos(self.elapsed)))
+        } else {
+            Instant::ZERO
+        };
+        State { start, ..self.state }
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde {
+    use ::serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::{Duration, Instant, Paused, Seed, State};
+    use crate::state::FLAGS;
+
+    /// Not every format has the whole of `u64`, and not every reader gives back a fraction to the last bit, so both are
+    /// written as the signed number of the same bits.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename = "Paused")]
+    struct Table {
+        attempt: u32,
+        episode: u16,
+        flags: u8,
+        carry: i64,
+        elapsed: Duration,
+        seed: i64,
+    }
+
+    impl Serialize for Paused {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let State { start: _, carry, attempt, episode, flags } = self.state;
+            let (carry, seed) = (carry.to_bits() as i64, self.seed.get() as i64);
+            Table { attempt, episode, flags, carry, elapsed: self.elapsed, seed }.serialize(serializer)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Paused {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let Table { attempt, episode, flags, carry, elapsed, seed } = Table::deserialize(deserializer)?;
+            let carry = f64::from_bits(carry as u64);
+            // A length of time, so neither below zero nor no number at all.
+            if carry.is_nan() || carry < 0.0 || flags & !FLAGS != 0 {
+                return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
+            }
+            let state = State { start: Instant::ZERO, carry, attempt, episode, flags };
+            Ok(Self { state, elapsed, seed: Seed::new(seed as u64) })
+        }
+    }
+}

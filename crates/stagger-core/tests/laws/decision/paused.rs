@@ -1,0 +1,158 @@
+//! Retries at rest: taken up again, they go on as if nothing had been.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, Stop, policy};
+
+use crate::laws::support::{Purse, any_policy, at, cases, ms};
+
+const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(9).max_elapsed(ms(35)));
+
+/// Fails at once, again and again, for so many attempts; after each decision the state goes through `between`, which is
+/// told the time. Gives the decisions.
+fn failing(
+    policy: &Policy,
+    attempts: u32,
+    between: impl Fn(State, Seed, &mut Instant) -> (State, Seed),
+) -> Vec<String> {
+    let (mut state, mut seed, mut now) = (State::new(), Seed::new(7), at(Duration::from_secs(1_000)));
+    let outcome = |n: u32| if n % 3 == 2 { Outcome::Unprocessed } else { Outcome::TRANSIENT };
+    let mut decisions = Vec::new();
+    for n in 0..attempts {
+        let mut retry = Retry::new(policy, &mut state, seed);
+        assert_eq!(retry.begin(Permit::NONE, || now, &Guards::none()), Ok(Permit::NONE));
+        let decision = retry.decide(outcome(n), Permit::NONE, || now, &Guards::none());
+        decisions.push(format!("{decision:?}"));
+        let Decision::Retry { after, .. } = decision else { break };
+        (state, seed) = between(state, seed, &mut now);
+        // Far from the end of time, where arithmetic saturates.
+        now = now.saturating_add(after.min(ms(86_400_000)));
+    }
+    decisions
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    /// Another clock, before the first one or after it, changes no decision.
+    #[test]
+    fn a_retry_that_rested_goes_on_as_it_would_have(policy in any_policy(), epoch in 1_000_000_u64..1 << 30) {
+        let untouched = failing(&policy, 6, |state, seed, _| (state, seed));
+        let rested = failing(&policy, 6, |state, seed, now| {
+            let paused = state.pause(seed, *now);
+            *now = Instant::from_nanos(epoch * 1_000_000_000);
+            (paused.resume(*now), paused.seed())
+        });
+        prop_assert_eq!(untouched, rested);
+    }
+}
+
+#[test]
+fn time_at_rest_counts_only_if_somebody_says_so() {
+    for (rest, decisions) in [(0, 5), (5, 4), (10, 3), (15, 3), (16, 2)] {
+        let made =
+            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).older(ms(rest)).resume(*now), seed));
+        assert_eq!(made.len(), decisions, "{rest} ms of rest after every attempt: {made:?}");
+    }
+}
+
+#[test]
+fn a_call_that_was_not_asked_for_the_time_has_none_at_rest() {
+    let paused = State::new().pause(Seed::new(1), at(ms(50))).older(ms(5));
+    assert_eq!((paused.elapsed(), paused.resume(at(ms(90)))), (None, State::new()));
+}
+
+#[test]
+fn only_a_retry_that_was_paid_for_is_paid_for_again() {
+    let policy: Policy = "constant delay=10ms jitter=none max-attempts=9".parse().unwrap();
+    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::Unprocessed);
+    for (outcomes, asked) in [
+        (&[][..], &[][..]),
+        (&[transient][..], &["lend Transient"][..]),
+        (&[unprocessed][..], &[][..]),
+        (&[unprocessed, transient][..], &["lend Transient"][..]),
+        (&[transient, unprocessed][..], &[][..]),
+    ] {
+        let (purse, mut state) = (Purse::with_clock(), State::new());
+        let guards = Guards::none().budget(&purse);
+        let mut lent = Permit::NONE;
+        for outcome in outcomes {
+            let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+            let permit = retry.begin(Permit::take(&mut lent), || Instant::ZERO, &guards).unwrap();
+            let Decision::Retry { permit, .. } = retry.decide(*outcome, permit, || Instant::ZERO, &guards) else {
+                panic!("{outcome:?}")
+            };
+            lent = permit;
+        }
+        guards.give_back(lent);
+        purse.events();
+        let before = state;
+        let retry = Retry::new(&policy, &mut state, Seed::new(1));
+        guards.give_back(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
+        assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), asked);
+        purse.set_tight(true);
+        let refused = if asked.is_empty() { Ok(Permit::NONE) } else { Err(Stop::Budget) };
+        assert_eq!(retry.borrow_again(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
+        assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
+    }
+}
+
+#[cfg(feature = "serde")]
+mod written_down {
+    use super::*;
+    use stagger_core::Paused;
+
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct File {
+        retry: Paused,
+    }
+
+    proptest! {
+        #![proptest_config(cases(256))]
+
+        #[test]
+        fn what_is_written_is_read_back_to_the_last_bit(policy in any_policy(), seed: u64, rest: u64) {
+            failing(&policy, 5, |state, own, now| {
+                let file = File { retry: state.pause(Seed::new(seed), *now).older(Duration::from_nanos(rest)) };
+                let json = serde_json::to_string(&file).unwrap();
+                assert_eq!(serde_json::from_str::<File>(&json).unwrap(), file, "{json}");
+                let toml = toml::to_string(&file).unwrap();
+                assert_eq!(toml::from_str::<File>(&toml).unwrap(), file, "{toml}");
+                (state, own)
+            });
+        }
+    }
+
+    /// Whoever wrote one down can read it with every later version.
+    #[test]
+    fn the_table_is_frozen() {
+        const TABLE: &str = r#"{"attempt":1,"episode":0,"flags":41,"carry":4716133919349538816,"elapsed":{"secs":0,"nanos":3},"seed":-1}"#;
+        let policy: Policy = "exponential base=10ms cap=10s max-elapsed=1h".parse().unwrap();
+        let mut state = State::new();
+        let mut retry = Retry::new(&policy, &mut state, Seed::new(u64::MAX));
+        let _ = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none());
+        let _ = retry.decide(Outcome::TRANSIENT, Permit::NONE, || Instant::ZERO, &Guards::none());
+        let paused = state.pause(Seed::new(u64::MAX), Instant::from_nanos(3));
+        assert_eq!(serde_json::to_string(&paused).unwrap(), TABLE);
+        assert_eq!(serde_json::from_str::<Paused>(TABLE).unwrap(), paused);
+    }
+
+    #[test]
+    fn what_could_not_have_been_written_is_refused() {
+        let whole = serde_json::to_value(State::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
+        assert!(serde_json::from_value::<Paused>(whole.clone()).is_ok());
+        for (key, value) in [
+            ("flags", 64),
+            ("flags", 256),
+            ("carry", f64::NAN.to_bits() as i64),
+            ("carry", (-1.0_f64).to_bits() as i64),
+            ("attempt", -1),
+            ("episode", 65_536),
+        ] {
+            let mut damaged = whole.clone();
+            damaged[key] = value.into();
+            assert!(serde_json::from_value::<Paused>(damaged).is_err(), "{key} {value}");
+        }
+    }
+}

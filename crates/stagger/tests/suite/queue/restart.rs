@@ -1,0 +1,214 @@
+//! A consumer that is shut down, or killed, and started again loses nothing.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_lite::future::block_on;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use stagger::queue::{Pending, RetryQueue, Why};
+use stagger::testing::VirtualClock;
+use stagger::{Clock, Outcome, Policy, Seed, Sleep, Stop, SystemClock, Tokio, policy};
+
+use super::super::support::{Bank, ms};
+
+const POLICY: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(3));
+const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
+
+/// Puts an item in whose first attempt has failed.
+fn push_failed<T, S: Sleep + Clone>(queue: &mut RetryQueue<T, S>, item: T) {
+    let job = queue.begin(item).unwrap();
+    queue.push_retry(job, Outcome::TRANSIENT).unwrap();
+}
+
+/// Takes a queue down, and up again on a clock that stands elsewhere.
+fn restarted<T: core::fmt::Debug>(queue: RetryQueue<T, VirtualClock>, policy: Policy) -> RetryQueue<T, VirtualClock> {
+    let clock = VirtualClock::new();
+    clock.advance(Duration::from_secs(86_400));
+    let mut again = RetryQueue::on(clock, policy);
+    for pending in queue.into_pending() {
+        again.restore(pending).unwrap();
+    }
+    again
+}
+
+#[test]
+fn what_is_pending_comes_back_in_order_with_what_was_left_of_its_wait() {
+    let clock = VirtualClock::new();
+    let mut queue = RetryQueue::on(clock.clone(), POLICY);
+    push_failed(&mut queue, "tried");
+    let key = queue.push("new", ms(3)).unwrap();
+    assert_eq!((queue.len(), queue.get(key)), (2, Some(&"new")));
+    assert!(queue.reschedule(key, ms(60)));
+    assert_eq!(queue.next_due(), Some(clock.now().saturating_add(ms(10))));
+    clock.advance(ms(4));
+    assert_eq!(queue.pending(key).map(|pending| (*pending.item, pending.left)), Some(("new", ms(56))));
+    let pending: Vec<_> = queue.into_pending().collect();
+    let told = |pending: &Pending<&'static str>| (pending.item, pending.left, pending.paused.attempt());
+    assert_eq!(pending.iter().map(told).collect::<Vec<_>>(), [("tried", ms(6), 1), ("new", ms(56), 0)]);
+
+    let older: Vec<_> = pending.into_iter().map(|pending| pending.older(ms(20))).collect();
+    assert_eq!(older.iter().map(told).collect::<Vec<_>>(), [("tried", ms(0), 1), ("new", ms(36), 0)]);
+}
+
+proptest! {
+    /// Restarted after any number of attempts: the same delays, the same number of attempts, as if it had run on.
+    #[test]
+    fn a_restart_changes_no_delay_and_no_attempt(restarts in vec(any::<bool>(), 6), seed: u64) {
+        let seed = Seed::new(seed);
+        let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED).seed(seed);
+        queue.push("an item", Duration::ZERO).unwrap();
+        let (mut delays, mut attempts) = (Vec::new(), 0);
+        while let Some(due) = block_on(queue.next()) {
+            let job = due.unwrap();
+            attempts += 1;
+            prop_assert_eq!(job.number(), attempts);
+            if let Ok(queued) = queue.push_retry(job, Outcome::TRANSIENT) {
+                delays.push(queued.after);
+                if restarts[attempts as usize] {
+                    queue = restarted(queue, JITTERED);
+                }
+            }
+        }
+        prop_assert_eq!(delays, JITTERED.delays(seed.for_call(1)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_limit_of_time_goes_on_from_where_it_was() {
+    const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
+    for restarts in [false, true] {
+        let mut queue = RetryQueue::on(VirtualClock::new(), LIMITED);
+        push_failed(&mut queue, ());
+        let stopped = loop {
+            if restarts {
+                queue = restarted(queue, LIMITED);
+            }
+            let job = block_on(queue.next()).unwrap().unwrap();
+            if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
+                break stopped;
+            }
+        };
+        assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Elapsed), 4), "restarts: {restarts}");
+    }
+}
+
+/// Or a call that began before a process did would have more time than its limit.
+#[test]
+fn clocks_have_room_for_what_began_before_the_process() {
+    const CENTURY: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+    assert!(SystemClock.now().as_nanos() > CENTURY && Tokio.now().as_nanos() > CENTURY);
+}
+
+#[test]
+fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be() {
+    let mut queue = RetryQueue::on(VirtualClock::new(), POLICY);
+    (0..3).for_each(|item| push_failed(&mut queue, item));
+    queue.push(9, ms(5)).unwrap();
+    let pending: Vec<_> = queue.into_pending().collect();
+
+    let bank = Arc::new(Bank::of(2));
+    let queue = || RetryQueue::on(VirtualClock::new(), POLICY).budget(bank.clone());
+    let mut funded = queue();
+    for pending in &pending[..3] {
+        // The first attempt of the new one is free.
+        funded.restore(*pending).unwrap();
+    }
+    let (mut full, last) = (queue().bounded(0), pending[3]);
+    for (queue, why) in [(&mut funded, Why::Stop(Stop::Budget)), (&mut full, Why::Stop(Stop::Budget))] {
+        let stopped = queue.restore(last).unwrap_err();
+        assert_eq!((stopped.item, stopped.why, stopped.attempts), (last, why, 1));
+    }
+    drop(funded);
+    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what waited is given back");
+    assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.why)), Err((last, Why::Full)));
+    assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what could not wait, too");
+}
+
+#[cfg(feature = "serde")]
+mod killed {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use stagger_kit::{Ledger, Program, Stream};
+
+    use super::*;
+
+    const ITEMS: u32 = 8;
+    /// The attempt that works.
+    const WORKS: u32 = 4;
+    const PATIENT: Policy = policy!(constant(ms(30)).max_attempts(WORKS));
+    const LEDGER: &str = "RETRY_LEDGER";
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn a_consumer_that_is_killed_again_and_again_makes_every_attempt_and_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger");
+        let child =
+            Program::this_test("suite::queue::restart::killed::child_that_consumes").unwrap().env(LEDGER, &path);
+        for attempts in [3, 9, 5] {
+            let mut running = child.spawn().unwrap();
+            for _ in 0..attempts {
+                running.wait_for(Stream::Stdout, "attempt", LONG).unwrap();
+            }
+            running.kill();
+        }
+        let done = child.run(LONG).unwrap();
+        assert!(done.status.success(), "{done}");
+
+        let records = Ledger::read(&path).unwrap();
+        assert_eq!(records.iter().filter(|record| record.starts_with("done")).count(), ITEMS as usize);
+        let mut made: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (item, number) in records.iter().filter_map(|record| record.strip_prefix("attempt ")?.split_once(' ')) {
+            made.entry(item.parse().unwrap()).or_default().push(number.parse().unwrap());
+        }
+        let again: usize = made.values().map(|made| made.windows(2).filter(|pair| pair[0] == pair[1]).count()).sum();
+        assert!(again <= 3, "only the attempts that were cut off were made again: {made:?}");
+        for (item, mut numbers) in made {
+            assert!(numbers.is_sorted(), "{item}: {numbers:?}");
+            numbers.dedup();
+            assert_eq!(numbers, (1..=WORKS).collect::<Vec<_>>(), "{item}");
+        }
+    }
+
+    /// What is left to do, as the ledger has it: each item as it was last written down.
+    fn left_over(ledger: &Ledger) -> BTreeMap<u32, Option<Pending<u32>>> {
+        let mut left: BTreeMap<_, _> = (0..ITEMS).map(|item| (item, None)).collect();
+        for record in ledger.records() {
+            if let Some(item) = record.strip_prefix("done ") {
+                left.remove(&item.parse().unwrap());
+            } else if let Some(pending) = record.strip_prefix("pending ") {
+                let pending: Pending<u32> = serde_json::from_str(pending).unwrap();
+                left.insert(pending.item, Some(pending));
+            }
+        }
+        left
+    }
+
+    #[tokio::test]
+    #[ignore = "the child of another test"]
+    async fn child_that_consumes() {
+        let Some(path) = std::env::var_os(LEDGER) else { return };
+        let mut ledger = Ledger::open(Path::new(&path)).unwrap();
+        let mut queue = RetryQueue::new(PATIENT);
+        for (item, pending) in left_over(&ledger) {
+            match pending {
+                Some(pending) => queue.restore(pending).unwrap(),
+                None => queue.push(item, Duration::ZERO).unwrap(),
+            };
+        }
+        while let Some(due) = queue.next().await {
+            let job = due.unwrap();
+            ledger.append(&format!("attempt {} {}", job.item, job.number())).unwrap();
+            println!("attempt");
+            if job.number() == WORKS {
+                ledger.append(&format!("done {}", job.succeeded())).unwrap();
+            } else {
+                let key = queue.push_retry(job, Outcome::TRANSIENT).unwrap().key;
+                let pending = serde_json::to_string(&queue.pending(key).unwrap()).unwrap();
+                ledger.append(&format!("pending {pending}")).unwrap();
+            }
+        }
+    }
+}
