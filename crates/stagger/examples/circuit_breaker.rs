@@ -1,0 +1,87 @@
+//! A circuit breaker: it trips, refuses, probes and closes; a retry around it comes back when it says; and the breakers of
+//! a fleet do not send their probes together. On virtual time.
+//!
+//! ```sh
+//! cargo run -p stagger --example circuit_breaker
+//! ```
+
+use core::cell::Cell;
+use core::error::Error;
+use core::time::Duration;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use stagger::breaker::{BreakerState, CircuitBreaker};
+use stagger::testing::Recorder;
+use stagger::{Breaker as _, Clock as _, Instant, Outcome, OwnError as _, Policy, Retrier, Seed, Tokio, policy, retry};
+use tokio::time::sleep;
+
+const ONCE: Policy = policy!(constant(secs(1)).max_attempts(1));
+/// Open for half a second to a second at first, then longer and longer.
+const OPEN: Policy = policy!(exponential(secs(1), secs(30)).jitter(Jitter::Equal));
+const PATIENT: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(4));
+/// How long the server is down.
+const OUTAGE: Duration = Duration::from_secs(4);
+
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let breaker = Arc::new(CircuitBreaker::builder(stagger::seed()).consecutive(5).open(OPEN).build()?);
+    let api = Retrier::new(ONCE).shared_breaker(breaker.clone());
+    let (start, seen) = (Tokio.now(), Cell::new(0));
+    let server = async || {
+        seen.set(seen.get() + 1);
+        if Tokio.now().saturating_since(start) < OUTAGE {
+            Err(io::Error::from(ErrorKind::ConnectionRefused))
+        } else {
+            Ok(())
+        }
+    };
+
+    // Callers come every 10 ms. The server sees the first five and a few probes; the others are told at once.
+    let (mut calls, mut was_refused) = (0, false);
+    while calls < 10 || breaker.state() != BreakerState::Closed {
+        let before = seen.get();
+        let answer = api.run(server).await.own();
+        calls += 1;
+        let is_refused = seen.get() == before;
+        if !(is_refused && was_refused) {
+            let said = answer.map_or_else(|error| error.to_string(), |()| String::from("it works"));
+            println!("{:>7.2?}  {:6}  {said}", Tokio.now().saturating_since(start), breaker.state().name());
+        }
+        was_refused = is_refused;
+        sleep(Duration::from_millis(10)).await;
+    }
+    println!("{calls} calls, of which the server saw {}", seen.get());
+    assert!(calls > 400 && seen.get() <= 12, "{calls} calls, {}", seen.get());
+
+    // A retry around it: what the breaker says is a hint, so the retry is not wasted on a closed door.
+    let now = Tokio.now();
+    for _ in 0..5 {
+        let pass = breaker.admit(&now)?;
+        breaker.record(pass, &Outcome::TRANSIENT, &now);
+    }
+    let (told, decided) = (breaker.retry_in(&now), Recorder::new());
+    let around = retry(&PATIENT, async || api.run(server).await.own()).on_event(decided.listener());
+    let attempts = around.report().await.attempts;
+    println!("open for {told:.1?}: a retry around it waits {:.1?} and makes {attempts} attempts", decided.delays());
+    assert!(attempts == 2 && decided.delays()[0] >= told);
+
+    // A fleet whose breakers trip in the same instant.
+    let mut probes: Vec<_> = (0..1_000).map(|client| first_probe(Seed::new(1).for_call(client))).collect();
+    probes.sort_unstable();
+    let (first, last) = (probes[0], probes[probes.len() - 1]);
+    let within = |from: u128| probes.iter().filter(|at| (from..from + 10).contains(&at.as_millis())).count();
+    let busiest = (500..=1_000).step_by(10).map(within).max().unwrap_or_default();
+    println!("1000 breakers send their probes from {first:.2?} to {last:.2?}, at most {busiest} within 10 ms");
+    assert!(first >= Duration::from_millis(500) && last <= Duration::from_secs(1) && busiest < 50);
+    Ok(())
+}
+
+/// How long after it has tripped the breaker with this seed asks again.
+fn first_probe(seed: Seed) -> Duration {
+    let Ok(breaker) = CircuitBreaker::builder(seed).consecutive(1).open(OPEN).build() else { return Duration::ZERO };
+    if let Ok(pass) = breaker.admit(&Instant::ZERO) {
+        breaker.record(pass, &Outcome::TRANSIENT, &Instant::ZERO);
+    }
+    breaker.retry_in(&Instant::ZERO)
+}
