@@ -27,3 +27,6 @@ pub mod from_tenacity {}
 
 #[doc = include_str!("../../../docs/guide/from-tokio-retry.md")]
 pub mod from_tokio_retry {}
+
+#[doc = include_str!("../../../docs/guide/guards.md")]
+pub mod guards {}

@@ -1,5 +1,5 @@
-//! Nested retries: three layers with three attempts each make 27 calls of one, or 3; and what to do about work on other
-//! tasks. On virtual time.
+//! Nested retries: three layers with three attempts each make 27 calls of one, or 3, or what one budget pays for; and what
+//! to do about work on other tasks. On virtual time.
 //!
 //! ```sh
 //! cargo run -p stagger --example nested_retries
@@ -8,9 +8,12 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
-use stagger::{Policy, policy, retry, scope};
+use stagger::budget::{BudgetError, Tokens};
+use stagger::scope::{self, Inside};
+use stagger::{OwnError as _, Policy, Retrier, policy, retry};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
+const ONE_RETRY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(2));
 
 /// A database that is down, and counts who knocks.
 #[derive(Clone, Default)]
@@ -33,24 +36,31 @@ async fn load(database: Database) -> Result<(), &'static str> {
     retry(&POLICY, async || database.query().await).await
 }
 
-#[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() {
-    let database = Database::default();
+/// A page, made of a service, made of a repository: each of them retries. Gives the queries that this makes.
+async fn three_layers(outside: &Retrier, inside: &Retrier, database: &Database) -> u32 {
+    let refused = |_| "refused";
+    let query = async || database.query().await;
+    let repository = async || inside.run(query).await.own_or(refused);
+    let service = async || inside.run(repository).await.own_or(refused);
+    assert!(outside.run(service).await.is_err());
+    database.queries()
+}
 
-    // As it would be without the mark: every layer retries what the one inside has given up.
-    let unmarked = async || scope::detached(load(database.clone())).await;
-    let service = async || scope::detached(retry(&POLICY, unmarked)).await;
-    assert_eq!(retry(&POLICY, service).await, Err("down"));
-    let multiplied = database.queries();
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<(), BudgetError> {
+    let (database, api) = (Database::default(), Retrier::new(POLICY));
 
     // By default the layers inside make one attempt each, and leave the retrying to the outermost.
-    let service = async || retry(&POLICY, async || load(database.clone()).await).await;
-    assert_eq!(retry(&POLICY, service).await, Err("down"));
-    let stood_down = database.queries();
-    println!(
-        "three layers, three attempts each: {multiplied} queries, or {stood_down} where the inner ones stand down"
-    );
-    assert_eq!((multiplied, stood_down), (27, 3));
+    let stood_down = three_layers(&api, &api, &database).await;
+    let multiplied = three_layers(&api, &api.clone().inside(Inside::Retries), &database).await;
+    println!("three layers, three attempts each: {stood_down} queries, or {multiplied} where every layer retries");
+    assert_eq!((stood_down, multiplied), (3, 27));
+
+    // Or all of them retry, and one budget pays: for 10 retries here, whichever layer makes them.
+    let api = api.budget(Tokens::builder().capacity(50).build()?);
+    let shared = three_layers(&api, &api.clone().inside(Inside::SharesBudget), &database).await;
+    println!("with one budget for all layers: {shared} queries");
+    assert_eq!(shared, 1 + 10);
 
     // A task that is spawned is outside of the attempt, unless it inherits the mark.
     let spawning = async || tokio::spawn(load(database.clone())).await.unwrap_or(Err("it panicked"));
@@ -65,9 +75,9 @@ async fn main() {
     // Work that others wait for, too, must not depend on who happened to start it: a cache that is filled for everybody
     // retries, also where its first caller would.
     let fill = async || scope::detached(load(database.clone())).await;
-    const ONE_RETRY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(2));
     assert_eq!(retry(&ONE_RETRY, fill).await, Err("down"));
     let shared = database.queries();
     println!("shared work with scope::detached: {shared} queries, 3 for each of the 2 attempts around it");
     assert_eq!(shared, 6);
+    Ok(())
 }

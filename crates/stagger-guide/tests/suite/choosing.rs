@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use stagger::{Policy, Seed};
+use stagger::budget::{Tokens, Window};
+use stagger::{Budget, Policy, Seed};
 
 use super::contention;
 use super::fleet::{Numbers, comes_back};
@@ -76,16 +77,20 @@ fn full_jitter_needs_fewer_writes_than_decorrelated_in_the_model_of_the_article(
 }
 
 #[test]
-fn backoff_does_not_bring_an_overloaded_server_back() {
+fn backoff_does_not_bring_an_overloaded_server_back_and_a_budget_does() {
     let policies = [
         ("none", "stop"),
         ("3, at once", "zero max-attempts=4"),
         ("3, every 100 ms", "constant delay=100ms jitter=none max-attempts=4"),
-        ("3, full jitter from 100 ms, cap 2 s", "exponential base=100ms cap=2s jitter=full max-attempts=4"),
         ("3, full jitter from 1 s, cap 20 s", "exponential base=1s cap=20s jitter=full max-attempts=4"),
+        ("3, full jitter from 100 ms, cap 2 s", "exponential base=100ms cap=2s jitter=full max-attempts=4"),
     ];
-    assert_rows(policies.map(|(name, policy)| {
-        let after = stalls(&policy.parse().unwrap());
+    let (tokens, window) = (Tokens::new(), Window::builder().min_per_second(0).build().unwrap());
+    let budgets: [(&str, &dyn Budget); 2] =
+        [("the same, with a budget of 500 tokens", &tokens), ("the same, with a budget of 20 % of the calls", &window)];
+    let after = policies.iter().map(|(name, policy)| (*name, stalls(&policy.parse().unwrap(), None)));
+    let bounded = budgets.map(|(name, budget)| (name, stalls(&policies[4].1.parse().unwrap(), Some(budget))));
+    assert_rows(after.chain(bounded).map(|(name, after)| {
         [name.to_owned(), format!("{:.1}", after.amplification), format!("{:.0} %", after.answered * 100.0)]
     }));
 }

@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use stagger::{Policy, Seed};
+use stagger::{Budget, Delays, Instant, Kind, Loan, Outcome, Policy, Seed};
 
 use super::fleet::{Numbers, Seconds};
 
@@ -53,44 +53,78 @@ impl Server {
     }
 }
 
-pub(super) fn stalls(policy: &Policy) -> Aftermath {
+/// What happens to a request, in the order in which it does if it happens at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Sent,
+    SentAgain,
+    Answered,
+    Failed,
+}
+
+struct Request<'p> {
+    born: f64,
+    delays: Delays<'p>,
+    /// What was lent for its present attempt.
+    loan: Loan,
+}
+
+/// All clients retry by this policy, and share a budget if there is one.
+pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath {
     let mut numbers = Numbers::new(Seed::new(1));
-    let mut attempts = BinaryHeap::new();
+    let mut events = BinaryHeap::new();
     let mut requests = Vec::new();
     let mut born = 0.0;
     while born < END {
-        attempts.push(Reverse((Seconds(born), requests.len())));
-        requests.push((born, policy.delays(Seed::new(2).for_call(requests.len() as u64))));
+        events.push(Reverse((Seconds(born), Event::Sent, requests.len())));
+        let delays = policy.delays(Seed::new(2).for_call(requests.len() as u64));
+        requests.push(Request { born, delays, loan: Loan::NOTHING });
         born -= (1.0 - numbers.next()).ln() / REQUESTS_PER_SECOND;
     }
 
     let mut server = Server::default();
     let counts = |born: f64| (STALL.0..END - 20.0).contains(&born);
     let (mut made, mut answered) = (0_u32, 0_u32);
-    while let Some(Reverse((Seconds(sent), id))) = attempts.pop() {
-        let (born, delays) = &mut requests[id];
-        made += u32::from(counts(*born));
-        let failed = match server.take(sent + TRIP) {
-            Some(done) if done + TRIP <= sent + PATIENCE => {
-                answered += u32::from(counts(*born));
-                continue;
+    while let Some(Reverse((Seconds(now), event, id))) = events.pop() {
+        let Request { born, delays, loan } = &mut requests[id];
+        let instant = Instant::from_nanos((now * 1e9) as u64);
+        if let Event::Sent | Event::SentAgain = event {
+            made += u32::from(counts(*born));
+            if let (Some(budget), Event::Sent) = (budget, event) {
+                *loan = budget.first(&instant);
             }
-            Some(_) => sent + PATIENCE,
-            None => sent + 2.0 * TRIP,
-        };
-        if let Some(delay) = delays.next() {
-            attempts.push(Reverse((Seconds(failed + delay.as_secs_f64()), id)));
+            let (ends, end) = match server.take(now + TRIP) {
+                Some(done) if done + TRIP <= now + PATIENCE => (done + TRIP, Event::Answered),
+                Some(_) => (now + PATIENCE, Event::Failed),
+                None => (now + 2.0 * TRIP, Event::Failed),
+            };
+            events.push(Reverse((Seconds(ends), end, id)));
+            continue;
         }
+        let outcome = if event == Event::Answered { Outcome::Success } else { Outcome::TRANSIENT };
+        if let Some(budget) = budget {
+            budget.settle(core::mem::replace(loan, Loan::NOTHING), &outcome, &instant);
+        }
+        if event == Event::Answered {
+            answered += u32::from(counts(*born));
+            continue;
+        }
+        let Some(delay) = delays.next() else { continue };
+        if let Some(budget) = budget {
+            let Some(lent) = budget.lend(Kind::Transient, &instant) else { continue };
+            *loan = lent;
+        }
+        events.push(Reverse((Seconds(now + delay.as_secs_f64()), Event::SentAgain, id)));
     }
-    let requests = requests.iter().filter(|(born, _)| counts(*born)).count() as f64;
+    let requests = requests.iter().filter(|request| counts(request.born)).count() as f64;
     Aftermath { amplification: f64::from(made) / requests, answered: f64::from(answered) / requests }
 }
 
 /// An independent implementation of the model gave 0.959 without retries and 0.000 with three of them.
 #[test]
 fn the_model_gives_what_an_independent_one_gave() {
-    let none = stalls(&Policy::stop().build().unwrap());
+    let none = stalls(&Policy::stop().build().unwrap(), None);
     assert!((none.answered - 0.959).abs() < 0.01, "{none:?}");
-    let three = stalls(&"exponential base=100ms cap=2s jitter=full max-attempts=4".parse().unwrap());
+    let three = stalls(&"exponential base=100ms cap=2s jitter=full max-attempts=4".parse().unwrap(), None);
     assert!(three.answered < 0.001 && three.amplification > 3.9, "{three:?}");
 }
