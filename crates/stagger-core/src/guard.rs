@@ -89,6 +89,40 @@ pub trait Breaker: fmt::Debug + Send + Sync {
 
     /// An attempt for which `pass` was given came to its end.
     fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now);
+
+    /// Whether its refusals are kept to, from now on: the lever for incidents. A breaker that cannot be moved ignores it,
+    /// which is what this does unless it is written anew.
+    fn enforce(&self, enforcement: Enforcement) {
+        let _ = enforcement;
+    }
+}
+
+/// Whether the refusals of a breaker are kept to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Enforcement {
+    /// They are.
+    #[default]
+    Enforced,
+    /// Nothing is refused; what would have been is counted.
+    Observed,
+    /// Nothing is refused, and nothing is counted of what would have been.
+    Off,
+}
+
+impl Enforcement {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off];
+
+    /// It as one lower-case word, for metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforced => "enforced",
+            Self::Observed => "observed",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// The refusal of an open circuit breaker.

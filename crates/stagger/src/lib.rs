@@ -24,6 +24,7 @@
 //! | send a batch, and only its failed items again | [`batch::Batch`] |
 //! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
 //! | do something every so often, out of step with everybody else | [`interval`], [`blocking::interval`] |
+//! | move guards, and turn retries down, while the program runs | [`levers`] |
 //! | come from the Go package cenkalti/backoff | [`cenkalti`] |
 //! | test what uses it | [`testing`] |
 //! | write the loop by hand | [`Policy::delays`], or [`Retry`] for a driver of your own |
@@ -86,6 +87,8 @@ mod fault;
 mod future;
 mod hand;
 mod hedging;
+#[cfg(target_has_atomic = "64")]
+pub mod levers;
 pub mod queue;
 mod reconnect;
 mod retrier;

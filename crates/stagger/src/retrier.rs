@@ -6,10 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::blocking::Blocking;
+#[cfg(target_has_atomic = "64")]
+use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
 use crate::event::{Event, EventError, Sink};
 use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
+#[cfg(target_has_atomic = "64")]
+use crate::levers::Levers;
 use crate::rule::{Plain, Reading, Rule};
 use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
@@ -51,10 +55,20 @@ struct Shared {
     budget: Option<Arc<dyn Budget>>,
     breaker: Option<Arc<dyn Breaker>>,
     inside: Inside,
+    #[cfg(target_has_atomic = "64")]
+    lever: Option<Levered>,
     rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     listeners: Vec<Listener>,
     limits: Limits,
     seeds: Seeds,
+}
+
+/// The budget that calls are lent by under a lever, and where it comes from.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone)]
+struct Levered {
+    levers: Levers,
+    budget: Arc<dyn Budget>,
 }
 
 type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
@@ -83,6 +97,8 @@ impl Retrier {
                 budget: None,
                 breaker: None,
                 inside: Inside::StandDown,
+                #[cfg(target_has_atomic = "64")]
+                lever: None,
                 rules: HashMap::new(),
                 listeners: Vec::new(),
                 limits: Limits::default(),
@@ -94,7 +110,7 @@ impl Retrier {
     /// What the calls are made to, for events, logs and metrics.
     #[must_use]
     pub fn named(self, target: &str) -> Self {
-        self.change(|shared| shared.name = Arc::from(target))
+        self.change(|shared| shared.name = Arc::from(target)).under_lever()
     }
 
     /// Every retry is paid for by this budget. An `Arc` of it can be kept, and shared with other retriers.
@@ -106,7 +122,7 @@ impl Retrier {
     /// The same with a budget that others share.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| shared.budget = Some(budget))
+        self.change(|shared| shared.budget = Some(budget)).under_lever()
     }
 
     /// Every attempt asks this breaker.
@@ -118,7 +134,19 @@ impl Retrier {
     /// The same with a breaker that others share.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| shared.breaker = Some(breaker))
+        self.change(|shared| shared.breaker = Some(breaker)).under_lever()
+    }
+
+    /// Joins these [levers](crate::levers) under its [name](Self::named): its retries can be turned down or off and its
+    /// guards be observed or off, while the program runs. It may have a budget or none, and name, budget and breaker may
+    /// be given before or after.
+    ///
+    /// A breaker of the program's own joins too if it has [`Breaker::enforce`].
+    #[cfg(target_has_atomic = "64")]
+    #[must_use]
+    pub fn levers(self, levers: &Levers) -> Self {
+        self.change(|shared| shared.lever = Some(Levered { levers: levers.clone(), budget: Arc::new(Unlimited) }))
+            .under_lever()
     }
 
     /// What a call does when it is made inside an attempt of another. Default: it stands down.
@@ -286,9 +314,34 @@ impl Retrier {
         self
     }
 
+    /// Puts what it has under the lever of its name, if it has joined any.
+    #[cfg(target_has_atomic = "64")]
+    fn under_lever(self) -> Self {
+        self.change(|shared| {
+            let Some(levered) = &mut shared.lever else { return };
+            levered.budget = match &shared.budget {
+                Some(budget) => levered.levers.shared_budget(&shared.name, Arc::clone(budget)),
+                None => Arc::new(levered.levers.budget(&shared.name, Unlimited)),
+            };
+            if let Some(breaker) = &shared.breaker {
+                levered.levers.breaker(&shared.name, breaker);
+            }
+        })
+    }
+
+    /// There are no levers here.
+    #[cfg(not(target_has_atomic = "64"))]
+    fn under_lever(self) -> Self {
+        self
+    }
+
     fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
         let mut guards = Guards::none();
         guards.budget = self.shared.budget.as_deref().map(|budget| budget as &dyn Budget);
+        #[cfg(target_has_atomic = "64")]
+        if let Some(levered) = &self.shared.lever {
+            guards.budget = Some(&*levered.budget);
+        }
         guards.breaker = self.shared.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         Setup {
             sink: Listeners(&self.shared),

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use super::circuit::CircuitBreaker;
 use super::ledger::Opening;
-use super::snapshot::{Cause, Enforcement};
+use super::snapshot::Cause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
-use crate::{BreakerOpen, Hint, Now, Pass};
+use crate::{BreakerOpen, Enforcement, Hint, Now, Pass};
 
 /// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
 const MOMENT: u64 = 1_000_000;
@@ -55,12 +55,15 @@ impl CircuitBreaker {
                 Mode::ForcedOpen | Mode::Changing => {}
             }
             let Some(left) = self.peek(now) else { continue };
-            if self.enforcement() == Enforcement::Observed {
-                ledger.would_have_refused.increment();
-                return Ok(Pass::NOTHING);
+            match self.enforcement() {
+                Enforcement::Enforced => {
+                    ledger.refusals.increment();
+                    return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
+                }
+                Enforcement::Observed => ledger.would_have_refused.increment(),
+                Enforcement::Off => {}
             }
-            ledger.refusals.increment();
-            return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
+            return Ok(Pass::NOTHING);
         }
     }
 

@@ -4,12 +4,12 @@ use core::time::Duration;
 use super::builder::CircuitBreakerBuilder;
 use super::ledger::Ledger;
 use super::rules::Rules;
-use super::snapshot::{BreakerState, Cause, Enforcement, Snapshot};
+use super::snapshot::{BreakerState, Cause, Snapshot};
 use super::window::Record;
 use super::word::{Mode, Word, generation_of};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
-use crate::{Breaker, BreakerOpen, Instant, Now, Outcome, Pass, Policy, Seed};
+use crate::{Breaker, BreakerOpen, Enforcement, Instant, Now, Outcome, Pass, Policy, Seed};
 
 /// A circuit breaker: while a server is down, its callers are told so at once, and it is asked by a few probes only.
 ///
@@ -125,13 +125,14 @@ impl CircuitBreaker {
     /// Whether its refusals are kept to; while the program runs, and without a change of its state. If they are not,
     /// calls that it would have refused pass, and their results count for nothing.
     pub fn enforce(&self, enforcement: Enforcement) {
-        self.ledger.0.observed.set(u64::from(enforcement == Enforcement::Observed));
+        self.ledger.0.enforcement.set(enforcement as u64);
     }
 
     /// Whether its refusals are kept to.
     #[must_use]
     pub fn enforcement(&self) -> Enforcement {
-        if self.ledger.0.observed.get() == 0 { Enforcement::Enforced } else { Enforcement::Observed }
+        let seen = self.ledger.0.enforcement.get();
+        Enforcement::ALL.iter().copied().find(|&enforcement| enforcement as u64 == seen).unwrap_or_default()
     }
 }
 
@@ -145,13 +146,13 @@ impl Breaker for CircuitBreaker {
     fn retry_in(&self, now: &dyn Now) -> Duration {
         match self.enforcement() {
             Enforcement::Enforced => Duration::from_nanos(self.peek(now).unwrap_or(0)),
-            Enforcement::Observed => Duration::ZERO,
+            Enforcement::Observed | Enforcement::Off => Duration::ZERO,
         }
     }
 
     fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool {
         let word = self.load();
-        if word.mode() == Mode::Closed || self.enforcement() == Enforcement::Observed {
+        if word.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
             return false;
         }
         let Some(left) = self.peek(now) else { return false };
@@ -170,6 +171,10 @@ impl Breaker for CircuitBreaker {
             return;
         }
         self.settle(&pass, outcome, now);
+    }
+
+    fn enforce(&self, enforcement: Enforcement) {
+        Self::enforce(self, enforcement);
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Ledger {
     pub(super) consecutive: Cell,
     pub(super) refusals: Cell,
     pub(super) would_have_refused: Cell,
-    /// 1 for [`Enforcement::Observed`](super::Enforcement::Observed).
-    pub(super) observed: Cell,
+    /// The number of an [`Enforcement`](crate::Enforcement).
+    pub(super) enforcement: Cell,
 }
 
 /// Which open time: its number in the policy's schedule, and how often that was begun again.

@@ -40,5 +40,5 @@ mod word;
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;
 pub use error::{CircuitBreakerError, CircuitBreakerFault};
-pub use snapshot::{BreakerState, Cause, Enforcement, Snapshot};
+pub use snapshot::{BreakerState, Cause, Snapshot};
 pub use window::Window;

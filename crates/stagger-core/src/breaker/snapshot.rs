@@ -1,4 +1,4 @@
-use crate::Instant;
+use crate::{Enforcement, Instant};
 
 /// What a breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,9 @@ pub enum BreakerState {
 }
 
 impl BreakerState {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Closed, Self::Open, Self::HalfOpen, Self::ForcedOpen, Self::ForcedClosed];
+
     /// The state as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -76,17 +79,6 @@ impl Cause {
             _ => Self::Command,
         }
     }
-}
-
-/// Whether the refusals of a guard are kept to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Enforcement {
-    /// They are.
-    #[default]
-    Enforced,
-    /// Nothing is refused; what would have been is counted.
-    Observed,
 }
 
 /// A breaker at one moment, for metrics and events. A number that has no meaning in a state is 0.
@@ -150,8 +142,7 @@ mod tests {
     /// Metrics and logs are searched for these words.
     #[test]
     fn names_are_frozen_words() {
-        use BreakerState::{Closed, ForcedClosed, ForcedOpen, HalfOpen, Open};
-        let names = [Closed, Open, HalfOpen, ForcedOpen, ForcedClosed].map(BreakerState::name);
-        assert_eq!(names, ["closed", "open", "half_open", "forced_open", "forced_closed"]);
+        let names = BreakerState::ALL.iter().map(|state| state.name());
+        assert!(names.eq(["closed", "open", "half_open", "forced_open", "forced_closed"]));
     }
 }

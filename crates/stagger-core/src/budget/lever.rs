@@ -1,9 +1,13 @@
-use crate::guard::Now;
-use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome};
+use core::borrow::Borrow;
+use core::fmt;
 
-/// A budget with a lever for incidents: it can be enforced, only observed, or put aside, and retries can be stopped
-/// altogether, while the program runs.
+use super::{LeverSnapshot, Mode, Setting, Switch};
+use crate::guard::Now;
+use crate::sync::const_unless_loom;
+use crate::{Budget, Kind, Loan, Outcome, Ratio};
+
+/// A budget with a lever for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
+/// to a share or stopped altogether, while the program runs.
 ///
 /// The budget behind it hears of every attempt in every [`Mode`], so that it knows the present when it is enforced
 /// again, and what it lent comes back to it, whatever the mode has become meanwhile.
@@ -18,93 +22,52 @@ use crate::{Budget, Kind, Loan, Outcome};
 /// Use [`Mode::Observed`] to bring a budget into a program that runs, before it is trusted. It bounds nothing then, and
 /// neither does [`Mode::Off`].
 ///
-/// Lock-free, shared by reference; it costs one load when a retry is asked for, and nothing for a success.
+/// Beside each mode stands a share, [`Setting::share`]: at 25 %, every fourth of the retries that are asked for goes on
+/// to the budget, and the others are refused. It is exact: of any `n` that follow one another `share · n` pass, give or
+/// take one, whatever the number of threads.
+///
+/// Hedges are lent by the same budget, so they are turned down and stopped with the retries. Where nothing but the lever
+/// shall bound them, the budget is [`Unlimited`](super::Unlimited).
+///
+/// Lock-free, shared by reference; it costs one load when a retry is asked for, one addition more while there is a
+/// share, and nothing for a success.
 ///
 /// ```
 /// use stagger_core::budget::{Lever, Mode, Tokens};
-/// use stagger_core::{Budget, Instant, Kind};
+/// use stagger_core::{Budget, Instant, Kind, Ratio};
 ///
 /// static BUDGET: Lever<Tokens> = Lever::new(Tokens::new());
+/// let lent = |n| (0..n).filter(|_| BUDGET.lend(Kind::Transient, &Instant::ZERO).is_some()).count();
 ///
 /// BUDGET.set(Mode::NoRetries);
-/// assert!(BUDGET.lend(Kind::Transient, &Instant::ZERO).is_none());
-/// assert_eq!(BUDGET.budget().left(), Some(100));
+/// assert_eq!(lent(100), 0);
+/// BUDGET.set(Ratio::percent(25));
+/// assert_eq!(lent(100), 25);
+/// assert_eq!(BUDGET.budget().left(), Some(75));
 /// ```
-#[derive(Debug)]
-pub struct Lever<B> {
+pub struct Lever<B, S = Switch> {
     budget: B,
-    mode: AtomicU64,
-    refused: AtomicU64,
-    would_have_refused: AtomicU64,
-    stopped: AtomicU64,
-}
-
-/// Where a [`Lever`] is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Mode {
-    /// What the budget refuses is refused. The default.
-    #[default]
-    Enforced,
-    /// The budget is asked, and what it refuses is counted; every retry passes.
-    Observed,
-    /// The budget is not asked; every retry passes.
-    Off,
-    /// No retry passes.
-    NoRetries,
-}
-
-/// What a [`Lever`] has counted, for metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeverSnapshot {
-    /// Where it is.
-    pub mode: Mode,
-    /// Retries that the budget refused while it was enforced.
-    pub refused: u64,
-    /// Retries that the budget would have refused while it was only observed.
-    pub would_have_refused: u64,
-    /// Retries that were refused because there shall be none.
-    pub stopped: u64,
+    switch: S,
 }
 
 /// Lent without the budget. No budget here lends it: a bucket, a slot and a count are far smaller.
 const FREE: Loan = Loan(u64::MAX);
 
-impl Mode {
-    const ALL: [Self; 4] = [Self::Enforced, Self::Observed, Self::Off, Self::NoRetries];
-
-    /// It as one lower-case word, for metrics, logs and settings.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enforced => "enforced",
-            Self::Observed => "observed",
-            Self::Off => "off",
-            Self::NoRetries => "no-retries",
+impl<B> Lever<B> {
+    const_unless_loom! {
+        /// This budget, enforced, with a switch of its own.
+        #[must_use]
+        pub const fn new(budget: B) -> Self {
+            Self { budget, switch: Switch::new() }
         }
-    }
-
-    /// The mode of this [name](Self::name), for a lever that is moved by an environment variable or a file.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }
 
-impl<B> Lever<B> {
-    const_unless_loom! {
-        /// This budget, enforced.
-        #[must_use]
-        pub const fn new(budget: B) -> Self {
-            Self {
-                budget,
-                mode: AtomicU64::new(Mode::Enforced as u64),
-                refused: AtomicU64::new(0),
-                would_have_refused: AtomicU64::new(0),
-                stopped: AtomicU64::new(0),
-            }
-        }
+impl<B, S: Borrow<Switch>> Lever<B, S> {
+    /// This budget, with a switch that others may share, such as an `Arc` of one.
+    #[must_use]
+    pub const fn with_switch(budget: B, switch: S) -> Self {
+        Self { budget, switch }
     }
 
     /// The budget behind it.
@@ -113,58 +76,58 @@ impl<B> Lever<B> {
         &self.budget
     }
 
-    /// Moves it. It holds for every retry that is asked for from now on; those that were lent stay lent.
-    pub fn set(&self, mode: Mode) {
-        self.mode.store(mode as u64, Ordering::Relaxed);
+    /// What moves it, with everybody who shares it.
+    #[must_use]
+    pub fn switch(&self) -> &Switch {
+        self.switch.borrow()
     }
 
-    /// Where it is.
+    /// Moves it: see [`Switch::set`].
+    pub fn set(&self, to: impl Into<Setting>) {
+        self.switch().set(to);
+    }
+
+    /// The mode that it is in.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        let seen = self.mode.load(Ordering::Relaxed);
-        Mode::ALL.into_iter().find(|&mode| mode as u64 == seen).unwrap_or_default()
+        self.switch().setting().mode()
     }
 
-    /// What it has counted so far.
+    /// Where it is, and what it has counted so far.
     #[must_use]
     pub fn snapshot(&self) -> LeverSnapshot {
-        LeverSnapshot {
-            mode: self.mode(),
-            refused: self.refused.load(Ordering::Relaxed),
-            would_have_refused: self.would_have_refused.load(Ordering::Relaxed),
-            stopped: self.stopped.load(Ordering::Relaxed),
-        }
+        self.switch().snapshot()
     }
 }
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-impl<B: Budget> Budget for Lever<B> {
+impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
     #[inline]
     fn first(&self, now: &dyn Now) -> Loan {
         self.budget.first(now)
     }
 
     fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
-        match self.mode() {
-            Mode::Enforced => {
-                let loan = self.budget.lend(kind, now);
-                if loan.is_none() {
-                    count(&self.refused);
-                }
-                loan
-            }
-            Mode::Observed => Some(self.budget.lend(kind, now).unwrap_or_else(|| {
-                count(&self.would_have_refused);
-                FREE
-            })),
-            Mode::Off => Some(FREE),
-            Mode::NoRetries => {
-                count(&self.stopped);
-                None
-            }
+        let switch = self.switch();
+        let setting = switch.setting();
+        if setting.mode() == Mode::NoRetries {
+            switch.count_stopped();
+            return None;
+        }
+        if !switch.is_within(setting.share()) {
+            return None;
+        }
+        if setting.mode() == Mode::Off {
+            return Some(FREE);
+        }
+        let loan = self.budget.lend(kind, now);
+        if loan.is_some() {
+            loan
+        } else if setting.mode() == Mode::Observed {
+            switch.count_would_have_refused();
+            Some(FREE)
+        } else {
+            switch.count_refused();
+            None
         }
     }
 
@@ -179,12 +142,20 @@ impl<B: Budget> Budget for Lever<B> {
         }
     }
 
-    /// What is left of the budget while it is enforced; nothing while there are no retries; else it does not matter.
+    /// What is left of the budget while it is enforced; nothing while no retry passes; else it does not matter.
     fn left(&self) -> Option<u64> {
-        match self.mode() {
+        let setting = self.switch().setting();
+        match setting.mode() {
+            Mode::NoRetries => Some(0),
+            _ if setting.share() == Ratio::ZERO => Some(0),
             Mode::Enforced => self.budget.left(),
             Mode::Observed | Mode::Off => None,
-            Mode::NoRetries => Some(0),
         }
+    }
+}
+
+impl<B: fmt::Debug, S: Borrow<Switch>> fmt::Debug for Lever<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lever").field("budget", &self.budget).field("switch", self.switch()).finish()
     }
 }

@@ -16,7 +16,8 @@
 //! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, without allocation, exact
 //! in integers, and shared by reference by everyone who calls the same server. They need 64-bit atomics.
 //!
-//! [`Lever`] puts any of them aside, or has it observed only, while the program runs.
+//! [`Lever`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
+//! [`Unlimited`] bounds nothing.
 //!
 //! What was lent for a retry that is cancelled while it waits comes back. One that is cancelled underway has been a
 //! load on the server: its place among the active calls becomes free, and what it cost stays paid.
@@ -46,16 +47,20 @@ mod shards;
 mod slots;
 mod spent;
 mod success_rate;
+mod switch;
 mod throttle;
 mod tokens;
+mod unlimited;
 mod window;
 
 pub use adaptive::{Adaptive, AdaptiveBuilder, AdaptiveSnapshot};
 pub use concurrent::{Concurrent, ConcurrentSnapshot};
 pub use error::{BudgetError, BudgetFault};
-pub use lever::{Lever, LeverSnapshot, Mode};
+pub use lever::Lever;
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};
+pub use switch::{LeverSnapshot, Mode, Setting, Switch};
 pub use throttle::{Throttle, ThrottleSnapshot};
 pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot};
+pub use unlimited::Unlimited;
 pub use window::{Window, WindowBuilder, WindowSnapshot};

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use ::loom::sync::Arc;
 use ::loom::thread;
-use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::budget::{
+    Adaptive, Concurrent, Lever, Lifetime, Mode, Setting, SuccessRate, Throttle, Tokens, Unlimited, Window,
+};
 use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -235,5 +237,32 @@ fn loom_an_adaptive_budget_takes_back_what_was_cancelled() {
         together(&budget, &[cancelled, accepted]);
         let seen = budget.snapshot(NOW);
         assert_eq!((seen.requests, seen.accepts), (1, 1));
+    });
+}
+
+#[test]
+fn loom_a_share_is_let_pass_to_the_last() {
+    model(|| {
+        let lever = Arc::new(Lever::new(Unlimited));
+        lever.set(Ratio::percent(50));
+        let twice: fn(&Lever<Unlimited>) -> u64 = |lever| ask(lever, NOW) + ask(lever, NOW);
+        assert_eq!(together(&lever, &[twice, twice, |lever| ask(lever, NOW)]), 2);
+        assert_eq!(lever.snapshot().limited, 3);
+    });
+}
+
+#[test]
+fn loom_a_lever_is_moved_whole() {
+    model(|| {
+        let lever = Arc::new(Lever::new(Unlimited));
+        let (here, there) = (Setting::new(Mode::Observed, Ratio::ZERO), Setting::from(Mode::NoRetries));
+        lever.set(here);
+        let theirs = Arc::clone(&lever);
+        let mover = thread::spawn(move || theirs.set(Mode::NoRetries));
+        let (lent, seen) = (ask(&*lever, NOW), lever.switch().setting());
+        mover.join().expect("it does not panic");
+        assert!(lent == 0 && (seen == here || seen == there), "{seen}");
+        let counted = lever.snapshot();
+        assert_eq!(counted.limited + counted.stopped, 1);
     });
 }

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Enforcement};
-use stagger_core::{Breaker, Hint, Instant, Jitter, Outcome, Policy, Seed};
+use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker};
+use stagger_core::{Breaker, Enforcement, Hint, Instant, Jitter, Outcome, Policy, Seed};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};
@@ -176,6 +176,21 @@ fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
     bench.calls([FAILED; 2]);
     bench.refused();
     assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (1, 4));
+}
+
+#[test]
+fn turned_off_it_refuses_nothing_and_counts_no_refusals() {
+    let bench = Bench::new(five_seconds().consecutive(2));
+    // As it is moved by who knows the trait alone.
+    (&bench.breaker as &dyn Breaker).enforce(Enforcement::Off);
+    bench.calls([FAILED; 2]);
+    assert_eq!((bench.state(), bench.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
+    bench.calls([FAILED, Outcome::Success]);
+    assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
+    assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (0, 0));
+    // It has kept its state meanwhile.
+    bench.breaker.enforce(Enforcement::Enforced);
+    assert_eq!(bench.refused(), secs(5));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! [`Lever`].
 
-use stagger_core::budget::{Concurrent, Lever, Mode, Throttle, Tokens};
+use std::sync::Arc;
+
+use stagger_core::budget::{Concurrent, Lever, Mode, Setting, Switch, Throttle, Tokens, Unlimited};
 use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
 
 use super::{NOW, attempt, drain};
@@ -92,8 +94,73 @@ fn loans_come_home_whatever_the_mode_has_become() {
     }
 }
 
+/// Of the first n pass `share · n`, rounded down, so of any that follow one another the share, give or take one.
+#[test]
+fn a_share_passes_exactly_and_evenly() {
+    for millionths in [0, 1, 250_000, 333_333, 500_000, 999_999, 1_000_000] {
+        let share = Ratio::millionths(millionths);
+        let lever = Lever::new(Unlimited);
+        lever.set(share);
+        let mut passed = 0;
+        for asked in 1..=10_000 {
+            passed += ask(&lever, 1).len() as u64;
+            assert_eq!(passed, share.of(asked), "{share} of {asked}");
+        }
+        assert_eq!(lever.snapshot().limited, 10_000 - passed);
+    }
+}
+
+#[test]
+fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
+    for (mode, passed, refused, would_have_refused) in
+        [(Mode::Enforced, 3, 2, 0), (Mode::Observed, 5, 0, 2), (Mode::Off, 5, 0, 0), (Mode::NoRetries, 0, 0, 0)]
+    {
+        let lever = lever(3);
+        lever.set(Setting::new(mode, Ratio::percent(50)));
+        assert_eq!(ask(&lever, 10).len(), passed, "{mode:?}");
+        let seen = lever.snapshot();
+        assert_eq!((seen.mode, seen.share), (mode, Ratio::percent(50)));
+        assert_eq!((seen.refused, seen.would_have_refused), (refused, would_have_refused), "{mode:?}");
+        let (limited, stopped) = if mode == Mode::NoRetries { (0, 10) } else { (5, 0) };
+        assert_eq!((seen.limited, seen.stopped), (limited, stopped), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_share_of_nothing_leaves_nothing() {
+    let lever = lever(3);
+    lever.set(Ratio::ZERO);
+    assert_eq!((ask(&lever, 3).len(), lever.left(), lever.budget().left()), (0, Some(0), Some(3)));
+}
+
+#[test]
+fn levers_that_share_a_switch_let_the_share_pass_together() {
+    let switch = Arc::new(Switch::new());
+    let (one, other) = (Lever::with_switch(Unlimited, Arc::clone(&switch)), Lever::with_switch(lever(9), &*switch));
+    switch.set(Ratio::percent(50));
+    assert_eq!((0..6).map(|_| ask(&one, 1).len() + ask(&other, 1).len()).sum::<usize>(), 6);
+    other.set(Mode::NoRetries);
+    assert_eq!((ask(&one, 5).len(), one.snapshot().stopped), (0, 5));
+}
+
+#[test]
+fn a_setting_moves_both_and_reads_as_it_is_written() {
+    let lever = lever(1);
+    for (setting, text) in [
+        (Setting::default(), "enforced"),
+        (Setting::from(Mode::Off), "off"),
+        (Setting::from(Ratio::percent(25)), "enforced 25%"),
+        (Setting::new(Mode::Observed, Ratio::millionths(1)), "observed 0.0001%"),
+        (Setting::new(Mode::Observed, Ratio::percent(200)), "observed"),
+    ] {
+        lever.set(setting);
+        assert_eq!((lever.switch().setting(), setting.to_string()), (setting, text.to_owned()));
+    }
+}
+
 #[test]
 fn modes_have_names_that_are_read_back() {
+    assert_eq!(Mode::ALL, MODES);
     assert_eq!(MODES.map(Mode::name), ["enforced", "observed", "off", "no-retries"]);
     for mode in MODES {
         assert_eq!(Mode::from_name(mode.name()), Some(mode));

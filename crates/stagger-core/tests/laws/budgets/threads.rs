@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
-use stagger_core::budget::{Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::budget::{Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window};
 use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio};
 
 use super::{NOW, drain};
@@ -126,4 +126,12 @@ fn what_threads_give_back_is_there_again() {
         // The window had not been asked yet, so it did not know the time.
         assert_eq!(budget.left(), before, "{budget:?}");
     }
+}
+
+#[test]
+fn threads_together_get_the_share_of_a_lever_to_the_last() {
+    let (lever, share) = (Lever::new(Unlimited), Ratio::millionths(333_333));
+    lever.set(share);
+    let lent = together(|_| (0..CALLS).filter(|_| lever.lend(Kind::Transient, &NOW).is_some()).count() as u64);
+    assert_eq!((lent, lever.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
 }

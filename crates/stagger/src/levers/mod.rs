@@ -1,0 +1,48 @@
+//! Levers for incidents: the guards of every target enforced, observed only or off, and its retries turned down or off,
+//! by the target's name, while the program runs.
+//!
+//! ```
+//! use stagger::budget::{Mode, Tokens};
+//! use stagger::levers::Levers;
+//! use stagger::{Policy, Ratio, Retrier};
+//!
+//! // At the start: what STAGGER_LEVERS says, such as "db=observed; *=25%".
+//! let levers = Levers::from_env()?;
+//! let api = Retrier::new(Policy::DEFAULT).named("api").budget(Tokens::new()).levers(&levers);
+//!
+//! // In an incident, from a signal handler's task, a watched file or an admin page:
+//! let unknown = levers.apply("api=no-retries; db=observed; *=25%")?;
+//! assert_eq!(unknown, ["db".into()]);
+//! // And back.
+//! levers.set("*", Mode::Enforced);
+//! # let _ = (api, Ratio::ONE);
+//! # Ok::<(), stagger::levers::LeversError>(())
+//! ```
+//!
+//! # What a lever moves
+//!
+//! | setting | retries and hedges | the target's breakers |
+//! |---|---|---|
+//! | `enforced` | the budget decides | refuse |
+//! | `observed` | all pass; what the budget would have refused is counted | let pass, and count what they would have refused |
+//! | `off` | all pass; the budget is not asked | let pass |
+//! | `no-retries` | none passes | are left as they are: first attempts go on |
+//! | a share, as `25%` or `observed 25%` | so many, evenly, go on to what the mode says; without a mode to `enforced` | as the mode says |
+//!
+//! *off* is the guard, not the retries: who wants fewer of these says `no-retries` or a share. A refused retry ends its
+//! call with [`Stop::Budget`](crate::Stop::Budget) and its own last error; a refused hedge changes nothing for its call.
+//!
+//! # A line of settings
+//!
+//! `target=setting`, separated by `;` or line breaks, and `*` for every target, known or yet to come, that the line does
+//! not name. So a line with `*` says everything, and one without changes only those it names. What follows a `#` is a
+//! remark. A target that nobody has joined yet gets its setting when somebody does.
+//!
+//! A line with a fault changes nothing, and the error says everything that is wrong with it.
+
+mod error;
+mod line;
+mod registry;
+
+pub use error::{LeverFault, LeversError};
+pub use registry::Levers;
