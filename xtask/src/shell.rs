@@ -45,6 +45,12 @@ impl Shell {
         self
     }
 
+    /// From this directory instead of the workspace's root.
+    pub(crate) fn directory(mut self, directory: &Path) -> Self {
+        self.0.current_dir(directory);
+        self
+    }
+
     /// Runs it in sight.
     pub(crate) fn run(mut self) -> Result {
         let line = self.announce();

@@ -11,5 +11,6 @@ mod suite {
     mod from_polly;
     mod from_tenacity;
     mod from_tokio_retry;
+    mod monitoring;
     mod overload;
 }

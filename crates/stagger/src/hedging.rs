@@ -80,6 +80,7 @@ pin_project! {
         armed_for: Option<Instant>,
         // The first attempt's error, or that of a copy as long as there is none of the first.
         error: Option<(u32, E)>,
+        refused: bool,
     }
 }
 
@@ -101,6 +102,8 @@ pub struct Hedged<V, E> {
     pub winner: Option<u32>,
     /// How many attempts were launched, the first included.
     pub launched: u32,
+    /// Whether the budget refused a copy, after which there were no more.
+    pub refused: bool,
 }
 
 impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
@@ -127,6 +130,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
             sleeping: None,
             armed_for: None,
             error: None,
+            refused: false,
         }
     }
 
@@ -201,11 +205,11 @@ where
                         Ok(value) => {
                             see(*this.latencies, *this.first_started, now);
                             lose(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Ok(value), Some(0)));
+                            return Poll::Ready(end(state, Ok(value), Some(0), *this.refused));
                         }
                         Err(error) if is_final => {
                             lose(this.copies, *this.latencies, now);
-                            return Poll::Ready(end(state, Err(error), None));
+                            return Poll::Ready(end(state, Err(error), None, *this.refused));
                         }
                         Err(error) => {
                             *this.error = Some((0, error));
@@ -233,7 +237,7 @@ where
                             *this.first_loan = None;
                         }
                         lose(this.copies, *this.latencies, now);
-                        return Poll::Ready(end(state, Ok(value), Some(number)));
+                        return Poll::Ready(end(state, Ok(value), Some(number), *this.refused));
                     }
                     Err(error) => {
                         this.error.get_or_insert((number, error));
@@ -244,7 +248,7 @@ where
             let runs = this.first.is_some() || !this.copies.is_empty();
             let Some(due) = state.due() else {
                 return match this.error.take_if(|_| !runs) {
-                    Some((_, error)) => Poll::Ready(end(state, Err(error), None)),
+                    Some((_, error)) => Poll::Ready(end(state, Err(error), None, *this.refused)),
                     // There is no error only as long as something runs, and after the end.
                     None => Poll::Pending,
                 };
@@ -271,6 +275,7 @@ where
                     Some(loan) => Some((budget, loan)),
                     None => {
                         state.refused();
+                        *this.refused = true;
                         continue;
                     }
                 },
@@ -331,9 +336,9 @@ where
 }
 
 /// Nothing is launched after the end.
-fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>) -> Hedged<V, E> {
+fn end<V, E>(state: &mut HedgeState, result: Result<V, E>, winner: Option<u32>, refused: bool) -> Hedged<V, E> {
     state.refused();
-    Hedged { result, winner, launched: state.count() }
+    Hedged { result, winner, launched: state.count(), refused }
 }
 
 /// Those that still run have lost: how long they took so far counts.

@@ -27,6 +27,8 @@ mod suite {
     mod reconnecting;
     mod retrier;
     mod servers;
+    #[cfg(all(feature = "metrics", feature = "tracing"))]
+    mod sinks;
     mod size;
     mod skipping;
     mod sockets;

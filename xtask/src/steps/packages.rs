@@ -1,6 +1,10 @@
+use std::fs;
+use std::path::Path;
+
 use crate::Result;
 use crate::ci::{Note, Options};
 use crate::shell::{Shell, is_installed};
+use crate::workspace;
 
 /// Something that the tests start and that cargo cannot build.
 struct Package {
@@ -19,7 +23,17 @@ const PACKAGES: [Package; 4] = [
     Package { programs: &["postgres", "pg_ctlcluster"], debian: "postgresql" },
 ];
 
+/// What is unpacked beside what is built, and not installed: of this package one file is wanted, and it would start a
+/// server and bring along what that shows to browsers.
+const UNPACKED: Package = Package { programs: &["promtool"], debian: "prometheus" };
+
 pub(crate) fn run(_: &Options) -> Result<Note> {
+    let notes = [install()?, unpack(&UNPACKED)?];
+    let notes: Vec<_> = notes.into_iter().flatten().collect();
+    Ok((!notes.is_empty()).then(|| notes.join(", ")))
+}
+
+fn install() -> Result<Note> {
     let missing: Vec<_> = PACKAGES
         .iter()
         .filter(|package| !package.programs.iter().any(|program| is_installed(program)))
@@ -29,25 +43,51 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
         return Ok(None);
     }
     let names = missing.join(" ");
+    apt_get_as_root("update", &names)?;
+    apt_get_as_root(&format!("install --yes --no-install-recommends {names}"), &names)?;
+    Ok(Some(format!("installed {names}")))
+}
+
+fn unpack(package: &Package) -> Result<Note> {
+    let directory = workspace::target_directory("packages")?;
+    let is_there = |program: &str| is_installed(program) || directory.join("usr/bin").join(program).is_file();
+    if package.programs.iter().any(|program| is_there(program)) {
+        return Ok(None);
+    }
+    fs::create_dir_all(&directory)?;
+    let download = || Shell::new("apt-get").args(["--quiet", "download", package.debian]).directory(&directory);
+    // Without lists of packages, or with old ones, there is nothing to be found.
+    if !is_installed("apt-get") || !download().succeeds() {
+        apt_get_as_root("update", package.debian)?;
+        download().run()?;
+    }
+    let is_archive = |path: &Path| path.extension().is_some_and(|extension| extension == "deb");
+    for entry in fs::read_dir(&directory)? {
+        let archive = entry?.path();
+        if is_archive(&archive) {
+            Shell::new("dpkg-deb").args(["--extract".as_ref(), &*archive, &*directory]).run()?;
+            fs::remove_file(archive)?;
+        }
+    }
+    Ok(Some(format!("unpacked {}", package.debian)))
+}
+
+/// Runs `apt-get`, or says how to come by what is missing.
+fn apt_get_as_root(arguments: &str, missing: &str) -> Result {
     if !is_installed("apt-get") {
         let message = "install what is called so on Debian, with this system's own package manager";
-        return Err(format!("missing: {names}; {message}").into());
+        return Err(format!("missing: {missing}; {message}").into());
     }
     let root: &[&str] = if is_root()? {
         &[]
     } else if Shell::new("sudo").args(["-n", "true"]).succeeds() {
         &["sudo", "-n"]
     } else {
-        return Err(format!("missing: {names}; run `sudo apt-get install {names}`").into());
+        return Err(format!("missing: {missing}; run `sudo apt-get {arguments}`").into());
     };
-    let apt_get = |arguments: &str| {
-        let words = [root, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"]].concat();
-        let (program, rest) = (words[0], &words[1..]);
-        Shell::new(program).args(rest).args(arguments.split_ascii_whitespace()).run()
-    };
-    apt_get("update")?;
-    apt_get(&format!("install --yes --no-install-recommends {names}"))?;
-    Ok(Some(format!("installed {names}")))
+    let words = [root, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"]].concat();
+    let (program, rest) = (words[0], &words[1..]);
+    Shell::new(program).args(rest).args(arguments.split_ascii_whitespace()).run()
 }
 
 fn is_root() -> Result<bool> {

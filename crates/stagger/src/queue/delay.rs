@@ -5,7 +5,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use super::{Full, Key, Wheel};
+use super::{Full, Key, QueueSnapshot, Wheel};
 use crate::{Instant, Sleep, fairness, testing};
 
 /// A [`Wheel`] with a timer: items that come when their time has come, on one task, with one timer for all of them.
@@ -42,6 +42,7 @@ pub struct DelayQueue<T, S: Sleep> {
     /// Who waits, to be told when something comes before what it waits for.
     waker: Option<Waker>,
     given_in_a_row: u32,
+    refused: u64,
 }
 
 /// What the timer was told.
@@ -74,7 +75,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         let seen = timer.now();
         let tick = timer.resolution().max(Duration::from_millis(1));
         let wheel = Wheel::new(tick, seen);
-        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, given_in_a_row: 0 }
+        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, given_in_a_row: 0, refused: 0 }
     }
 
     /// At most so many may be pending. Default, and most: 2³² − 1.
@@ -115,9 +116,16 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     /// # Errors
     /// [`Full`] gives the item back.
     pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, Full<T>> {
-        let key = self.wheel.insert(item, due)?;
-        self.call_if_earlier(due);
-        Ok(key)
+        match self.wheel.insert(item, due) {
+            Ok(key) => {
+                self.call_if_earlier(due);
+                Ok(key)
+            }
+            Err(full) => {
+                self.refused += 1;
+                Err(full)
+            }
+        }
     }
 
     /// Takes an item out before its time; `None` if it is not pending any more.
@@ -151,6 +159,13 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.wheel.next_due()
+    }
+
+    /// How it stands, for metrics. The clock is read; see [`Wheel::next_due`] for what it costs.
+    #[must_use]
+    pub fn snapshot(&self) -> QueueSnapshot {
+        let overdue = self.next_due().map_or(Duration::ZERO, |due| self.timer.now().saturating_since(due));
+        QueueSnapshot { pending: self.len(), overdue, refused: self.refused }
     }
 
     /// The next item, when it is due; `None` if nothing is pending. More may come after a `None`, if more is pushed.

@@ -19,6 +19,7 @@ mod lists;
 mod pending;
 mod retry;
 mod slab;
+mod snapshot;
 mod stopped;
 mod wheel;
 
@@ -28,5 +29,6 @@ pub use job::Job;
 pub use pending::Pending;
 pub use retry::{Queued, RetryQueue};
 pub use slab::Key;
+pub use snapshot::QueueSnapshot;
 pub use stopped::{Stopped, Why};
 pub use wheel::Wheel;

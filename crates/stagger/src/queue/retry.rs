@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::job::{Course, Terms};
-use super::{DelayQueue, Full, Job, Key, Stopped, Why};
+use super::{DelayQueue, Full, Job, Key, QueueSnapshot, Stopped, Why};
 use crate::{
     Breaker, Budget, Decision, Entropy, Instant, Outcome, Policy, Retry, Seed, Sleep, Source, Stop, SystemEntropy,
 };
@@ -210,6 +210,12 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.queue.next_due()
+    }
+
+    /// How it stands, for metrics. The clock is read; see [`Wheel::next_due`](super::Wheel::next_due) for what it costs.
+    #[must_use]
+    pub fn snapshot(&self) -> QueueSnapshot {
+        self.queue.snapshot()
     }
 
     /// The next job, when it is due and has begun; `None` if nothing is pending. More may come after a `None`, if more

@@ -2,17 +2,8 @@ use metrics::{counter, histogram};
 
 use crate::{Action, Event};
 
-/// A listener that counts, with the `metrics` crate. These names are part of the interface:
-///
-/// | metric | kind | labels | counts |
-/// |---|---|---|---|
-/// | `stagger_attempts_total` | counter | `target` | attempts |
-/// | `stagger_retries_total` | counter | `target`, `source` (`schedule`, `hint`, `transparent`) | retries that were decided on |
-/// | `stagger_retry_delay_seconds` | histogram | `target`, `source` | their delays |
-/// | `stagger_calls_total` | counter | `target`, `kind` | calls that came to their end |
-/// | `stagger_stops_total` | counter | `target`, `reason` | calls that were given up, by [`Stop::name`](crate::Stop::name) |
-///
-/// `kind` is one of `successful_without_retry`, `successful_with_retry`, `failed_without_retry`, `failed_with_retry`.
+/// A listener that counts attempts, retries and calls, with the `metrics` crate. The [contract](super#metrics) has the
+/// names.
 ///
 /// ```
 /// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::sinks::metrics());
@@ -21,7 +12,9 @@ use crate::{Action, Event};
 pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     |event| {
         let target = event.target.to_owned();
-        counter!("stagger_attempts_total", "target" => target.clone()).increment(1);
+        // Without an attempt, the breaker has refused the first.
+        let attempts = u64::from(event.attempt > 0);
+        counter!("stagger_attempts_total", "target" => target.clone()).increment(attempts);
         let retried = event.attempt > 1;
         match event.action {
             Action::Retry { after, source } => {

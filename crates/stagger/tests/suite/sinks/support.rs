@@ -1,0 +1,126 @@
+use core::fmt::{self, Write as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use metrics::with_local_recorder;
+use metrics_util::MetricKind;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::subscriber::with_default;
+use tracing::{Event, Metadata, Subscriber};
+
+/// Metrics of this thread alone, as they stand.
+pub(super) struct Metrics {
+    recorder: DebuggingRecorder,
+    snapshotter: Snapshotter,
+}
+
+/// Where one metric stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Seen {
+    pub(super) kind: &'static str,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) value: f64,
+}
+
+impl Metrics {
+    pub(super) fn new() -> Self {
+        let recorder = DebuggingRecorder::new();
+        Self { snapshotter: recorder.snapshotter(), recorder }
+    }
+
+    pub(super) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        with_local_recorder(&self.recorder, work)
+    }
+
+    /// Every metric, by name. What a histogram has seen is told by how many there were. Everything is at zero afterwards,
+    /// so that the next time tells what has come since.
+    pub(super) fn all(&self) -> Vec<(String, Seen)> {
+        let metrics = self.snapshotter.snapshot().into_vec();
+        let seen = metrics.into_iter().map(|(key, _, _, value)| {
+            let kind = match key.kind() {
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
+            };
+            let labels = key.key().labels().map(|label| (label.key().to_owned(), label.value().to_owned())).collect();
+            let value = match value {
+                DebugValue::Counter(count) => count as f64,
+                DebugValue::Gauge(value) => value.into_inner(),
+                DebugValue::Histogram(values) => values.len() as f64,
+            };
+            (key.key().name().to_owned(), Seen { kind, labels, value })
+        });
+        seen.collect()
+    }
+
+    /// What a metric stands at, by its name and the value of its label beside the target, or "".
+    pub(super) fn values(&self, target: &str) -> BTreeMap<(String, String), f64> {
+        let of_target = |(_, seen): &(String, Seen)| seen.labels.get("target").is_some_and(|name| name == target);
+        let value = |(name, seen): (String, Seen)| {
+            let other = seen.labels.into_iter().find(|(key, _)| key != "target");
+            ((name, other.map_or_else(String::new, |(_, value)| value)), seen.value)
+        };
+        self.all().into_iter().filter(of_target).map(value).collect()
+    }
+}
+
+/// The events that tracing is told of in this thread, each as one line.
+#[derive(Clone, Default)]
+pub(super) struct Logs(Arc<Mutex<Vec<String>>>);
+
+impl Logs {
+    pub(super) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        with_default(self.clone(), work)
+    }
+
+    /// The lines since the last time.
+    pub(super) fn take(&self) -> Vec<String> {
+        core::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    pub(super) fn messages(&self) -> BTreeSet<String> {
+        self.take().iter().filter_map(|line| line.split('|').nth(1).map(str::to_owned)).collect()
+    }
+}
+
+impl Subscriber for Logs {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "stagger"
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let level = event.metadata().level();
+        self.0.lock().unwrap().push(format!("{level}|{}|{}", line.message, line.fields.trim_start()));
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => write!(self.fields, " {name}={value:?}").unwrap(),
+        }
+    }
+}
