@@ -1,7 +1,7 @@
 use core::fmt;
 
-use crate::Ratio;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Enforcement, Ratio};
 
 /// Where the lever of a target is, and what it has counted. It belongs to one [`Lever`](super::Lever), or several share
 /// it: then they are moved together, and together they let the share pass.
@@ -77,11 +77,20 @@ impl Mode {
     /// It as one lower-case word, for metrics, logs and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
+        match self.enforcement() {
+            Some(enforcement) => enforcement.name(),
+            None => "no-retries",
+        }
+    }
+
+    /// What it means for a breaker; `None` for [`NoRetries`](Self::NoRetries), with which first attempts go on as before.
+    #[must_use]
+    pub const fn enforcement(self) -> Option<Enforcement> {
         match self {
-            Self::Enforced => "enforced",
-            Self::Observed => "observed",
-            Self::Off => "off",
-            Self::NoRetries => "no-retries",
+            Self::Enforced => Some(Enforcement::Enforced),
+            Self::Observed => Some(Enforcement::Observed),
+            Self::Off => Some(Enforcement::Off),
+            Self::NoRetries => None,
         }
     }
 

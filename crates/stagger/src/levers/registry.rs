@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{LeverFault, LeversError, line};
 use crate::budget::{Lever, LeverSnapshot, Mode, Setting, Switch};
-use crate::{Breaker, Budget, Enforcement, Kind, Loan, Now, Outcome};
+use crate::{Breaker, Budget, Kind, Loan, Now, Outcome};
 
 /// The levers of a program, by the names of its targets: see the [module](super).
 ///
@@ -157,12 +157,8 @@ impl Inner {
 }
 
 fn enforce(breaker: &dyn Breaker, mode: Mode) {
-    match mode {
-        Mode::Enforced => breaker.enforce(Enforcement::Enforced),
-        Mode::Observed => breaker.enforce(Enforcement::Observed),
-        Mode::Off => breaker.enforce(Enforcement::Off),
-        // First attempts go on as before.
-        _ => {}
+    if let Some(enforcement) = mode.enforcement() {
+        breaker.enforce(enforcement);
     }
 }
 
