@@ -68,6 +68,12 @@ pub trait Budget: fmt::Debug + Send + Sync {
     fn left(&self) -> Option<u64> {
         None
     }
+
+    /// Whether it is no bound at all. Layers that share such a budget are not bounded together, so the inner one
+    /// [stands down](Nested::SharesBudget). Default: it is one.
+    fn is_unlimited(&self) -> bool {
+        false
+    }
 }
 
 /// Keeps calls away from a server that is known to be down.
@@ -194,8 +200,8 @@ pub enum Nested {
     /// Yes, and this call leaves it to that layer: one attempt, no retry.
     StandDown,
     /// Yes, and both have one budget, which pays for the retries of both and so bounds them together. This call's first
-    /// attempt is a part of that layer's attempt, and not told to the budget a second time. Without a budget it is
-    /// [`StandDown`](Self::StandDown).
+    /// attempt is a part of that layer's attempt, and not told to the budget a second time. Without a budget, or with
+    /// one that [bounds nothing](Budget::is_unlimited), it is [`StandDown`](Self::StandDown).
     SharesBudget,
 }
 
@@ -252,11 +258,11 @@ impl<'a> Guards<'a> {
 
     /// Whether retrying is left to an outer layer.
     #[inline]
-    pub(crate) const fn stand_down(&self) -> bool {
+    pub(crate) fn stand_down(&self) -> bool {
         match self.nested {
             Nested::No => false,
             Nested::StandDown => true,
-            Nested::SharesBudget => self.budget.is_none(),
+            Nested::SharesBudget => self.budget.is_none_or(Budget::is_unlimited),
         }
     }
 

@@ -139,7 +139,8 @@ impl Retrier {
 
     /// Joins these [levers](crate::levers) under its [name](Self::named): its retries can be turned down or off and its
     /// guards be observed or off, while the program runs. It may have a budget or none, and name, budget and breaker may
-    /// be given before or after.
+    /// be given before or after. A budget that one call is given takes the place of the lever, too, unless
+    /// [`Levers::budget`] has put it under the same.
     ///
     /// A breaker of the program's own joins too if it has [`Breaker::enforce`].
     #[cfg(target_has_atomic = "64")]

@@ -152,6 +152,10 @@ impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
             Mode::Observed | Mode::Off => None,
         }
     }
+
+    fn is_unlimited(&self) -> bool {
+        self.budget.is_unlimited()
+    }
 }
 
 impl<B: fmt::Debug, S: Borrow<Switch>> fmt::Debug for Lever<B, S> {

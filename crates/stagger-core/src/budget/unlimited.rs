@@ -27,4 +27,8 @@ impl Budget for Unlimited {
     fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
 
     fn give_back(&self, _: Loan) {}
+
+    fn is_unlimited(&self) -> bool {
+        true
+    }
 }

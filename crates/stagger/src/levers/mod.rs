@@ -32,6 +32,22 @@
 //! *off* is the guard, not the retries: who wants fewer of these says `no-retries` or a share. A refused retry ends its
 //! call with [`Stop::Budget`](crate::Stop::Budget) and its own last error; a refused hedge changes nothing for its call.
 //!
+//! What is lent by anything but a [`Retrier`](crate::Retrier) comes under a lever by [`Levers::budget`]: the hedges of a
+//! call, a retry queue, a batch, the budgets of single calls, such as those by key.
+//!
+//! ```
+//! use stagger::budget::{Partitioned, Tokens, Unlimited};
+//! use stagger::levers::Levers;
+//! # use std::num::NonZeroUsize;
+//!
+//! let levers = Levers::new();
+//! let hedges = levers.budget("api", Unlimited);
+//! let inner = levers.clone();
+//! let hosts: Partitioned<String, _> =
+//!     Partitioned::new(NonZeroUsize::new(100).unwrap(), move || inner.budget("api", Tokens::new()));
+//! # let _ = (hedges, hosts);
+//! ```
+//!
 //! # A line of settings
 //!
 //! `target=setting`, separated by `;` or line breaks, and `*` for every target, known or yet to come, that the line does

@@ -192,4 +192,8 @@ impl Budget for Shared {
     fn left(&self) -> Option<u64> {
         self.0.left()
     }
+
+    fn is_unlimited(&self) -> bool {
+        self.0.is_unlimited()
+    }
 }

@@ -11,7 +11,7 @@ use stagger::levers::{LeverFault, Levers};
 use stagger::testing::NoSleep;
 use stagger::{
     Breaker, Budget, Enforcement, Error, Hedge, Instant, Kind, Outcome, Policy, Ratio, Retrier, Seed, Stop, hedge,
-    policy,
+    policy, scope::Inside,
 };
 use tokio::time::sleep;
 
@@ -241,6 +241,27 @@ fn all_that_join_under_one_name_share_its_lever() {
     levers.set("api", Ratio::percent(50));
     assert_eq!((0..4).map(|_| lent(&one, 1) + lent(&other, 1) + lent(&*shared, 1)).sum::<usize>(), 6);
     assert_eq!(levers.clone().snapshots()[0].1.limited, 6);
+}
+
+/// Without a budget of its own, there is nothing that would bound two layers together.
+#[test]
+fn a_lever_is_no_budget_that_layers_could_share() {
+    let levers = Levers::new();
+    let outer = Retrier::new(POLICY).named("api").levers(&levers);
+    let inner = outer.clone().inside(Inside::SharesBudget);
+    let attempts = |outer: &Retrier, inner: &Retrier| {
+        let mut attempts = 0;
+        let mut once = || {
+            attempts += 1;
+            Err::<(), _>("no")
+        };
+        let inside = |_| inner.blocking_call(|_| once()).timer(NoSleep).run().map_err(|_| "no");
+        let _ = outer.blocking_call(inside).timer(NoSleep).run();
+        attempts
+    };
+    assert_eq!(attempts(&outer, &inner), 4);
+    let (outer, inner) = (outer.budget(three_tokens()), inner.shared_budget(Arc::new(three_tokens())));
+    assert!(attempts(&outer, &inner) > 4);
 }
 
 /// Everything that was lent goes back to the budget behind the lever, which hears of every attempt.
