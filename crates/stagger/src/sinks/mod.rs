@@ -12,6 +12,7 @@
 //! a major version only. `target` is the name that the program gave; every other label has the values that are listed,
 //! and no other. Counters that are collected from guards begin where the guard does, not the collector. With the feature
 //! `metrics`.
+//!
 #![doc = include_str!("contract.md")]
 //!
 //! Rules for Prometheus and a board for Grafana are in `monitoring/` of the repository; the guide says what to do about
