@@ -14,8 +14,8 @@ use crate::{Admission, Budget, Clock, Instant, SystemClock};
 /// of its setting; never one for being asked.
 ///
 /// Each guard is collected under a name that the program chooses: the target's, as the [`Retrier`](crate::Retrier) was
-/// given it. Guards are kept alive; for those that come and go, such as one for each customer, make a collector of their
-/// own, or name the few that matter.
+/// given it. Two of one kind under one name would overwrite each other's numbers. Guards are kept alive, so of those that
+/// come and go, such as one for each customer, name the few that matter.
 ///
 /// ```
 /// use std::sync::Arc;
