@@ -68,12 +68,22 @@ impl Ratio {
     #[inline]
     #[must_use]
     pub const fn of(self, whole: u64) -> u64 {
-        let share = whole as u128 * self.0 as u128 / MILLION as u128;
-        if share > u64::MAX as u128 { u64::MAX } else { share as u64 }
+        share(whole, self.0 as u64, MILLION as u64)
     }
 }
 
 const MILLION: u32 = 1_000_000;
+
+/// `whole · part / of`, rounded down; `u64::MAX` if that is more. `of` is not zero.
+#[inline]
+pub(crate) const fn share(whole: u64, part: u64, of: u64) -> u64 {
+    // A division of 128 bits takes ten times as long, and is needed for no count that comes about.
+    if let Some(product) = whole.checked_mul(part) {
+        return product / of;
+    }
+    let share = whole as u128 * part as u128 / of as u128;
+    if share > u64::MAX as u128 { u64::MAX } else { share as u64 }
+}
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,5 +187,16 @@ mod tests {
         assert_eq!(Ratio::ONE.of(u64::MAX), u64::MAX);
         assert_eq!(Ratio::percent(200).of(u64::MAX), u64::MAX);
         assert!(Ratio::percent(101).is_above_one() && !Ratio::ONE.is_above_one());
+    }
+
+    #[test]
+    fn a_share_is_the_same_with_64_bits_and_with_128() {
+        for part in [1, 3, 999_999, 1_000_000, 2_000_000] {
+            let fits = u64::MAX / part;
+            for whole in [0, 1, 7, 1_000_001, fits - 1, fits, fits.saturating_add(1), u64::MAX] {
+                let want = u128::from(whole) * u128::from(part) / 1_000_000;
+                assert_eq!(share(whole, part, 1_000_000), u64::try_from(want).unwrap_or(u64::MAX), "{part} of {whole}");
+            }
+        }
     }
 }

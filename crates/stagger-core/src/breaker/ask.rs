@@ -13,14 +13,14 @@ use crate::{BreakerOpen, Enforcement, Hint, Now, Pass};
 const MOMENT: u64 = 1_000_000;
 
 impl CircuitBreaker {
-    #[inline]
-    pub(super) fn pass(&self, word: Word, now: &dyn Now) -> Pass {
+    fn pass(&self, word: Word, now: &dyn Now) -> Pass {
         // Who asks for the time pays for it.
         let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
         pass(word.generation(), start)
     }
 
-    #[cold]
+    /// Not inlined: the usual call is let pass without it.
+    #[inline(never)]
     pub(super) fn ask(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
         let ledger = &self.ledger.0;
         loop {

@@ -8,6 +8,8 @@ use super::word::{Mode, Probe, Word, generation_of};
 use crate::{Hint, Now, Outcome, Pass};
 
 impl CircuitBreaker {
+    /// Not inlined: the usual success has been dealt with before.
+    #[inline(never)]
     pub(super) fn settle(&self, pass: &Pass, outcome: &Outcome, now: &dyn Now) {
         let word = self.load();
         // The result of a call that another state admitted says nothing about this one.

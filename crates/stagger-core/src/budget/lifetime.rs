@@ -2,6 +2,7 @@ use super::BudgetError;
 use super::BudgetFault::{RatioAboveOne, RatioOfOne};
 use super::shards::Shards;
 use crate::guard::Now;
+use crate::ratio::share;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Budget, Kind, Loan, Outcome, Ratio};
 
@@ -86,11 +87,10 @@ impl Lifetime {
 
     /// How many retries so many calls allow: the rule, solved for them.
     fn allowed(&self, calls: u64) -> u64 {
-        let ratio = u128::from(self.ratio.as_millionths());
-        let rest = u128::from(Ratio::ONE.as_millionths()) - ratio;
+        let ratio = u64::from(self.ratio.as_millionths());
         // Not zero, since a share of 1 is refused.
-        let share = u64::try_from(u128::from(calls) * ratio / rest).unwrap_or(u64::MAX);
-        share.max(u64::from(self.bootstrap).saturating_sub(calls))
+        let rest = u64::from(Ratio::ONE.as_millionths()) - ratio;
+        share(calls, ratio, rest).max(u64::from(self.bootstrap).saturating_sub(calls))
     }
 }
 
