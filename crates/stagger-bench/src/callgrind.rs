@@ -39,12 +39,13 @@ pub(crate) fn available() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Counts what one operation of the case `id` costs.
-pub(crate) fn count(id: &str) -> io::Result<Counts> {
+/// Counts what one operation of the case `id` costs, over so many iterations where the usual ones are too few.
+pub(crate) fn count(id: &str, iterations: Option<u64>) -> io::Result<Counts> {
+    let iterations = iterations.unwrap_or(ITERATIONS);
     let directory = tempfile::tempdir()?;
-    let once = profile(id, ITERATIONS, directory.path())?;
-    let twice = profile(id, 2 * ITERATIONS, directory.path())?;
-    let per_operation = |once: u64, twice: u64| (twice as f64 - once as f64) / ITERATIONS as f64;
+    let once = profile(id, iterations, directory.path())?;
+    let twice = profile(id, 2 * iterations, directory.path())?;
+    let per_operation = |once: u64, twice: u64| (twice as f64 - once as f64) / iterations as f64;
     Ok(Counts {
         instructions: per_operation(once.instructions, twice.instructions),
         allocations: per_operation(once.allocations, twice.allocations),

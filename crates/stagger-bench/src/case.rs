@@ -22,10 +22,18 @@ pub(crate) enum Table {
     FailuresTokio,
     /// Three failures, async, tokio, zero delays: the time that passes.
     FailuresTokioReal,
+    /// What a guard adds to a call that succeeds.
+    GuardsSuccess,
+    /// What a guard adds to a failure, and to asking for a retry.
+    GuardsFailure,
+    /// A million pending retries, of which one is due, and waits again.
+    PendingDue,
+    /// A million pending retries, of which one is cancelled, and another taken in.
+    PendingCancelled,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Delay,
         Self::Blocking,
         Self::Future,
@@ -34,6 +42,10 @@ impl Table {
         Self::FailuresReady,
         Self::FailuresTokio,
         Self::FailuresTokioReal,
+        Self::GuardsSuccess,
+        Self::GuardsFailure,
+        Self::PendingDue,
+        Self::PendingCancelled,
     ];
 
     pub(crate) const fn section(self) -> Section {
@@ -46,12 +58,24 @@ impl Table {
             | Self::FailuresReady
             | Self::FailuresTokio
             | Self::FailuresTokioReal => Section::D,
+            Self::GuardsSuccess | Self::GuardsFailure => Section::E,
+            Self::PendingDue | Self::PendingCancelled => Section::F,
         }
     }
 
     /// Whether its cases run on a runtime whose clock stands still.
     pub(crate) const fn pauses_clock(self) -> bool {
-        matches!(self, Self::FailuresTokio)
+        matches!(self, Self::FailuresTokio) || self.is_in_bulk()
+    }
+
+    /// Whether it is about something done to a million entries.
+    pub(crate) const fn is_in_bulk(self) -> bool {
+        matches!(self.section(), Section::F)
+    }
+
+    /// Whether its cases work on what threads share, and are timed with two of them at once as well.
+    pub(crate) const fn is_shared(self) -> bool {
+        matches!(self.section(), Section::E)
     }
 
     pub(crate) const fn title(self) -> &'static str {
@@ -66,6 +90,10 @@ impl Table {
             Self::FailuresTokioReal => {
                 "D. Three failures, then success: async on tokio, zero delays, real clock (time)"
             }
+            Self::GuardsSuccess => "E. Guards: what a call that succeeds pays, one thread and two on the same object",
+            Self::GuardsFailure => "E. Guards: what a failure or a retry pays, one thread and two on the same object",
+            Self::PendingDue => "F. A million pending retries: one is due, and waits again",
+            Self::PendingCancelled => "F. A million pending retries: one is cancelled, and another waits",
         }
     }
 }
@@ -82,6 +110,10 @@ pub(crate) enum Section {
     C,
     /// Three failures, then success.
     D,
+    /// Guards.
+    E,
+    /// A million pending retries.
+    F,
     /// Crates, build time, size.
     G,
 }
@@ -121,6 +153,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: Run,
     pub(crate) sizes: Option<fn() -> Sizes>,
+    /// How many entries it keeps in memory: what each of them takes is weighed.
+    pub(crate) entries: Option<u64>,
     pub(crate) note: &'static str,
 }
 
@@ -148,12 +182,17 @@ impl Case {
         self
     }
 
+    pub(crate) const fn keeping(mut self, entries: u64) -> Self {
+        self.entries = Some(entries);
+        self
+    }
+
     /// Names the case for the process that runs it alone under callgrind.
     pub(crate) fn id(&self) -> String {
         format!("{:?}/{:?}/{}", self.table, self.role, self.name)
     }
 
     const fn new(table: Table, role: Role, name: &'static str, run: Run) -> Self {
-        Self { table, role, name, run, sizes: None, note: "" }
+        Self { table, role, name, run, sizes: None, entries: None, note: "" }
     }
 }

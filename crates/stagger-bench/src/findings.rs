@@ -12,8 +12,12 @@ pub(crate) struct Row {
     pub(crate) role: Role,
     pub(crate) name: &'static str,
     pub(crate) timing: Option<Timing>,
+    /// With two threads at once, for each of them.
+    pub(crate) two_threads: Option<Timing>,
     pub(crate) counts: Option<Counts>,
     pub(crate) bytes_added: Option<Sizes>,
+    /// Memory that one entry takes, of those that the case keeps.
+    pub(crate) bytes_each: Option<f64>,
     /// What to know about the figures, or why there are none.
     pub(crate) note: &'static str,
 }
@@ -26,14 +30,20 @@ impl Row {
             role: case.role,
             name: case.name,
             timing: None,
+            two_threads: None,
             counts: None,
             bytes_added: case.sizes.map(|sizes| sizes()),
+            bytes_each: None,
             note: case.note,
         }
     }
 
     pub(crate) fn ns(&self) -> Option<f64> {
         self.timing.map(|timing| timing.fastest_ns)
+    }
+
+    pub(crate) fn ns_with_two_threads(&self) -> Option<f64> {
+        self.two_threads.map(|timing| timing.fastest_ns)
     }
 
     pub(crate) fn instructions(&self) -> Option<f64> {
@@ -92,8 +102,10 @@ pub(crate) mod tests {
             role,
             name,
             timing: Some(Timing { fastest_ns: ns, median_ns: ns }),
+            two_threads: None,
             counts: Some(Counts { instructions, allocations: 0.0 }),
             bytes_added: None,
+            bytes_each: None,
             note: "",
         }
     }

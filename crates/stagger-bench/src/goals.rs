@@ -3,7 +3,7 @@
 use crate::case::{Role, Section, Table};
 use crate::findings::{Findings, Row};
 use crate::weight::Weight;
-use crate::{blocking, delay, failures, future};
+use crate::{blocking, delay, failures, future, guards, pending};
 
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -42,7 +42,15 @@ pub(crate) struct Goal {
 /// The goals of the sections that `wanted` names, in order.
 pub(crate) fn evaluate(rows: &[Row], weights: &[Weight], wanted: impl Fn(Section) -> bool) -> Vec<Goal> {
     let findings = Findings(rows);
-    let goals = [delays(findings), calls(findings), futures(findings), retries(findings), weight(weights)];
+    let goals = [
+        delays(findings),
+        calls(findings),
+        futures(findings),
+        retries(findings),
+        shared(findings),
+        waiting(findings),
+        weight(weights),
+    ];
     goals.into_iter().flatten().filter(|goal| wanted(goal.section)).collect()
 }
 
@@ -122,6 +130,53 @@ fn retries(findings: Findings<'_>) -> Vec<Goal> {
     ]
 }
 
+/// The dearest guard is the one that has to reach a goal.
+fn shared(findings: Findings<'_>) -> Vec<Goal> {
+    let success = |name| findings.stagger(Table::GuardsSuccess, name);
+    let grown = |name| {
+        let row = success(name)?;
+        Some(row.ns_with_two_threads()? / row.ns()?)
+    };
+    let withdrawal = |name| {
+        let row = findings.stagger(Table::GuardsFailure, name);
+        findings.of_floor(Table::GuardsFailure, row)
+    };
+    let e = |claim| At { section: Section::E, claim };
+    vec![
+        e("a success, the dearest guard that counts").most(
+            dearest(guards::COUNTING, |name| success(name)?.ns()),
+            3.0,
+            "ns",
+        ),
+        // A tenth is noise.
+        e("the same with a second thread: of one").most(dearest(guards::COUNTING, grown), 1.1, "×"),
+        e("a withdrawal, the dearest guard that counts: of the floor").most(
+            dearest(guards::WITHDRAWALS, withdrawal),
+            1.5,
+            "×",
+        ),
+    ]
+}
+
+/// The largest figure; none if one of them is not there.
+fn dearest<const N: usize>(names: [&'static str; N], figure: impl Fn(&'static str) -> Option<f64>) -> Option<f64> {
+    names.into_iter().map(figure).try_fold(0.0, |most: f64, figure| Some(most.max(figure?)))
+}
+
+fn waiting(findings: Findings<'_>) -> Vec<Goal> {
+    let due = |name| findings.stagger(Table::PendingDue, name);
+    let f = |claim| At { section: Section::F, claim };
+    vec![
+        f("a pending retry as a task").most(due(pending::RETRYING).and_then(|row| row.bytes_each), 512.0, "bytes"),
+        f("the wheel: of the floor").most(findings.of_floor(Table::PendingDue, due(pending::WHEEL)), 2.0, "×"),
+        f("the wheel with a timer: of the floor").most(
+            findings.of_floor(Table::PendingDue, due(pending::DELAY_QUEUE)),
+            2.0,
+            "×",
+        ),
+    ]
+}
+
 fn weight(weights: &[Weight]) -> Vec<Goal> {
     let of = |name| weights.iter().find(|weight| weight.name == name).and_then(|weight| weight.build);
     let both = of("stagger").zip(of("backon"));
@@ -183,6 +238,7 @@ impl At {
 mod tests {
     use super::*;
     use crate::findings::tests::row;
+    use crate::timing::Timing;
 
     fn verdict(rows: &[Row], claim: &str, unit: &str) -> Verdict {
         let goals = evaluate(rows, &[], |_| true);
@@ -221,6 +277,20 @@ mod tests {
             let claim = "added to a direct call: 3, and 4 for the nested-retry scope";
             assert_eq!(verdict(&[direct.clone(), call], claim, "instructions"), want);
         }
+    }
+
+    #[test]
+    fn guards_are_judged_by_the_dearest_of_them() {
+        let guard = |name, ns: f64, two: f64| Row {
+            two_threads: Some(Timing { fastest_ns: two, median_ns: two }),
+            ..row(Table::GuardsSuccess, Role::Stagger, name, ns, 20.0)
+        };
+        let mut rows = guards::COUNTING.map(|name| guard(name, 2.0, 2.0));
+        let (success, grown) = ("a success, the dearest guard that counts", "the same with a second thread: of one");
+        assert_eq!((verdict(&rows, success, "ns"), verdict(&rows, grown, "×")), (Verdict::Reached, Verdict::Reached));
+        rows[3] = guard(guards::COUNTING[3], 4.0, 8.0);
+        assert_eq!((verdict(&rows, success, "ns"), verdict(&rows, grown, "×")), (Verdict::Missed, Verdict::Missed));
+        assert_eq!(verdict(&rows[..4], success, "ns"), Verdict::NotMeasured);
     }
 
     #[test]

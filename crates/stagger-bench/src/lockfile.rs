@@ -4,18 +4,22 @@
 pub(crate) const TEXT: &str = include_str!("../../../Cargo.lock");
 
 /// The crates that stagger is compared with.
-pub(crate) const PEERS: [&str; 14] = [
+pub(crate) const PEERS: [&str; 18] = [
     "again",
     "aws-smithy-runtime",
     "backoff",
     "backon",
     "exponential-backoff",
+    "failsafe",
     "google-cloud-gax",
+    "governor",
     "mulligan",
+    "recloser",
     "retry",
     "retry-policies",
     "tokio-retry",
     "tokio-retry2",
+    "tokio-util",
     "tower",
     "tower-resilience-retry",
     "tryhard",

@@ -15,10 +15,13 @@ mod failures;
 mod findings;
 mod future;
 mod goals;
+mod guards;
 mod lockfile;
 mod measure;
+mod memory;
 mod operation;
 mod options;
+mod pending;
 mod report;
 mod sizes;
 mod timing;
@@ -49,6 +52,9 @@ fn run(options: &Options) -> io::Result<()> {
     if let (Some(id), Some(iterations)) = (&options.run, options.iterations) {
         return measure::run_one(&all_cases(), id, iterations);
     }
+    if let Some(id) = &options.weigh {
+        return memory::weigh(|| measure::run_one(&all_cases(), id, 0));
+    }
     let text = measured(options)?.render(options.format());
     io::stdout().write_all(text.as_bytes())
 }
@@ -63,5 +69,5 @@ fn measured(options: &Options) -> io::Result<Report> {
 }
 
 fn all_cases() -> Vec<Case> {
-    [delay::cases(), blocking::cases(), future::cases(), failures::cases()].concat()
+    [delay::cases(), blocking::cases(), future::cases(), failures::cases(), guards::cases(), pending::cases()].concat()
 }

@@ -1,11 +1,12 @@
-//! From cases to rows: first all times, in turns, then the counts.
+//! From cases to rows: first all times, in turns, then the counts and the memory.
 
 use std::io;
 
-use crate::callgrind;
-use crate::case::{Case, Run};
+use crate::case::{Case, Run, Table};
 use crate::findings::Row;
-use crate::timing::{self, Effort};
+use crate::pending::BULK;
+use crate::timing::{self, Effort, Timing, Turns};
+use crate::{callgrind, memory};
 
 /// Times and counts `cases`; tells on standard error what it is doing.
 ///
@@ -19,17 +20,17 @@ pub(crate) fn rows(cases: &[Case], effort: Effort, counting: bool) -> io::Result
     eprintln!("timing, in turns …");
     // Once a runtime has paused its clock, tokio reads every clock of the process behind a mutex: the cases that pause
     // theirs come when the others are done.
-    for pauses in [false, true] {
-        let (timed, runs): (Vec<_>, Vec<_>) = (cases.iter().enumerate())
-            .filter(|(_, case)| case.table.pauses_clock() == pauses)
-            .filter_map(|(index, case)| match case.run {
-                Run::Work(run) | Run::Wait(run) => Some((index, run)),
-                Run::Absent(_) => None,
-            })
-            .unzip();
-        for (index, timing) in timed.into_iter().zip(timing::measure(&runs, effort)) {
-            rows[index].timing = Some(timing);
-        }
+    for (index, timing) in timings(cases, |table| !table.pauses_clock(), Turns::Short, effort) {
+        rows[index].timing = timing;
+    }
+    for (index, timing) in timings(cases, Table::is_shared, Turns::Together, effort) {
+        rows[index].two_threads = timing;
+    }
+    for (index, timing) in timings(cases, |table| table.pauses_clock() && !table.is_in_bulk(), Turns::Short, effort) {
+        rows[index].timing = timing;
+    }
+    for (index, timing) in timings(cases, Table::is_in_bulk, Turns::Whole(BULK), effort) {
+        rows[index].timing = timing;
     }
     if counting {
         count(cases, &mut rows)?;
@@ -37,9 +38,28 @@ pub(crate) fn rows(cases: &[Case], effort: Effort, counting: bool) -> io::Result
     for (row, case) in rows.iter_mut().zip(cases) {
         if let Run::Absent(why) = case.run {
             row.note = why;
+        } else if let Some(entries) = case.entries {
+            row.bytes_each = memory::bytes_of(&case.id())?.map(|bytes| bytes as f64 / entries as f64);
         }
     }
     Ok(rows)
+}
+
+/// Times the cases of these tables: where each stands, and what was found.
+fn timings(
+    cases: &[Case],
+    of: impl Fn(Table) -> bool,
+    turns: Turns,
+    effort: Effort,
+) -> impl Iterator<Item = (usize, Option<Timing>)> {
+    let (timed, runs): (Vec<_>, Vec<_>) = (cases.iter().enumerate())
+        .filter(|(_, case)| of(case.table))
+        .filter_map(|(index, case)| match case.run {
+            Run::Work(run) | Run::Wait(run) => Some((index, run)),
+            Run::Absent(_) => None,
+        })
+        .unzip();
+    timed.into_iter().zip(timing::measure(&runs, turns, effort))
 }
 
 fn count(cases: &[Case], rows: &mut [Row]) -> io::Result<()> {
@@ -50,7 +70,7 @@ fn count(cases: &[Case], rows: &mut [Row]) -> io::Result<()> {
     eprintln!("counting instructions under callgrind …");
     for (case, row) in cases.iter().zip(rows) {
         if matches!(case.run, Run::Work(_)) {
-            row.counts = Some(callgrind::count(&case.id())?);
+            row.counts = Some(callgrind::count(&case.id(), case.table.is_in_bulk().then_some(BULK))?);
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::timing::Effort;
 #[command(name = "stagger-bench", version)]
 pub(crate) struct Options {
     /// Only this section (may be given several times).
-    #[arg(long, value_name = "A|B|C|D|G")]
+    #[arg(long, value_name = "A|B|C|D|E|F|G")]
     section: Vec<Section>,
 
     /// Fewer and shorter rounds: the order of things in seconds, not figures to quote.
@@ -37,8 +37,12 @@ pub(crate) struct Options {
     pub(crate) run: Option<String>,
 
     /// How often to run it.
-    #[arg(long, hide = true, requires = "run")]
+    #[arg(long, hide = true)]
     pub(crate) iterations: Option<u64>,
+
+    /// Set up one case, print the bytes of memory that this took, and nothing else.
+    #[arg(long, hide = true)]
+    pub(crate) weigh: Option<String>,
 }
 
 impl Options {

@@ -46,12 +46,22 @@ fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
         Some(Role::Bare) => "× bare",
         _ => "× floor",
     };
-    let mut header = vec!["", "case", "ns/op", against, "instructions", "allocations"];
+    let shared = rows.iter().any(|row| row.two_threads.is_some());
+    let mut header = vec!["", "case", "ns/op", against];
+    if shared {
+        header.push("ns/op, two threads");
+    }
+    header.extend(["instructions", "allocations"]);
     let sized = rows.iter().any(|row| row.bytes_added.is_some());
     if sized {
         header.push("bytes added (small / 1 KiB)");
     }
+    let weighed = rows.iter().any(|row| row.bytes_each.is_some());
+    if weighed {
+        header.push("bytes each");
+    }
     header.push("note");
+    let numbers: Vec<usize> = (2..header.len() - 1).collect();
     let lines = rows.iter().map(|row| {
         let relative = row.ns().zip(yardstick.and_then(Row::ns)).map(|(ns, yardstick)| ns / yardstick);
         let mut cells = vec![
@@ -59,16 +69,22 @@ fn cases(rows: &[&Row], yardstick: Option<&Row>, format: Format) -> Grid {
             row.name.to_owned(),
             or_dash(row.ns(), time),
             or_dash(relative, |ratio| if ratio < 1000.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }),
-            or_dash(row.instructions(), |count| format!("{count:.1}")),
-            or_dash(row.allocations(), figure),
         ];
+        if shared {
+            cells.push(or_dash(row.ns_with_two_threads(), time));
+        }
+        cells.push(or_dash(row.instructions(), |count| format!("{count:.1}")));
+        cells.push(or_dash(row.allocations(), figure));
         if sized {
             cells.push(or_dash(row.bytes_added, |added| format!("{} / {}", added.small, added.large)));
+        }
+        if weighed {
+            cells.push(or_dash(row.bytes_each, |bytes| format!("{bytes:.0}")));
         }
         cells.push(row.note.to_owned());
         cells
     });
-    grid(&header, lines, &[2, 3, 4, 5], format)
+    grid(&header, lines, &numbers, format)
 }
 
 fn dependants(weights: &[Weight], format: Format) -> Grid {
@@ -171,6 +187,7 @@ fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
 mod tests {
     use super::*;
     use crate::findings::tests::row;
+    use crate::timing::Timing;
 
     fn report() -> Report {
         let rows = vec![
@@ -186,6 +203,22 @@ mod tests {
         let line = text.lines().find(|line| line.contains("somebody")).unwrap();
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
         assert_eq!(cells[1..7], ["peer", "somebody", "3.20 ms", "1600000", "150.2", "0"]);
+    }
+
+    #[test]
+    fn columns_that_one_section_needs_are_in_its_tables_only() {
+        let mut shared = row(Table::GuardsSuccess, Role::Floor, "shared", 2.0, 20.0);
+        shared.two_threads = Some(Timing { fastest_ns: 30.0, median_ns: 30.0 });
+        let mut kept = row(Table::PendingDue, Role::Floor, "kept", 2.0, 20.0);
+        kept.bytes_each = Some(16.2);
+        let text =
+            Report { goals: Vec::new(), rows: vec![shared, kept], dependants: Vec::new() }.render(Format::Markdown);
+        let cells = |name| {
+            let line = text.lines().find(|line| line.contains(name)).unwrap();
+            line.split('|').map(str::trim).collect::<Vec<_>>()
+        };
+        assert_eq!(cells("shared")[3..8], ["2.00", "1.00", "30.00", "20.0", "0"]);
+        assert_eq!(cells("kept")[3..8], ["2.00", "1.00", "20.0", "0", "16"]);
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! The atomic operations that a guard cannot do without.
+
+use core::cell::Cell;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::case::{Case, Role, Table};
+
+/// Nothing else is on its lines of the cache.
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
+/// Rows written by hand.
+pub(super) fn cases() -> Vec<Case> {
+    let row = |table, name, run| Case::work(table, Role::Floor, name, run);
+    vec![
+        row(Table::GuardsSuccess, "full bucket or closed breaker: one load", load),
+        row(Table::GuardsSuccess, "a counter for all threads", shared_counter),
+        row(Table::GuardsSuccess, "a counter for each thread", own_counter),
+        row(Table::GuardsFailure, "withdraw, compare-and-swap loop", withdraw),
+    ]
+}
+
+fn load(iterations: u64) {
+    static FULL: Alone = Alone(AtomicU64::new(500));
+    let full = black_box(&FULL);
+    for _ in 0..iterations {
+        if full.0.load(Ordering::Relaxed) < 500 {
+            black_box(full.0.fetch_add(1, Ordering::Relaxed));
+        }
+    }
+}
+
+fn shared_counter(iterations: u64) {
+    static COUNTER: Alone = Alone(AtomicU64::new(0));
+    let counter = black_box(&COUNTER);
+    for _ in 0..iterations {
+        counter.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An atomic operation all the same, since somebody else reads it.
+fn own_counter(iterations: u64) {
+    static COUNTERS: [Alone; 8] = [const { Alone(AtomicU64::new(0)) }; 8];
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) as usize % COUNTERS.len());
+    }
+    let counters = black_box(&COUNTERS);
+    for _ in 0..iterations {
+        counters[OWN.get()].0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn withdraw(iterations: u64) {
+    static TOKENS: Alone = Alone(AtomicU64::new(1 << 60));
+    let tokens = black_box(&TOKENS);
+    for _ in 0..iterations {
+        let spend = |held: u64| held.checked_sub(black_box(5));
+        let spent = tokens.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+        black_box(spent.is_ok());
+    }
+}

@@ -1,0 +1,23 @@
+//! Section F: a million pending retries, each in a task or all of them in a queue.
+
+mod floor;
+mod load;
+#[cfg(feature = "peers")]
+mod peers;
+mod stagger;
+mod tasks;
+mod timed;
+
+pub(crate) use load::BULK;
+pub(crate) use stagger::{DELAY_QUEUE, RETRYING, WHEEL};
+
+use crate::case::Case;
+
+/// Every row of the two tables.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = floor::cases();
+    cases.extend(stagger::cases());
+    #[cfg(feature = "peers")]
+    cases.extend(peers::cases());
+    cases
+}

@@ -1,0 +1,94 @@
+//! Other queues, and a task for each retry with other crates.
+
+use core::cmp::Reverse;
+use core::future::poll_fn;
+use core::hint::black_box;
+use core::time::Duration;
+use std::collections::BinaryHeap;
+
+use backon::{ConstantBuilder, Retryable as _};
+use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue::{Expired, Key};
+
+use super::load::{Item, LONGEST_MS, PENDING, Pending, Waits, cancelled, due, on, task};
+use super::tasks::{Tasks, attempted, fail, on_tasks};
+use super::timed::{Queue, Timed};
+use crate::case::{Case, Role, Table};
+
+const LONGEST: Duration = Duration::from_millis(LONGEST_MS);
+
+/// Rows of other crates.
+pub(super) fn cases() -> Vec<Case> {
+    let queue = "tokio-util DelayQueue";
+    vec![
+        due(Role::Peer, "std BinaryHeap", on!(Heap, Heap::due)).note("no clock"),
+        due(Role::Peer, queue, on!(Timed<DelayQueue<Item>>, Timed::due)),
+        task(Role::Peer, "tokio sleep, a task each", on_tasks!(sleep)).note("decides nothing"),
+        task(Role::Peer, "backon, a task each", on_tasks!(backon)).note("waits 30 s to 60 s"),
+        task(Role::Peer, "tokio-retry, a task each", on_tasks!(tokio_retry)),
+        cancelled(Role::Peer, queue, on!(Timed<DelayQueue<Item>>, Timed::cancel)).note("reads the clock"),
+        Case::absent(Table::PendingCancelled, "std BinaryHeap", "gives only what is first"),
+    ]
+}
+
+struct Heap {
+    heap: BinaryHeap<Reverse<(u64, Item)>>,
+    waits: Waits,
+}
+
+impl Pending for Heap {
+    fn full() -> Self {
+        let mut waits = Waits::new();
+        let heap = (0..PENDING).map(|item| Reverse((waits.next_ms(), Item::from(item)))).collect();
+        Self { heap, waits }
+    }
+}
+
+impl Heap {
+    fn due(&mut self, times: u64) {
+        for _ in 0..times {
+            let Some(Reverse((now, item))) = self.heap.pop() else { return };
+            self.heap.push(Reverse((now + self.waits.next_ms(), black_box(item))));
+        }
+    }
+}
+
+impl Queue for DelayQueue<Item> {
+    type Key = Key;
+
+    fn with_room(items: usize) -> Self {
+        Self::with_capacity(items)
+    }
+
+    fn push(&mut self, item: Item, waits: &mut Waits) -> Key {
+        self.insert(item, waits.next())
+    }
+
+    fn cancel(&mut self, key: &Key) -> Option<Item> {
+        self.try_remove(key).map(Expired::into_inner)
+    }
+
+    async fn next(&mut self) -> Option<Item> {
+        poll_fn(|cx| self.poll_expired(cx)).await.map(Expired::into_inner)
+    }
+}
+
+async fn sleep(number: u64) {
+    let mut waits = Waits::of(number);
+    loop {
+        tokio::time::sleep(waits.next()).await;
+        attempted();
+    }
+}
+
+fn backon(_number: u64) -> impl Future<Output: Send> + Send {
+    const BUILDER: ConstantBuilder =
+        ConstantBuilder::new().with_delay(Duration::from_millis(LONGEST_MS / 2)).with_jitter().without_max_times();
+    fail.retry(BUILDER)
+}
+
+fn tokio_retry(_number: u64) -> impl Future<Output: Send> + Send {
+    use tokio_retry::strategy::{FixedInterval, jitter};
+
+    tokio_retry::Retry::start(FixedInterval::new(LONGEST).map(jitter), fail)
+}
