@@ -79,7 +79,8 @@ pub(crate) fn measure(cases: &[fn(u64)], turns: Turns, effort: Effort) -> Vec<Op
         Turns::Short => filling(effort.turn()),
         Turns::Together => filling(TOGETHER),
         Turns::Whole(iterations) => {
-            cases.iter().for_each(|run| run(0));
+            // What was made in order lies in order, and is found sooner than it ever is again.
+            cases.iter().for_each(|run| run(2 * iterations));
             vec![iterations; cases.len()]
         }
     };

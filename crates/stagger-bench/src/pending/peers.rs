@@ -74,7 +74,7 @@ impl Queue for DelayQueue<Item> {
 }
 
 async fn sleep(number: u64) {
-    let mut waits = Waits::of(number);
+    let mut waits = Waits::of(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     loop {
         tokio::time::sleep(waits.next()).await;
         attempted();
