@@ -171,8 +171,8 @@ impl Pass {
 /// What the guards have lent for one attempt.
 ///
 /// The driver holds it between [`begin`](crate::Retry::begin) and [`decide`](crate::Retry::decide), and between
-/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] or
-/// [`Guards::abandon`].
+/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] after `decide`,
+/// with [`Guards::abandon`] in the attempt, and with [`Guards::withdraw`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
 pub struct Permit {
@@ -287,6 +287,16 @@ impl<'a> Guards<'a> {
     #[inline]
     pub fn abandon(&self, permit: Permit, now: impl FnOnce() -> Instant) {
         self.settle(permit, &Outcome::Cancelled, &Unread::new(now));
+    }
+
+    /// The attempt for which `permit` was lent was let in, and then not made.
+    #[inline]
+    pub fn withdraw(&self, permit: Permit, now: impl FnOnce() -> Instant) {
+        let Permit { loan, pass } = permit;
+        if let Some(breaker) = self.breaker {
+            breaker.record(pass, &Outcome::Cancelled, &Unread::new(now));
+        }
+        self.give_back(Permit { loan, ..Permit::NONE });
     }
 
     /// Step 1 of the decision: tells everyone what happened.

@@ -159,6 +159,12 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         if self.flags & INSIDE == 0 { Nested::No } else { self.extras.inside().nested() }
     }
 
+    /// The attempt that was let in is left to the caller, who may not make it; or is made now.
+    pub(crate) fn stands_at(&mut self, stage: Stage) {
+        let (permit, nested) = (self.held.take(), self.nested());
+        self.held = self.extras.hold(permit, stage, nested);
+    }
+
     /// How long the attempt that has just begun may take.
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
@@ -224,13 +230,15 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
             // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
             _ => Next::Stop(Stop::Permanent),
         };
-        if X::LISTENS {
-            self.emit(action(&decision), error);
-        }
+        let told = action(&decision);
         self.phase = Phase::Ended;
         if let Decision::Retry { permit, .. } = decision {
             self.held = self.extras.hold(permit, Stage::Waiting, nested);
             self.phase = Phase::Due;
+        }
+        // After the permit is in safe hands: whoever is told may panic.
+        if X::LISTENS {
+            self.emit(told, error);
         }
         next
     }

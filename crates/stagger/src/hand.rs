@@ -12,7 +12,7 @@ use crate::event::Sink;
 use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
-use crate::setup::{Ending, Extras, Guarded, Setup};
+use crate::setup::{self, Ending, Extras, Guarded, Setup};
 use crate::{Budget, Outcome, Policy, Sleep, Stop};
 
 /// A call that is retried by a loop of the caller's own.
@@ -98,6 +98,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
             }
         }
         hand.stage = Stage::Fresh;
+        hand.call.stands_at(setup::Stage::Attempting);
         let limit = if X::LIMITS { hand.call.time_limit() } else { None };
         let future = make(Attempt::of(&hand.call, limit));
         let limit = limit.map(|limit| hand.call.clock.sleep(limit));
@@ -126,6 +127,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
         match self.call.begin() {
             Ok(()) => {
                 self.stage = Stage::Begun;
+                self.call.stands_at(setup::Stage::LetIn);
                 Ok(())
             }
             Err(stop) => {

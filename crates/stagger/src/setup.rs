@@ -73,6 +73,8 @@ pub trait Guarding {
 pub enum Stage {
     /// The attempt is not yet made: the permit is given back.
     Waiting,
+    /// The attempt is let in, and not yet made: the permit is given back, and the breaker's pass is settled as cancelled.
+    LetIn,
     /// The attempt is being made: it is settled as cancelled.
     Attempting,
 }
@@ -159,6 +161,7 @@ impl<C: Clock + Clone> Drop for Lent<'_, C> {
         let permit = Permit::take(&mut self.permit);
         match self.stage {
             Stage::Waiting => guards.give_back(permit),
+            Stage::LetIn => guards.withdraw(permit, || clock.now()),
             Stage::Attempting => guards.abandon(permit, || clock.now()),
         }
     }

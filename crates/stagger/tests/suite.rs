@@ -17,6 +17,7 @@ mod suite {
     mod hints;
     mod judging;
     mod keys;
+    mod leaks;
     mod levers;
     mod limits;
     mod nested;

@@ -1,7 +1,9 @@
 //! What the guards lend is settled exactly once, whatever happens.
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Kind, Loan, Outcome, Pass, Permit, Policy, Retry, Seed, State, Stop, Verdict};
+use stagger_core::{
+    Decision, Guards, Instant, Kind, Loan, Outcome, Pass, Permit, Policy, Retry, Seed, State, Stop, Verdict,
+};
 
 use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
 
@@ -11,8 +13,16 @@ enum Event {
     Ends(Outcome),
     /// The same, after a life that is long enough for the count to start again.
     EndsHealthy(Outcome),
-    /// The call is dropped while it is in its attempt, or in its sleep if `asleep`.
-    Dropped { asleep: bool },
+    /// The call is dropped.
+    Dropped(During),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum During {
+    Sleep,
+    /// Between `begin` and the attempt.
+    Pause,
+    Attempt,
 }
 
 fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
@@ -27,7 +37,7 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
     let event = prop_oneof![
         8 => outcome.clone().prop_map(Event::Ends),
         2 => outcome.prop_map(Event::EndsHealthy),
-        1 => any::<bool>().prop_map(|asleep| Event::Dropped { asleep }),
+        1 => prop::sample::select(vec![During::Sleep, During::Pause, During::Attempt]).prop_map(Event::Dropped),
     ];
     let rarely = || prop::bool::weighted(0.1);
     (event, rarely(), rarely(), rarely())
@@ -46,13 +56,17 @@ impl Driven<'_> {
         let now = || at(secs(1));
         let permit = Permit::take(&mut self.permit);
         let mut retry = Retry::new(self.policy, &mut self.state, Seed::new(1));
-        if let Event::Dropped { asleep: true } = event {
+        if let Event::Dropped(During::Sleep) = event {
             self.guards.give_back(permit);
             return Err(None);
         }
         let permit = retry.begin(permit, now, &self.guards)?;
         let outcome = match event {
-            Event::Dropped { .. } => {
+            Event::Dropped(During::Pause) => {
+                self.guards.withdraw(permit, now);
+                return Err(None);
+            }
+            Event::Dropped(_) => {
                 self.guards.abandon(permit, now);
                 return Err(None);
             }
@@ -139,16 +153,24 @@ fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
     watch.assert_balanced();
 }
 
+type Way = fn(&Guards<'_>, Permit, fn() -> Instant);
+
 #[test]
-fn a_call_dropped_in_its_attempt_blames_nobody() {
-    let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
-    let guards = Guards::none().budget(&purse).breaker(&watch);
-    let mut state = State::new();
-    let permit = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
-    guards.abandon(permit, || at(secs(2)));
-    assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
-    assert_eq!(purse.events(), ["first", "settle 1 Unknown"]);
-    assert_eq!(Outcome::Cancelled.verdict(), Verdict::Unknown);
+fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
+    let (now, later) = (|| at(secs(1)), || at(secs(2)));
+    let ways: [(Way, &str); 2] = [
+        (|guards, permit, now| guards.abandon(permit, now), "settle 1 Unknown"),
+        (|guards, permit, now| guards.withdraw(permit, now), "give back 1"),
+    ];
+    for (drop, event) in ways {
+        let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
+        let guards = Guards::none().budget(&purse).breaker(&watch);
+        let permit = Retry::new(&policy, &mut State::new(), Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
+        drop(&guards, permit, later);
+        assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
+        assert_eq!(purse.events(), ["first", event]);
+        assert_eq!(Outcome::Cancelled.verdict(), Verdict::Unknown);
+    }
 }
 
 #[test]
