@@ -3,8 +3,10 @@
 mod adaptive;
 mod burst;
 mod concurrent;
+mod expected;
 mod lever;
 mod lifetime;
+mod play;
 mod settings;
 mod success_rate;
 mod threads;

@@ -4,10 +4,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::thread;
 
-use stagger_core::budget::{Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window};
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio};
+use stagger_core::budget::{
+    Adaptive, Concurrent, Lever, Lifetime, Mode, SuccessRate, Throttle, Tokens, Unlimited, Window,
+};
+use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
 
-use super::{NOW, drain};
+use super::{NOW, attempt, drain};
+use crate::laws::support::{at, ms, secs};
 
 const THREADS: u64 = 4;
 const CALLS: u64 = 2_000;
@@ -54,6 +57,58 @@ fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
 #[test]
 fn threads_share_the_tokens_to_the_last() {
     assert_eq!(burst(&Tokens::new(), |_| NOW), 100);
+}
+
+/// Initial tokens, refill and deposits, and nothing besides: to the last token, if the last one asks.
+#[test]
+fn threads_spend_what_was_there_and_what_has_come_and_no_more() {
+    let tokens = Tokens::builder().capacity(10_000).initial(500).reward(1).refill(3, secs(1)).build().unwrap();
+    let lent = together(|_| {
+        let mut lent = 0;
+        for call in 0..CALLS {
+            let now = at(ms(call));
+            attempt(&tokens, Outcome::Success, now);
+            lent += (0..3).filter(|_| tokens.lend(Kind::Transient, &now).is_some()).count() as u64;
+        }
+        lent
+    });
+    let lent = lent + drain(&tokens, at(ms(CALLS))).len() as u64;
+    // The refill runs from the first time that a retry is asked for, which may be a few milliseconds after the epoch.
+    let came = 500 + 3 * CALLS / 1_000 + THREADS * CALLS;
+    assert!((came / 5 - 1..=came / 5).contains(&lent), "{lent}, and not {}", came / 5);
+}
+
+/// While nothing is accepted, the nth request is lent with probability 1 / n: all in all the logarithm of their number.
+#[test]
+fn threads_that_are_refused_by_chance_have_few_retries() {
+    let adaptive = Adaptive::new(Seed::new(1));
+    let lent = burst(&adaptive, |_| NOW);
+    let requests = adaptive.snapshot(NOW).requests;
+    assert!(requests > 2 * THREADS * CALLS - 10, "every call asks for a retry, and refusals count");
+    let expected = 10.0 + (requests as f64 / 10.0).ln();
+    assert!((lent as f64) < expected + 20.0, "{lent} lent, {expected:.0} expected");
+}
+
+/// Whoever moves it, no more pass than the budget has while it is enforced, and every one that asks is counted.
+#[test]
+fn threads_under_a_lever_that_is_moved_spend_the_tokens_once() {
+    let lever = Lever::new(Tokens::new());
+    let asked = AtomicU64::new(0);
+    let lent = together(|thread| {
+        let mut lent = 0;
+        for call in 0..CALLS {
+            if thread == 0 {
+                lever.set(if call % 2 == 0 { Mode::NoRetries } else { Mode::Enforced });
+            }
+            asked.fetch_add(1, Ordering::Relaxed);
+            lent += u64::from(lever.lend(Kind::Transient, &NOW).is_some());
+        }
+        lent
+    });
+    let seen = lever.snapshot();
+    assert_eq!(lent + seen.refused + seen.stopped, asked.into_inner());
+    lever.set(Mode::Enforced);
+    assert_eq!(lent + drain(&lever, NOW).len() as u64, 100);
 }
 
 #[test]
@@ -108,6 +163,24 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
     });
     assert!((1..=2).contains(&most.into_inner()));
     assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0));
+}
+
+/// A hundred calls are active at once, and all of them fail.
+#[test]
+fn threads_retry_no_more_than_their_share_of_what_is_active() {
+    let budget = Concurrent::with(Ratio::percent(25), 3).unwrap();
+    let calls: Vec<_> = (0..100).map(|_| budget.first(&NOW)).collect();
+    let calls = std::sync::Mutex::new(calls);
+    let lent = together(|_| {
+        let mut lent = 0;
+        while let Some(call) = { calls.lock().unwrap().pop() } {
+            budget.settle(call, &Outcome::TRANSIENT, &NOW);
+            lent += u64::from(budget.lend(Kind::Transient, &NOW).is_some());
+        }
+        lent
+    });
+    assert!((20..=25).contains(&lent), "{lent}");
+    assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, lent));
 }
 
 #[test]
