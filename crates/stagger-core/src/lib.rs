@@ -64,7 +64,6 @@ mod retry;
 mod schedule;
 mod seed;
 mod state;
-#[cfg(target_has_atomic = "64")]
 mod sync;
 pub mod text;
 

@@ -1,34 +1,47 @@
 //! The atomics of the guards: the processor's, or loom's, which try every interleaving.
 
 #[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+#[cfg(all(not(loom), target_has_atomic = "64"))]
 pub(crate) use core::{
     hint::spin_loop,
-    sync::atomic::{AtomicU64, Ordering, fence},
+    sync::atomic::{AtomicU64, fence},
 };
 #[cfg(loom)]
 pub(crate) use loom::{
     hint::spin_loop,
-    sync::atomic::{AtomicU64, Ordering, fence},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
 };
 
 /// A value with cache lines of its own, so that writing it does not slow down who reads its neighbours.
 ///
 /// 128 bytes: two lines of 64, since processors fetch them in pairs.
+#[cfg(target_has_atomic = "64")]
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// `N` counters at zero.
-#[cfg(not(loom))]
-pub(crate) const fn zeros<const N: usize>() -> [AtomicU64; N] {
-    [const { AtomicU64::new(0) }; N]
-}
+macro_rules! zeros {
+    ($(#[$meta:meta])* $name:ident: $Atomic:ident) => {
+        /// `N` counters at zero.
+        $(#[$meta])*
+        #[cfg(not(loom))]
+        pub(crate) const fn $name<const N: usize>() -> [$Atomic; N] {
+            [const { $Atomic::new(0) }; N]
+        }
 
-/// `N` counters at zero.
-#[cfg(loom)]
-pub(crate) fn zeros<const N: usize>() -> [AtomicU64; N] {
-    core::array::from_fn(|_| AtomicU64::new(0))
+        /// `N` counters at zero.
+        #[cfg(loom)]
+        pub(crate) fn $name<const N: usize>() -> [$Atomic; N] {
+            core::array::from_fn(|_| $Atomic::new(0))
+        }
+    };
 }
+zeros!(short_zeros: AtomicU32);
+zeros!(
+    #[cfg(target_has_atomic = "64")]
+    zeros: AtomicU64
+);
 
 /// Makes functions `const`, except under loom, whose atomics are made at run time.
 macro_rules! const_unless_loom {

@@ -3,6 +3,10 @@
 #![cfg(loom)]
 
 mod loom {
+    mod admission;
     mod breaker;
     mod budgets;
+    mod latencies;
+    mod lever;
+    mod support;
 }

@@ -1,9 +1,9 @@
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use super::{Appointment, Ticket};
 use crate::instant::nanos;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Instant, Seed};
 
 /// Who may come in now, and when the others should come back: a queue in which nobody stands.
@@ -138,32 +138,34 @@ impl AdmissionBuilder {
         Self { secret, ..self }
     }
 
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first [`AdmissionError`], with the way out.
-    pub const fn build(self) -> Result<Admission, AdmissionError> {
-        if self.rate == 0 || self.rate > 1_000_000_000 {
-            return Err(AdmissionError::Rate);
+    const_unless_loom! {
+        /// Checks the settings.
+        ///
+        /// # Errors
+        /// The first [`AdmissionError`], with the way out.
+        pub const fn build(self) -> Result<Admission, AdmissionError> {
+            if self.rate == 0 || self.rate > 1_000_000_000 {
+                return Err(AdmissionError::Rate);
+            }
+            if self.burst == 0 {
+                return Err(AdmissionError::Burst);
+            }
+            let interval = 1_000_000_000_u64.div_ceil(self.rate as u64);
+            let longest = nanos(self.longest);
+            if longest < interval {
+                return Err(AdmissionError::Longest);
+            }
+            Ok(Admission {
+                interval,
+                ahead: interval.saturating_mul(self.burst as u64 - 1),
+                longest,
+                early: nanos(self.early),
+                late: nanos(self.late),
+                secret: self.secret,
+                served: AtomicU64::new(0),
+                promised: AtomicU64::new(0),
+            })
         }
-        if self.burst == 0 {
-            return Err(AdmissionError::Burst);
-        }
-        let interval = 1_000_000_000_u64.div_ceil(self.rate as u64);
-        let longest = nanos(self.longest);
-        if longest < interval {
-            return Err(AdmissionError::Longest);
-        }
-        Ok(Admission {
-            interval,
-            ahead: interval.saturating_mul(self.burst as u64 - 1),
-            longest,
-            early: nanos(self.early),
-            late: nanos(self.late),
-            secret: self.secret,
-            served: AtomicU64::new(0),
-            promised: AtomicU64::new(0),
-        })
     }
 }
 

@@ -1,9 +1,9 @@
 use core::fmt;
-use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 use crate::Ratio;
 use crate::instant::nanos;
+use crate::sync::{AtomicU32, Ordering, const_unless_loom, short_zeros};
 
 /// How long attempts take: a histogram that forgets, shared by every call to one target, from which
 /// [`Hedge`](super::Hedge) takes its delay.
@@ -38,19 +38,21 @@ const PART_BITS: u32 = 3;
 const PARTS: u64 = 1 << PART_BITS;
 /// The first octave begins at about a microsecond, the last one ends at about an hour and a quarter.
 const FIRST_OCTAVE: u32 = 10;
-const OCTAVES: u32 = 32;
+const OCTAVES: u32 = if cfg!(loom) { 1 } else { 32 };
 const BUCKETS: usize = (OCTAVES as u64 * PARTS) as usize;
 
 /// Fewer attempts than this say nothing about a quantile.
-const ENOUGH: u32 = 20;
+const ENOUGH: u32 = if cfg!(loom) { 2 } else { 20 };
 
 impl Latencies {
-    /// Remembers about the last `window` attempts, at least 20 and at most a million.
-    #[must_use]
-    pub const fn new(window: u32) -> Self {
-        let window = if window < ENOUGH { ENOUGH } else { window };
-        let window = if window > 1_000_000 { 1_000_000 } else { window };
-        Self { buckets: [const { AtomicU32::new(0) }; BUCKETS], count: AtomicU32::new(0), window }
+    const_unless_loom! {
+        /// Remembers about the last `window` attempts, at least 20 and at most a million.
+        #[must_use]
+        pub const fn new(window: u32) -> Self {
+            let window = if window < ENOUGH { ENOUGH } else { window };
+            let window = if window > 1_000_000 { 1_000_000 } else { window };
+            Self { buckets: short_zeros(), count: AtomicU32::new(0), window }
+        }
     }
 
     /// Counts an attempt that took this long, or was cancelled after this long.
@@ -62,9 +64,8 @@ impl Latencies {
             && self.count.compare_exchange(count, count / 2, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             for bucket in &self.buckets {
-                // What is added meanwhile stays.
-                let half = bucket.load(Ordering::Relaxed) / 2;
-                bucket.fetch_sub(half, Ordering::Relaxed);
+                // In one step: what is added meanwhile stays, and half of what others have halved meanwhile might be less.
+                let _ = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| Some(count - count / 2));
             }
         }
     }

@@ -3,34 +3,12 @@
 use core::time::Duration;
 
 use ::loom::sync::Arc;
-use ::loom::thread;
-use stagger_core::budget::{
-    Adaptive, Concurrent, Lever, Lifetime, Mode, Setting, SuccessRate, Throttle, Tokens, Unlimited, Window,
-};
+use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
 
+use super::support::{NOW, model, together};
+
 const SECOND: Duration = Duration::from_secs(1);
-const NOW: Instant = Instant::from_nanos(7_000_000_000);
-
-/// Every interleaving with at most three preemptions, which is where bugs of two words and two threads are.
-fn model(body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = ::loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(body);
-}
-
-/// All of them at once; the sum of what they give.
-fn together<B: Send + Sync + 'static>(budget: &Arc<B>, work: &[fn(&B) -> u64]) -> u64 {
-    let (here, others) = work.split_first().expect("somebody works");
-    let others: Vec<_> = others
-        .iter()
-        .map(|&work| {
-            let budget = Arc::clone(budget);
-            thread::spawn(move || work(&budget))
-        })
-        .collect();
-    here(budget) + others.into_iter().map(|thread| thread.join().expect("it does not panic")).sum::<u64>()
-}
 
 fn ask(budget: &dyn Budget, now: Instant) -> u64 {
     u64::from(budget.lend(Kind::Transient, &now).is_some())
@@ -237,32 +215,5 @@ fn loom_an_adaptive_budget_takes_back_what_was_cancelled() {
         together(&budget, &[cancelled, accepted]);
         let seen = budget.snapshot(NOW);
         assert_eq!((seen.requests, seen.accepts), (1, 1));
-    });
-}
-
-#[test]
-fn loom_a_share_is_let_pass_to_the_last() {
-    model(|| {
-        let lever = Arc::new(Lever::new(Unlimited));
-        lever.set(Ratio::percent(50));
-        let twice: fn(&Lever<Unlimited>) -> u64 = |lever| ask(lever, NOW) + ask(lever, NOW);
-        assert_eq!(together(&lever, &[twice, twice, |lever| ask(lever, NOW)]), 2);
-        assert_eq!(lever.snapshot().limited, 3);
-    });
-}
-
-#[test]
-fn loom_a_lever_is_moved_whole() {
-    model(|| {
-        let lever = Arc::new(Lever::new(Unlimited));
-        let (here, there) = (Setting::new(Mode::Observed, Ratio::ZERO), Setting::from(Mode::NoRetries));
-        lever.set(here);
-        let theirs = Arc::clone(&lever);
-        let mover = thread::spawn(move || theirs.set(Mode::NoRetries));
-        let (lent, seen) = (ask(&*lever, NOW), lever.switch().setting());
-        mover.join().expect("it does not panic");
-        assert!(lent == 0 && (seen == here || seen == there), "{seen}");
-        let counted = lever.snapshot();
-        assert_eq!(counted.limited + counted.stopped, 1);
     });
 }
