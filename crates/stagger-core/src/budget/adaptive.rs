@@ -29,7 +29,8 @@ use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed, Verdict};
 /// # What it bounds
 ///
 /// An expectation, no burst: while the server accepts A requests in a window, about K · A are sent, besides first
-/// attempts; when it accepts none, a client that made n requests refuses a retry with probability n / (n + 1). Before
+/// attempts; when it accepts none, a client that made n requests refuses a retry with probability n / (n + 1), so of n
+/// requests about `min_requests + ln(n / min_requests)` are retries that pass, however many fail: 17 of 16 000. Before
 /// the window has seen `min_requests`, all retries pass.
 ///
 /// Use it with a server that rejects cheaply when overloaded, and together with a budget that bounds bursts where that

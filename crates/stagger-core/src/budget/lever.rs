@@ -19,8 +19,15 @@ use crate::{Budget, Kind, Loan, Outcome, Ratio};
 /// | [`Mode::Off`] | always | is not asked |
 /// | [`Mode::NoRetries`] | never | is not asked |
 ///
-/// Use [`Mode::Observed`] to bring a budget into a program that runs, before it is trusted. It bounds nothing then, and
-/// neither does [`Mode::Off`].
+/// # What it bounds
+///
+/// What passes while it is [enforced](Mode::Enforced): as much as the budget behind it says, whatever it was moved to
+/// before. With [`Mode::NoRetries`] there is no retry at all. [`Mode::Observed`] and [`Mode::Off`] bound nothing.
+///
+/// Use [`Mode::Observed`] to bring a budget into a program that runs, before it is trusted.
+///
+/// # Cost
+///
 ///
 /// Beside each mode stands a share, [`Setting::share`]: at 25 %, every fourth of the retries that are asked for goes on
 /// to the budget, and the others are refused. It is exact: of any `n` that follow one another `share · n` pass, give or

@@ -26,7 +26,8 @@ use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio};
 ///
 /// # What it bounds
 ///
-/// In every window: N failing calls cause at most `⌊ratio · N + min_per_second · ttl⌋` retries, however they come.
+/// In the window that ends with any retry: N calls cause at most `⌊ratio · N + min_per_second · ttl⌋` retries, that one
+/// included, however they come and however many fail.
 /// Without a minimum, at most `⌊ratio · N⌋` for ever.
 ///
 /// Use it for services and busy clients: it says what everyone wants to know, "at most 20 % more load", and recovers by

@@ -1,13 +1,17 @@
 //! Rows of the field's conformance table that state a count of calls, which takes a driver: tenacity (TN), Polly (PL),
-//! failsafe-go (FG), resilience4j (R4) and the AWS SDKs (AW). What is deliberately done otherwise says why.
+//! failsafe-go (FG), resilience4j (R4), the AWS SDKs (AW), gRPC (GR) and budgets (BD). What is deliberately done otherwise
+//! says why.
 
 use core::cell::{Cell, RefCell};
 use core::future::ready;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::sync::Arc;
 
 use futures_lite::future::block_on;
+use stagger::budget::{Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Action, Fault, Policy, Stop, blocking, policy, profile, retry_with_timer};
+use stagger::{Action, Budget, Fault, Policy, Ratio, Retrier, Stop, blocking, policy, profile, retry_with_timer};
 
 use super::support::ms;
 
@@ -146,4 +150,57 @@ fn aw_27_one_attempt_is_one_call() {
     let call = blocking::retry(&policy, || Err::<(), _>("no")).report().run();
     assert_eq!((call.attempts, call.stop()), (1, Some(Stop::Attempts)));
     assert!(call.elapsed < Duration::from_secs(1));
+}
+
+/// The server is silent.
+#[tokio::test(start_paused = true)]
+async fn gr_13_one_two_three_and_four_copies_are_in_flight() {
+    let hedge = stagger::Hedge::after(ms(500)).at_most(3);
+    let in_flight = Cell::new(0);
+    let call = stagger::hedge(&hedge, || {
+        in_flight.set(in_flight.get() + 1);
+        core::future::pending::<Result<(), &str>>()
+    });
+    let mut call = core::pin::pin!(call);
+    let mut seen = Vec::new();
+    for wait in [1, 500, 500, 500, 500] {
+        assert!(tokio::time::timeout(ms(wait), call.as_mut()).await.is_err());
+        seen.push(in_flight.get());
+    }
+    assert_eq!(seen, [1, 2, 3, 4, 4]);
+}
+
+/// N failing calls with three retries each, on four threads.
+#[test]
+fn bd_17_failing_calls_on_many_threads_make_no_more_retries_than_the_budget_says() {
+    const CALLS: u64 = 4 * 500;
+    let fifth = Ratio::percent(20);
+    let window = Window::builder().ratio(fifth).min_per_second(0).ttl(ms(60_000)).build().unwrap();
+    let budgets: [(Arc<dyn Budget>, core::ops::RangeInclusive<u64>); 6] = [
+        (Arc::new(Tokens::new()), 100..=100),
+        (Arc::new(Lever::new(Tokens::new())), 100..=100),
+        (Arc::new(window), 1..=fifth.of(CALLS)),
+        (Arc::new(Lifetime::with(fifth, 0).unwrap()), 1..=CALLS / 4),
+        (Arc::new(Throttle::new(100, Ratio::percent(10)).unwrap()), 1..=49),
+        (Arc::new(SuccessRate::new()), 1..=5),
+    ];
+    for (budget, want) in budgets {
+        let policy = policy!(zero().max_attempts(4));
+        let (attempts, api) = (AtomicU64::new(0), Retrier::new(policy).shared_budget(Arc::clone(&budget)));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..CALLS / 4 {
+                        let fail = || {
+                            attempts.fetch_add(1, Ordering::Relaxed);
+                            Err::<(), _>("no")
+                        };
+                        api.blocking(fail).unwrap_err();
+                    }
+                });
+            }
+        });
+        let retries = attempts.into_inner() - CALLS;
+        assert!(want.contains(&retries), "{retries} retries, and not {want:?}: {budget:?}");
+    }
 }

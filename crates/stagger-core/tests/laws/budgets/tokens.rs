@@ -1,8 +1,8 @@
 //! [`Tokens`].
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
-use stagger_core::profile::AWS_SDK;
-use stagger_core::{Budget, Instant, Jitter, Kind, Loan, Outcome, Policy, Ratio, Stop};
+use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
+use stagger_core::{Budget, Instant, Jitter, Kind, Loan, Outcome, Policy, Ratio, Seed, Stop};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};
@@ -84,6 +84,25 @@ fn aw_17_a_throttled_request_costs_five_and_gets_them_back() {
     assert_eq!(held(&tokens), 495);
     tokens.settle(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 500);
+}
+
+/// The SDKs do not retry either; but before a long poll is told so, it waits for what the retry would have waited, 50 ms
+/// or a second. Here a call that has ended waits for nothing, whatever ended it: who polls in a loop waits by a schedule
+/// of its own between the calls, and an empty quota cannot make that loop a hot one.
+#[test]
+fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
+    let tokens = Tokens::AWS_2026.initial(0).build().unwrap();
+    let policy = AWS_SDK_2026.policy().to_builder().jitter(Jitter::None).build().unwrap();
+    for (outcome, stop) in [
+        (Outcome::TRANSIENT, Some(Stop::Budget)),
+        (Outcome::throttled(None), Some(Stop::Budget)),
+        (Outcome::Permanent, Some(Stop::Permanent)),
+        (Outcome::Success, None),
+    ] {
+        let trace = Call::new(&policy).budget(&tokens).run([outcome]);
+        assert_eq!((trace.stop, trace.waits, trace.attempts), (stop, vec![], 1), "{outcome:?}");
+    }
+    assert_eq!(policy.delays(Seed::new(1)).next(), Some(ms(50)), "what a loop around it can wait for");
 }
 
 #[test]
