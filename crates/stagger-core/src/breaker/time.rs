@@ -234,6 +234,14 @@ mod tests {
     }
 
     #[test]
+    fn the_last_failure_stays_the_last_when_an_earlier_one_is_counted_late() {
+        let window = TimeWindow::new(100);
+        window.count(1, BAD, 10);
+        window.count(1, BAD, 9);
+        assert_eq!(window.count(1, GOOD, 104), Some(Tally { calls: 2, failures: 1, slow: 0 }));
+    }
+
+    #[test]
     fn a_full_bucket_counts_no_further() {
         let cell = AtomicU64::new(Stamp::new(1, 1).0 << COUNT_BITS | COUNT);
         assert!(!add(&cell, Stamp::new(1, 1)));

@@ -39,6 +39,27 @@ fn whoever_is_too_early_is_told_how_long_to_wait_for_the_same_appointment() {
     assert_eq!(admission.come(&appointment.ticket, at(secs(9) + ms(950))), Admitted::Yes);
 }
 
+/// Its clock has gone back, or the ticket is of another server with the same secret.
+#[test]
+fn whoever_is_earlier_than_anybody_was_told_to_come_has_no_appointment() {
+    let admission = Admission::per_second(1).burst(1).longest(secs(2)).build().unwrap();
+    assert_eq!(admission.ask(at(secs(9))), Admitted::Yes);
+    let appointment = later(admission.ask(at(secs(9))));
+    assert_eq!(later(admission.come(&appointment.ticket, at(secs(8)))).ticket, appointment.ticket);
+    assert_eq!(admission.come(&appointment.ticket, at(secs(7))), Admitted::Full(secs(2)));
+}
+
+#[test]
+fn what_room_there_is_is_counted_in_admissions() {
+    let admission = Admission::per_second(10).burst(5).build().unwrap();
+    let now = at(secs(9));
+    for left in (0..5).rev() {
+        assert_eq!(admission.snapshot(now).room, left + 1);
+        assert_eq!(admission.ask(now), Admitted::Yes);
+    }
+    assert_eq!(admission.snapshot(now).room, 0);
+}
+
 #[test]
 fn whoever_is_too_late_has_no_appointment_any_more() {
     let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build().unwrap();

@@ -100,6 +100,17 @@ fn footgun_23_a_leaked_probe_cannot_stick_it() {
 }
 
 #[test]
+fn without_a_probe_on_its_way_none_is_overdue() {
+    let mut bench = half_open(five_seconds().probes(1));
+    bench.call(Outcome::Cancelled);
+    bench.after(secs(3_600));
+    assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
+    let transitions = bench.breaker.transitions();
+    bench.pass();
+    assert_eq!((bench.state(), bench.breaker.transitions()), (BreakerState::HalfOpen, transitions));
+}
+
+#[test]
 fn a_probe_that_is_overdue_for_longer_than_the_open_time_makes_room_at_once() {
     let mut bench = half_open(five_seconds().probe_wait(secs(30)));
     let _leaked = bench.pass();

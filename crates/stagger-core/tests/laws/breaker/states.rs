@@ -216,3 +216,11 @@ fn a_snapshot_tells_each_change_of_state() {
     assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, Cause::Probes, 3));
     assert_eq!(bench.breaker.transitions(), 3);
 }
+
+#[test]
+fn in_a_log_it_shows_its_state() {
+    let bench = Bench::new(five_seconds().consecutive(1));
+    bench.call(FAILED);
+    let shown = format!("{:?}", bench.breaker);
+    assert!(shown.starts_with("CircuitBreaker { state: Open,") && shown.contains("transitions: 1"), "{shown}");
+}
