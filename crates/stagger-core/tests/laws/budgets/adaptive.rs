@@ -87,6 +87,14 @@ fn what_happened_two_minutes_ago_is_forgotten() {
 }
 
 #[test]
+fn the_last_slot_lasts_for_ever() {
+    let budget = BARE.window(secs(1)).build().unwrap();
+    let end = Instant::from_nanos(u64::MAX);
+    attempt(&budget, Outcome::Success, end);
+    assert_eq!((budget.snapshot(end).requests, budget.snapshot(end).accepts), (1, 1));
+}
+
+#[test]
 fn a_request_and_its_acceptance_pass_together() {
     let budget = BARE.window(secs(12)).build().unwrap();
     let loan = budget.first(&at(ms(100)));
