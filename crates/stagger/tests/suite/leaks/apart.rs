@@ -1,6 +1,7 @@
 //! What only one driver has.
 
 use core::cell::Cell;
+use core::future::poll_fn;
 use core::panic::AssertUnwindSafe;
 use core::pin::pin;
 use core::task::Poll;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 use stagger::batch::Batch;
 use stagger::queue::{Key, Queued, RetryQueue, Stopped, Why};
-use stagger::testing::NoSleep;
-use stagger::{Guards, Hedge, Outcome, Reconnecting, hedge_with_timer};
+use stagger::testing::{NoSleep, VirtualClock};
+use stagger::{Cancel, Guards, Hedge, Outcome, Reconnecting, Stop, hedge_with_timer};
 
 use super::world::{POLICY, World};
 use super::{Driver, Trouble, with_every_guard};
@@ -30,6 +31,47 @@ fn a_call_by_hand_that_is_left_between_two_attempts_leaks_nothing() {
             }
             drop(call);
             world.expect_settled(("left", left_after));
+        }
+    });
+}
+
+#[test]
+fn a_call_that_its_caller_cancels_at_any_poll_leaks_nothing() {
+    with_every_guard(&[Driver::CancelledBy], |_, world| {
+        for nth in 1.. {
+            let (world, mut left) = (world(Trouble::Nothing), nth);
+            let cancel = poll_fn(|_| {
+                left -= 1;
+                if left == 0 { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let (retrier, timer) = (world.retrier(), Patient::default());
+            let call = pin!(retrier.run_on(timer.clone(), || world.attempt(&timer)).cancelled_by(cancel));
+            let Poll::Ready(Err(error)) = polled(call, 1_000) else { panic!("every attempt fails") };
+            world.expect_settled(("cancelled at this poll", nth));
+            if error.stop() != Stop::Cancelled {
+                assert!(nth > 4, "it was never asked");
+                break;
+            }
+        }
+    });
+}
+
+/// The handle is cancelled while an attempt is made, so the call ends before the sleep after it.
+#[test]
+fn a_blocking_call_that_its_caller_cancels_leaks_nothing() {
+    with_every_guard(&[Driver::Blocking], |_, world| {
+        for last in 1..=3 {
+            let (world, cancel) = (world(Trouble::Nothing), Cancel::new());
+            let retrier = world.retrier();
+            let call = retrier.blocking_call(|attempt| {
+                if attempt.number == last {
+                    cancel.cancel();
+                }
+                world.blocking_attempt()
+            });
+            let error = call.timer(VirtualClock::new()).cancelled_by(&cancel).run().unwrap_err();
+            assert_eq!((error.stop(), error.attempts()), (Stop::Cancelled, last));
+            world.expect_settled(("cancelled in this attempt", last));
         }
     });
 }
