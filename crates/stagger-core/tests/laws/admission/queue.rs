@@ -61,10 +61,11 @@ fn what_room_there_is_is_counted_in_admissions() {
 }
 
 #[test]
-fn whoever_is_too_late_has_no_appointment_any_more() {
+fn an_appointment_counts_from_so_early_to_so_late_as_was_set() {
     let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build().unwrap();
     assert_eq!(admission.ask(at(secs(9))), Admitted::Yes);
     let appointment = later(admission.ask(at(secs(9))));
+    assert_eq!(later(admission.come(&appointment.ticket, at(secs(10) - ms(1)))).after, ms(1), "nor is it early");
     assert_eq!(admission.come(&appointment.ticket, at(secs(12))), Admitted::Yes);
     // As if it had no ticket, and somebody else came a millisecond ago.
     let next = later(admission.come(&appointment.ticket, at(secs(12) + ms(1))));

@@ -87,6 +87,7 @@ fn threads_that_are_refused_by_chance_have_few_retries() {
     assert!(requests > 2 * THREADS * CALLS - 10, "every call asks for a retry, and refusals count");
     let expected = 10.0 + (requests as f64 / 10.0).ln();
     assert!((lent as f64) < expected + 20.0, "{lent} lent, {expected:.0} expected");
+    assert!(lent >= 4, "half of the first ten requests are retries, and all of these pass: {lent}");
 }
 
 /// Whoever moves it, no more pass than the budget has while it is enforced, and every one that asks is counted.
