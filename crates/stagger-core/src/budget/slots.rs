@@ -1,12 +1,15 @@
 use crate::Instant;
 use crate::sync::{AtomicU64, Ordering, zeros};
 
-/// Bits of a word that count; those above tell the slot of time, so that a word that is out of date is known as such
-/// and nothing has to be cleared, however long nothing happened.
-const COUNT_BITS: u32 = 28;
-const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// The bits of a word above these tell the slot of time, so that a word that is out of date is known as such and nothing
+/// has to be cleared, however long nothing happened.
+pub(super) const SLOT_SHIFT: u32 = 28;
+/// Below them, a bit that is not the count's: what was spent can be closed.
+pub(super) const CLOSED: u64 = 1 << (SLOT_SHIFT - 1);
+/// The rest counts.
+pub(super) const COUNT: u64 = CLOSED - 1;
 /// Slots of 83 ms last for 180 years.
-const LAST_SLOT: u64 = u64::MAX >> COUNT_BITS;
+const LAST_SLOT: u64 = u64::MAX >> SLOT_SHIFT;
 /// Below the largest count by more than there can be threads that add at the same time.
 const FULL: u64 = COUNT - (1 << 20);
 
@@ -38,10 +41,10 @@ impl<const N: usize> Slots<N> {
     /// One more in `slot`; nothing, if that slot is out of date.
     #[inline]
     pub(super) fn add(&self, slot: u64) {
-        let word = &self.0[slot as usize % N];
+        let word = self.word(slot);
         let mut seen = word.load(Ordering::Relaxed);
         loop {
-            let own = seen >> COUNT_BITS;
+            let own = seen >> SLOT_SHIFT;
             if own > slot || (own == slot && seen & COUNT >= FULL) {
                 return;
             }
@@ -50,7 +53,7 @@ impl<const N: usize> Slots<N> {
                 word.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            let first = slot << COUNT_BITS | 1;
+            let first = slot << SLOT_SHIFT | 1;
             match word.compare_exchange_weak(seen, first, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(changed) => seen = changed,
@@ -60,8 +63,8 @@ impl<const N: usize> Slots<N> {
 
     /// One less in `slot`, if it is not yet out of date.
     pub(super) fn take_back(&self, slot: u64) {
-        let _ = self.0[slot as usize % N].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
-            (seen >> COUNT_BITS == slot && seen & COUNT > 0).then(|| seen - 1)
+        let _ = self.word(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
+            (seen >> SLOT_SHIFT == slot && seen & COUNT > 0).then(|| seen - 1)
         });
     }
 
@@ -69,11 +72,17 @@ impl<const N: usize> Slots<N> {
     pub(super) fn sum(&self, slot: u64) -> u64 {
         let oldest = oldest::<N>(slot);
         let seen = self.0.iter().map(|word| word.load(Ordering::Relaxed));
-        seen.filter(|seen| seen >> COUNT_BITS >= oldest).map(|seen| seen & COUNT).sum()
+        seen.filter(|seen| seen >> SLOT_SHIFT >= oldest).map(|seen| seen & COUNT).sum()
     }
 
     /// The newest slot in which anything was counted.
     pub(super) fn newest(&self) -> u64 {
-        self.0.iter().map(|word| word.load(Ordering::Relaxed) >> COUNT_BITS).max().unwrap_or(0)
+        self.0.iter().map(|word| word.load(Ordering::Relaxed) >> SLOT_SHIFT).max().unwrap_or(0)
+    }
+
+    /// The word in which `slot` is counted, or one that came before or after it.
+    #[inline]
+    pub(super) fn word(&self, slot: u64) -> &AtomicU64 {
+        &self.0[slot as usize % N]
     }
 }

@@ -1,11 +1,5 @@
-use super::slots::oldest;
-use crate::sync::{AtomicU64, Ordering, zeros};
-
-/// A word is the number of its slot, whether that slot is closed, and how many were spent in it.
-const COUNT_BITS: u32 = 27;
-const CLOSED: u64 = 1 << COUNT_BITS;
-const COUNT: u64 = CLOSED - 1;
-const SLOT_SHIFT: u32 = COUNT_BITS + 1;
+use super::slots::{CLOSED, COUNT, SLOT_SHIFT, Slots, oldest};
+use crate::sync::Ordering;
 
 /// What was spent over the last `N` slots of time, never more than is allowed, whoever asks at the same time.
 ///
@@ -14,24 +8,24 @@ const SLOT_SHIFT: u32 = COUNT_BITS + 1;
 /// fails and everything is looked at again. A word says all that matters about its slot, so the order in which a thread
 /// sees two words does not matter, and relaxed operations do.
 #[derive(Debug)]
-pub(super) struct Spent<const N: usize>([AtomicU64; N]);
+pub(super) struct Spent<const N: usize>(Slots<N>);
 
 impl<const N: usize> Spent<N> {
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
-        Self(zeros())
+        Self(Slots::new())
     }
 
     #[cfg(loom)]
     pub(super) fn new() -> Self {
-        Self(zeros())
+        Self(Slots::new())
     }
 
     /// Spends one in `slot`, or in a newer one if another thread's clock has got there already, if `allowed(slot)` is
     /// more than what was spent. Tells in which slot.
     pub(super) fn spend(&self, mut slot: u64, allowed: impl Fn(u64) -> u64) -> Option<u64> {
         loop {
-            let word = self.word(slot);
+            let word = self.0.word(slot);
             let seen = word.load(Ordering::Relaxed);
             let own = seen >> SLOT_SHIFT;
             if own > slot || (own == slot && seen & CLOSED != 0) {
@@ -59,28 +53,24 @@ impl<const N: usize> Spent<N> {
 
     /// One less in `slot`, if it is not yet out of date.
     pub(super) fn take_back(&self, slot: u64) {
-        let _ = self.word(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| {
-            (seen >> SLOT_SHIFT == slot && seen & COUNT > 0).then(|| seen - 1)
-        });
+        self.0.take_back(slot);
     }
 
     /// What was spent over the slots that have not yet passed in `slot`.
     pub(super) fn sum(&self, slot: u64) -> u64 {
-        let oldest = oldest::<N>(slot);
-        let seen = self.0.iter().map(|word| word.load(Ordering::Relaxed));
-        seen.filter(|seen| seen >> SLOT_SHIFT >= oldest).map(|seen| seen & COUNT).sum()
+        self.0.sum(slot)
     }
 
     /// The newest slot in which anybody spent.
     pub(super) fn newest(&self) -> u64 {
-        self.0.iter().map(|word| word.load(Ordering::Relaxed) >> SLOT_SHIFT).max().unwrap_or(0)
+        self.0.newest()
     }
 
     /// Closes the slots before `slot`, and tells what was spent in them; or a newer slot that has begun.
     fn close_before(&self, slot: u64) -> Result<u64, u64> {
         let mut sum = 0;
         for slot in oldest::<N>(slot)..slot {
-            let word = self.word(slot);
+            let word = self.0.word(slot);
             let mut seen = word.load(Ordering::Relaxed);
             loop {
                 let own = seen >> SLOT_SHIFT;
@@ -99,9 +89,5 @@ impl<const N: usize> Spent<N> {
             sum += seen & COUNT;
         }
         Ok(sum)
-    }
-
-    fn word(&self, slot: u64) -> &AtomicU64 {
-        &self.0[slot as usize % N]
     }
 }

@@ -33,7 +33,7 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
 ///
 /// ```
 /// # use stagger::{Policy, batch::Batch};
-/// let batch = Batch::<_, ()>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
+/// let batch = Batch::<_, (), _>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
 /// stagger::sinks::record_batch("orders", &batch.finish());
 /// ```
 pub fn record_batch<T, E>(target: &str, finished: &Finished<T, E>) {
