@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker};
-use stagger_core::{Breaker, Enforcement, Hint, Instant, Jitter, Outcome, Policy, Seed};
+use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
+use stagger_core::{Breaker, Enforcement, Hint, Instant, Jitter, Outcome, Policy, Ratio, Seed};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};
@@ -215,6 +215,19 @@ fn a_snapshot_tells_each_change_of_state() {
     let closed = bench.snapshot();
     assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, Cause::Probes, 3));
     assert_eq!(bench.breaker.transitions(), 3);
+}
+
+/// What is counted is stamped with its state's number, of a few bits; sooner or later that comes again.
+#[test]
+fn a_closed_state_begins_with_an_empty_window_however_many_there_were() {
+    for window in [Window::Calls(10), Window::Time(secs(10))] {
+        let half = Ratio::percent(50);
+        let bench = Bench::new(five_seconds().failure_ratio(half).window(window).min_calls(4));
+        bench.calls([FAILED; 3]);
+        (0..4_096).for_each(|_| bench.breaker.reset(&bench.now));
+        bench.call(FAILED);
+        assert_eq!((bench.state(), bench.snapshot().calls), (BreakerState::Closed, 1), "{window:?}");
+    }
 }
 
 #[test]
