@@ -77,7 +77,7 @@ where
     operation: F,
     reading: P,
     rule: R,
-    call: Call<'p, T, X>,
+    call: Call<&'p Policy, T, X>,
     cancel: N,
     gives: PhantomData<fn() -> O>,
 }
@@ -151,7 +151,7 @@ where
         let is_inside = mark.is_inside();
         drop(mark);
         match self.reading.read(out) {
-            Ok(value) => M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)),
+            Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)),
             Err(failed) => self.run_after_first(failed, is_inside),
         }
     }

@@ -1,5 +1,6 @@
 //! The decisions of one call. Every driver, blocking or async, goes through here; a driver only waits and polls.
 
+use core::ops::Deref;
 use core::time::Duration;
 
 use crate::error::Refused;
@@ -13,8 +14,8 @@ use crate::{BreakerOpen, Clock, Decision, Nested, Outcome, Policy, Retry, Seed, 
 ///
 /// Dropping it, at any point, gives back what is to be given back: whatever holds a permit sees to it.
 #[derive(Debug)]
-pub(crate) struct Call<'p, C: Clock, X: Extras> {
-    policy: &'p Policy,
+pub(crate) struct Call<P, C: Clock, X: Extras> {
+    policy: P,
     pub(crate) clock: C,
     pub(crate) extras: X,
     state: State,
@@ -61,9 +62,9 @@ pub(crate) enum Next {
     Stop(Stop),
 }
 
-impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
+impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
-    pub(crate) const fn new(policy: &'p Policy, clock: C, extras: X) -> Self {
+    pub(crate) const fn new(policy: P, clock: C, extras: X) -> Self {
         Self {
             policy,
             clock,
@@ -102,7 +103,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     /// Whether the first attempt can be made before the call has any state: nothing is asked, nothing is told, and a
     /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
     #[inline]
-    pub(crate) const fn begins_at_once(&self) -> bool {
+    pub(crate) fn begins_at_once(&self) -> bool {
         X::PLAIN && self.policy.begins_at_once()
     }
 
@@ -125,7 +126,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(self.extras.deadline());
+        let mut retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(self.extras.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -139,7 +140,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let nested = self.nested();
         let (clock, permit) = (&self.clock, self.held.take());
         let guards = self.extras.guards().nested(nested);
-        let begun = Retry::new(self.policy, &mut self.state, self.seed).begin(permit, || clock.now(), &guards);
+        let begun = Retry::new(&self.policy, &mut self.state, self.seed).begin(permit, || clock.now(), &guards);
         match begun {
             Ok(permit) => {
                 self.held = self.extras.hold(permit, Stage::Attempting, nested);
@@ -169,7 +170,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
         let deadline = self.extras.deadline();
-        let retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
+        let retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(deadline);
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
@@ -192,7 +193,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let clock = &self.clock;
         let guards = self.extras.guards().nested(nested);
-        let decision = Retry::new(self.policy, &mut self.state, self.seed).decide(
+        let decision = Retry::new(&self.policy, &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
             || clock.now(),
@@ -215,7 +216,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let (clock, deadline) = (&self.clock, self.extras.deadline());
         let guards = self.extras.guards().nested(nested);
-        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(deadline);
+        let mut retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
@@ -356,7 +357,7 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     }
 
     #[inline]
-    pub(crate) fn into_parts(self) -> (&'p Policy, C, X) {
+    pub(crate) fn into_parts(self) -> (P, C, X) {
         (self.policy, self.clock, self.extras)
     }
 
@@ -376,8 +377,8 @@ impl<'p, C: Clock, X: Extras> Call<'p, C, X> {
     }
 
     #[inline]
-    pub(crate) const fn policy(&self) -> &'p Policy {
-        self.policy
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     #[inline]
@@ -445,7 +446,12 @@ impl Attempt {
         Self { number: 1, max: policy.max_attempts(), time_limit: None }
     }
 
-    pub(crate) fn of<C: Clock, X: Extras>(call: &Call<'_, C, X>, time_limit: Option<Duration>) -> Self {
+    pub(crate) fn of<P, C, X>(call: &Call<P, C, X>, time_limit: Option<Duration>) -> Self
+    where
+        P: Deref<Target = Policy>,
+        C: Clock,
+        X: Extras,
+    {
         Self { number: call.attempt(), max: call.policy().max_attempts(), time_limit }
     }
 }

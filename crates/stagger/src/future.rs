@@ -92,7 +92,7 @@ pin_project! {
         operation: F,
         reading: P,
         rule: R,
-        call: Call<'p, T, X>,
+        call: Call<&'p Policy, T, X>,
         #[pin]
         attempt: Option<O>,
         sleeping: Option<T::Sleeping>,
@@ -217,7 +217,7 @@ where
             match this.reading.read(out) {
                 Ok(value) => {
                     this.call.phase = Phase::Ended;
-                    return Poll::Ready(M::finish(Call::<T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+                    return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)));
                 }
                 Err(failed) => {
                     this.call.first_ended(is_inside);
@@ -359,7 +359,7 @@ enum Rest {
 /// Arms the timer for a wait. One of length zero is over at once, unless somebody wants the call to end.
 #[inline]
 fn rest<T: Sleep, X: Extras, N: Future>(
-    call: &mut Call<'_, T, X>,
+    call: &mut Call<&Policy, T, X>,
     sleeping: &mut Option<T::Sleeping>,
     cancel: Pin<&mut N>,
     ask: Duration,
@@ -381,7 +381,7 @@ fn rest<T: Sleep, X: Extras, N: Future>(
 }
 
 /// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
-fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {
+pub(crate) fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {
     match sleeping {
         Some(sleeping) => timer.rearm(sleeping, length),
         None => *sleeping = Some(timer.sleep(length)),

@@ -38,7 +38,7 @@ use crate::{Budget, Outcome, Policy, Sleep, Stop};
 /// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end it begins a new call.
 #[must_use = "a call does nothing until `attempt`"]
 pub struct HandCall<'p, T: Sleep, X: Extras, R> {
-    call: Call<'p, T, X>,
+    call: Call<&'p Policy, T, X>,
     rule: R,
     sleeping: Option<T::Sleeping>,
     stage: Stage,
@@ -60,7 +60,7 @@ impl<T: Sleep, X: Extras, R> fmt::Debug for HandCall<'_, T, X, R> {
 }
 
 impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
-    pub(crate) const fn new(call: Call<'p, T, X>, rule: R) -> Self {
+    pub(crate) const fn new(call: Call<&'p Policy, T, X>, rule: R) -> Self {
         Self { call, rule, sleeping: None, stage: Stage::Fresh }
     }
 

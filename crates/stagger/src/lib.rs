@@ -89,6 +89,7 @@ mod hand;
 mod hedging;
 #[cfg(target_has_atomic = "64")]
 pub mod levers;
+mod polled;
 pub mod queue;
 mod reconnect;
 mod retrier;
@@ -118,6 +119,7 @@ pub use hand::{HandCall, Lend};
 #[cfg(feature = "tokio")]
 pub use hedging::hedge;
 pub use hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};
+pub use polled::PolledCall;
 pub use reconnect::Reconnecting;
 pub use retrier::Retrier;
 pub use setup::LastAttempt;

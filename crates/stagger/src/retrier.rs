@@ -1,6 +1,7 @@
 use core::any::{Any, TypeId};
 use core::fmt;
 use core::future::Future;
+use core::ops::Deref;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use crate::hand::{HandCall, Lend};
 use crate::levers::Levers;
 use crate::rule::{Plain, Reading, Rule};
 use crate::scope::Inside;
-use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
+use crate::setup::{Explained, Guarded, Guarding, LastAttempt, Lender, Lent, Limits, Listening, Setup, Stage};
 use crate::steps::Parts;
 use crate::{
-    Breaker, Budget, Clock, Entropy, Error, Guards, Outcome, Policy, Seed, Sleep, SystemEntropy, ThreadSleep, classify,
+    Breaker, Budget, Clock, Entropy, Error, Guards, Instant, Nested, Outcome, Permit, Policy, Seed, Sleep,
+    SystemEntropy, ThreadSleep, classify,
 };
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
@@ -48,8 +50,9 @@ pub struct Retrier {
     shared: Arc<Shared>,
 }
 
+/// What the clones of a retrier share.
 #[derive(Clone)]
-struct Shared {
+pub struct Shared {
     policy: Policy,
     name: Arc<str>,
     budget: Option<Arc<dyn Budget>>,
@@ -77,14 +80,14 @@ type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 struct RuleFor<E>(Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 
 /// What a retrier's calls bring along.
-type Shares<'a, T> = Setup<Listeners<'a>, Guarded<'a, T>, Limits, Seeds, Explained>;
+type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
 
 /// A call through a retrier.
-type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<'a>, T, Shares<'a, T>, Uncancelled>;
+type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
 
 /// A blocking call through a retrier.
 type RunningBlocking<'a, F, O> =
-    Blocking<'a, F, O, Plain, Rules<'a>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+    Blocking<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
 
 impl Retrier {
     /// Calls are retried as this policy says.
@@ -300,14 +303,31 @@ impl Retrier {
 
     /// The loop form: lends anything, no closure, `?` and `break` inside. See [`HandCall`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<'_>> {
+    pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<&Shared>> {
         self.call_on(crate::Tokio)
     }
 
     /// [`call`](Self::call) on another timer.
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<'_>> {
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<&Shared>> {
         let setup = self.shares(timer.clone());
         HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
+    }
+
+    /// A call that borrows nothing.
+    pub(crate) fn own_call<T: Sleep + Clone>(
+        &self,
+        timer: T,
+        deadline: Option<Instant>,
+    ) -> Call<Terms, T, OwnShares<T>> {
+        let terms = Terms(Arc::clone(&self.shared));
+        let setup = Setup {
+            sink: Listeners(Arc::clone(&self.shared)),
+            guards: Backed { terms: terms.clone(), clock: timer.clone() },
+            limits: Limits { deadline, ..self.shared.limits },
+            entropy: self.shared.seeds,
+            mode: Explained,
+        };
+        Call::new(terms, timer, setup)
     }
 
     fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
@@ -337,16 +357,9 @@ impl Retrier {
     }
 
     fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
-        let mut guards = Guards::none();
-        guards.budget = self.shared.budget.as_deref().map(|budget| budget as &dyn Budget);
-        #[cfg(target_has_atomic = "64")]
-        if let Some(levered) = &self.shared.lever {
-            guards.budget = Some(&*levered.budget);
-        }
-        guards.breaker = self.shared.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         Setup {
             sink: Listeners(&self.shared),
-            guards: Guarded { guards, inside: self.shared.inside, clock },
+            guards: Guarded { guards: self.shared.guards(), inside: self.shared.inside, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
             mode: Explained,
@@ -357,7 +370,7 @@ impl Retrier {
         &self,
         timer: T,
         operation: F,
-    ) -> Parts<'_, F, Plain, Rules<'_>, T, Shares<'_, T>, Uncancelled> {
+    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, Shares<'_, T>, Uncancelled> {
         Parts {
             policy: &self.shared.policy,
             operation,
@@ -370,28 +383,97 @@ impl Retrier {
     }
 }
 
-impl fmt::Debug for Retrier {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retrier")
-            .field("name", &self.shared.name)
-            .field("policy", &self.shared.policy)
-            .field("budget", &self.shared.budget)
-            .field("breaker", &self.shared.breaker)
+            .field("name", &self.name)
+            .field("policy", &self.policy)
+            .field("budget", &self.budget)
+            .field("breaker", &self.breaker)
             .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn guards(&self) -> Guards<'_> {
+        let mut guards = Guards::none();
+        guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
+        #[cfg(target_has_atomic = "64")]
+        if let Some(levered) = &self.lever {
+            guards.budget = Some(&*levered.budget);
+        }
+        guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
+        guards
+    }
+}
+
+/// A call's own hold on what the clones of a retrier share: its policy, and its guards.
+#[derive(Clone)]
+pub(crate) struct Terms(Arc<Shared>);
+
+impl Deref for Terms {
+    type Target = Policy;
+
+    fn deref(&self) -> &Policy {
+        &self.0.policy
+    }
+}
+
+/// The guards of a retrier, held by the call itself; the clock is for what is dropped in the middle of an attempt.
+#[derive(Clone)]
+pub(crate) struct Backed<C> {
+    terms: Terms,
+    clock: C,
+}
+
+impl<C> Backed<C> {
+    pub(crate) fn rules(&self) -> Rules<&Shared> {
+        Rules(&self.terms.0)
+    }
+}
+
+impl<C: Clock + Clone> Guarding for Backed<C> {
+    type Held = Lent<Self>;
+
+    fn guards(&self) -> Guards<'_> {
+        self.terms.0.guards()
+    }
+
+    fn inside(&self) -> Inside {
+        self.terms.0.inside
+    }
+
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+        Lent::new(self, permit, stage, nested)
+    }
+}
+
+impl<C: Clock + Clone> Lender for Backed<C> {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+}
+
+/// What a call brings along that owns it.
+pub(crate) type OwnShares<T> = Setup<Listeners<Arc<Shared>>, Backed<T>, Limits, Seeds, Explained>;
+
+impl fmt::Debug for Retrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
     }
 }
 
 /// The rules of a retrier: by the type of the error, on the way of a failure only.
 #[derive(Clone, Copy)]
-pub struct Rules<'a>(&'a Shared);
+pub struct Rules<H>(H);
 
-impl fmt::Debug for Rules<'_> {
+impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rules({})", self.0.rules.len())
     }
 }
 
-impl<E: Any> Rule<E> for Rules<'_> {
+impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
     fn outcome(&self, error: &E) -> Outcome {
         let rule = self.0.rules.get(&TypeId::of::<E>()).and_then(|rule| rule.downcast_ref::<RuleFor<E>>());
         match rule {
@@ -403,19 +485,19 @@ impl<E: Any> Rule<E> for Rules<'_> {
 
 /// The listeners of a retrier.
 #[derive(Clone, Copy)]
-pub struct Listeners<'a>(&'a Shared);
+pub struct Listeners<H>(H);
 
-impl fmt::Debug for Listeners<'_> {
+impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Listeners({})", self.0.listeners.len())
     }
 }
 
-impl Listening for Listeners<'_> {
+impl<H> Listening for Listeners<H> {
     const LISTENS: bool = true;
 }
 
-impl<E: EventError> Sink<E> for Listeners<'_> {
+impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
     fn target(&self) -> &str {
         &self.0.name
     }

@@ -121,8 +121,8 @@ pub struct Guarded<'g, C> {
     pub(crate) clock: C,
 }
 
-impl<'g, C: Clock + Clone> Guarding for Guarded<'g, C> {
-    type Held = Lent<'g, C>;
+impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
+    type Held = Lent<Self>;
 
     fn guards(&self) -> Guards<'_> {
         self.guards
@@ -132,22 +132,42 @@ impl<'g, C: Clock + Clone> Guarding for Guarded<'g, C> {
         self.inside
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<'g, C> {
-        let lender = Self { guards: self.guards.nested(nested), ..self.clone() };
-        Lent { lender: Some(lender), permit, stage }
+    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+        Lent::new(self, permit, stage, nested)
     }
+}
+
+impl<C: Clock + Clone> Lender for Guarded<'_, C> {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+}
+
+/// Guards that can be kept beside a permit.
+pub trait Lender: Guarding + Clone {
+    /// The time, for a permit that is dropped in the middle of an attempt.
+    fn now(&self) -> Instant;
 }
 
 /// A permit with those who lent it.
 #[derive(Debug)]
-pub struct Lent<'g, C: Clock + Clone> {
-    lender: Option<Guarded<'g, C>>,
+pub struct Lent<L: Lender> {
+    lender: Option<L>,
     permit: Permit,
     stage: Stage,
+    nested: Nested,
 }
 
-impl<C: Clock + Clone> Hold for Lent<'_, C> {
-    const EMPTY: Self = Self { lender: None, permit: Permit::NONE, stage: Stage::Waiting };
+impl<L: Lender> Lent<L> {
+    /// Those who have lent nothing, and hear of nothing, are not kept.
+    pub(crate) fn new(lender: &L, permit: Permit, stage: Stage, nested: Nested) -> Self {
+        let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
+        Self { lender, permit, stage, nested }
+    }
+}
+
+impl<L: Lender> Hold for Lent<L> {
+    const EMPTY: Self = Self { lender: None, permit: Permit::NONE, stage: Stage::Waiting, nested: Nested::No };
 
     fn take(&mut self) -> Permit {
         self.lender = None;
@@ -155,14 +175,14 @@ impl<C: Clock + Clone> Hold for Lent<'_, C> {
     }
 }
 
-impl<C: Clock + Clone> Drop for Lent<'_, C> {
+impl<L: Lender> Drop for Lent<L> {
     fn drop(&mut self) {
-        let Some(Guarded { guards, clock, .. }) = self.lender.take() else { return };
-        let permit = Permit::take(&mut self.permit);
+        let Some(lender) = self.lender.take() else { return };
+        let (guards, permit) = (lender.guards().nested(self.nested), Permit::take(&mut self.permit));
         match self.stage {
             Stage::Waiting => guards.give_back(permit),
-            Stage::LetIn => guards.withdraw(permit, || clock.now()),
-            Stage::Attempting => guards.abandon(permit, || clock.now()),
+            Stage::LetIn => guards.withdraw(permit, || lender.now()),
+            Stage::Attempting => guards.abandon(permit, || lender.now()),
         }
     }
 }

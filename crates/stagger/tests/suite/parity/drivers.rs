@@ -1,10 +1,12 @@
 //! Every driver, run through one case.
 
 use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use stagger::testing::VirtualClock;
-use stagger::{Error, Event, Guards, Retrier, Sleep, blocking};
+use stagger::{Error, Event, Guards, Last, PolledCall, Refused, Retrier, Sleep, Stop, blocking};
 
 use super::Case;
 use super::script::check;
@@ -154,6 +156,39 @@ pub(crate) async fn hand_call<W: World>(case: &Case<'_>, world: &W) -> Trace {
         };
         if let Some(done) = call.attempt(attempt).await {
             break done;
+        }
+    };
+    trace(taken(&seen), result, calls)
+}
+
+/// `PolledCall`.
+pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
+    let mut calls = 0;
+    let (retrier, seen) = retrier(case);
+    let mut call = PolledCall::new(&retrier, world.timer());
+    let mut kept = None;
+    let result = loop {
+        if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
+            let last = kept.map_or(Last::Refused(Refused::BreakerOpen(open)), Last::Failed);
+            break Err(call.error(Stop::Breaker, last));
+        }
+        let play = case.script.play(calls);
+        calls += 1;
+        let mut future = pin!(async {
+            world.pass(play.takes).await;
+            play.plain()
+        });
+        match poll_fn(|cx| call.attempt(|| future.as_mut().poll(cx))).await {
+            Ok(value) => {
+                call.succeeded();
+                break Ok(value);
+            }
+            Err(error) => {
+                if let Some(stop) = call.failed(call.outcome(&error), Some(&error)) {
+                    break Err(call.error(stop, Last::Failed(error)));
+                }
+                kept = Some(error);
+            }
         }
     };
     trace(taken(&seen), result, calls)

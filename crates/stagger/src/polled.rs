@@ -1,0 +1,173 @@
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+
+use crate::call::{Attempt, Call, Next, Phase};
+use crate::event::EventError;
+use crate::fairness;
+use crate::future::arm;
+use crate::retrier::{OwnShares, Terms};
+use crate::rule::Rule as _;
+use crate::scope::Mark;
+use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
+
+/// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
+/// as long as they like, and must know when an attempt begins and ends. Everybody else uses [`Retrier::run`].
+///
+/// ```text
+/// poll_begin → attempt(|| future.poll(..)), poll_limit → succeeded
+///      ↑                                              → failed → Some(stop)
+///      └──────────────────────────────────────────────────────── None
+/// ```
+///
+/// Every decision is the one that the retrier's other calls get. Dropping it at any point gives back what it has
+/// borrowed from its guards: cancel-safe.
+///
+/// ```
+/// use core::future::{Future, poll_fn};
+/// use stagger::{Outcome, Policy, PolledCall, Retrier, policy};
+///
+/// const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let mut call = PolledCall::new(&Retrier::new(POLICY), stagger::Tokio);
+/// let stop = loop {
+///     let attempt = poll_fn(|cx| call.poll_begin(cx)).await.unwrap();
+///     let mut future = Box::pin(async { Err::<(), _>("busy") });
+///     let error = poll_fn(|cx| call.attempt(|| future.as_mut().poll(cx))).await.unwrap_err();
+///     if let Some(stop) = call.failed(Outcome::TRANSIENT, Some(&error)) {
+///         break (stop, attempt.number);
+///     }
+/// };
+/// assert_eq!(stop, (stagger::Stop::Attempts, 3));
+/// # });
+/// ```
+#[must_use = "a call does nothing until it is polled"]
+pub struct PolledCall<T: Sleep + Clone> {
+    call: Call<Terms, T, OwnShares<T>>,
+    /// The one timer: for a sleep, or for the time limit of an attempt.
+    sleeping: Option<T::Sleeping>,
+    /// Nothing to wait for, but it is another task's turn.
+    yields: bool,
+}
+
+impl<T: Sleep + Clone> PolledCall<T> {
+    /// A call as this retrier makes them, on this timer.
+    pub fn new(retrier: &Retrier, timer: T) -> Self {
+        Self::until(retrier, timer, None)
+    }
+
+    /// The same with a deadline, on the timer's clock: no retry starts then or later, and an attempt's
+    /// [limit](Attempt::time_limit) is what is left until then.
+    pub fn until(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
+        Self { call: retrier.own_call(timer, deadline), sleeping: None, yields: false }
+    }
+
+    /// Waits until the next attempt is due, and lets it begin: after the spread, or after what [`failed`](Self::failed)
+    /// has decided. After the end of the call it is pending for ever.
+    ///
+    /// # Errors
+    /// The breaker refuses; the call is over.
+    pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
+        if core::mem::take(&mut self.yields) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.call.phase == Phase::Fresh {
+            let ask = self.call.start(self.call.clock.resolution());
+            self.wait(ask);
+        }
+        while self.call.phase == Phase::Sleeping {
+            let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
+            ready!(Pin::new(&mut *sleeping).poll(cx));
+            match self.call.left() {
+                Some(left) => self.call.clock.rearm(sleeping, left),
+                None => self.call.phase = Phase::Due,
+            }
+        }
+        if self.call.phase != Phase::Due {
+            return Poll::Pending;
+        }
+        if let Err(stop) = self.call.begin() {
+            self.call.refused::<()>(stop);
+            return Poll::Ready(Err(self.call.breaker_open()));
+        }
+        let limit = self.call.time_limit();
+        if let Some(limit) = limit {
+            arm(&self.call.clock, &mut self.sleeping, limit);
+            self.call.phase = Phase::Timed;
+        }
+        Poll::Ready(Ok(Attempt::of(&self.call, limit)))
+    }
+
+    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
+    pub fn attempt<R>(&self, poll: impl FnOnce() -> R) -> R {
+        let _mark = Mark::deeper(self.call.policy());
+        poll()
+    }
+
+    /// Ready when the attempt has taken as long as it may. Whoever takes no notice has no timeouts. The attempt is then
+    /// dropped, and [`failed`](Self::failed), without an error.
+    pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.sleeping {
+            Some(limit) if self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// What the retrier's rules say of this error.
+    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+        self.call.extras.guards.rules().outcome(error)
+    }
+
+    /// The attempt succeeded: the call is over.
+    pub fn succeeded(&mut self) {
+        self.call.succeeded::<()>();
+    }
+
+    /// The attempt failed, with this error if there was one. `None`: another follows, and
+    /// [`poll_begin`](Self::poll_begin) waits for it. Let go of everything that the attempt holds before that.
+    #[must_use = "a call that is over must not be polled"]
+    pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<Stop> {
+        match self.call.failed(outcome, error, self.call.clock.resolution()) {
+            Next::Stop(stop) => Some(stop),
+            Next::Wait(ask) => {
+                self.wait(ask);
+                None
+            }
+        }
+    }
+
+    /// The call as an [`Error`], after its end.
+    pub fn error<E>(&self, stop: Stop, last: Last<E>) -> Error<E> {
+        Error::new(stop, self.attempts(), self.elapsed(), last)
+    }
+
+    /// The attempts made so far.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.call.attempt()
+    }
+
+    /// How long the call has taken so far.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.call.elapsed()
+    }
+
+    fn wait(&mut self, ask: Duration) {
+        if ask.is_zero() {
+            self.yields = fairness::is_over(self.call.attempt());
+        } else {
+            arm(&self.call.clock, &mut self.sleeping, ask);
+            self.call.phase = Phase::Sleeping;
+        }
+    }
+}
+
+impl<T: Sleep + Clone> fmt::Debug for PolledCall<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolledCall").field("attempt", &self.attempts()).finish_non_exhaustive()
+    }
+}
