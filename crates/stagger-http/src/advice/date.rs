@@ -1,0 +1,89 @@
+use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Reads a date in any of the three forms of RFC 9110, 5.6.7, in their exact spelling:
+///
+/// - `Sun, 06 Nov 1994 08:49:37 GMT`
+/// - `Sunday, 06-Nov-94 08:49:37 GMT`, whose year is the latest with these digits that is not more than 50 years ahead of
+///   `now`
+/// - `Sun Nov  6 08:49:37 1994`
+///
+/// A leap second is the second after it. `None` for anything else: another zone, a weekday that is not the date's, a year
+/// before 1970. Never panics.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use stagger_http::advice::parse_http_date;
+///
+/// let date = parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT", SystemTime::UNIX_EPOCH);
+/// assert_eq!(date, Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)));
+/// ```
+#[must_use]
+pub fn parse_http_date(text: &str, now: SystemTime) -> Option<SystemTime> {
+    if let Some(second) = without_leap_second(text) {
+        return parse_ordinary(&second, now)?.checked_add(Duration::from_secs(1));
+    }
+    parse_ordinary(text, now)
+}
+
+fn parse_ordinary(text: &str, now: SystemTime) -> Option<SystemTime> {
+    match obsolete(text) {
+        None => httpdate::parse_http_date(text).ok().filter(|_| text.trim() == text),
+        Some(date) => {
+            let year = date.year.parse::<u32>().ok()?;
+            let present = year_of(now);
+            // The century of the present, and then whichever is the latest that is not too far ahead.
+            let candidates = [present / 100 + 1, present / 100, (present / 100).checked_sub(1)?];
+            let limit = fifty_years_after(now);
+            candidates.into_iter().find_map(|century| {
+                let whole =
+                    format!("{}, {} {} {:04} {}", date.weekday, date.day, date.month, century * 100 + year, date.rest);
+                // The weekday does not fit the other centuries.
+                httpdate::parse_http_date(&whole).ok().filter(|&date| date <= limit)
+            })
+        }
+    }
+}
+
+/// The parts of `Sunday, 06-Nov-94 08:49:37 GMT`.
+struct Obsolete<'t> {
+    weekday: &'static str,
+    day: &'t str,
+    month: &'t str,
+    year: &'t str,
+    rest: &'t str,
+}
+
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+fn obsolete(text: &str) -> Option<Obsolete<'_>> {
+    let (weekday, rest) = text.split_once(", ")?;
+    let weekday = WEEKDAYS.into_iter().find(|name| *name == weekday)?;
+    let (day, rest) = rest.split_once('-')?;
+    let (month, rest) = rest.split_once('-')?;
+    let (year, rest) = rest.split_once(' ')?;
+    let is_number = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(day) && is_number(year)).then_some(Obsolete { weekday: &weekday[..3], day, month, year, rest })
+}
+
+/// `…:59` in place of `…:60`.
+fn without_leap_second(text: &str) -> Option<String> {
+    let at = text.rfind(":60")?;
+    let is_seconds = text.get(..at)?.contains(':');
+    is_seconds.then(|| format!("{}:59{}", &text[..at], &text[at + 3..]))
+}
+
+/// The last second of which a date can be written.
+const LAST: Duration = Duration::from_secs(253_402_300_799);
+
+fn year_of(now: SystemTime) -> u32 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).min(LAST);
+    let text = httpdate::fmt_http_date(UNIX_EPOCH + since);
+    text.get(12..16).and_then(|year| year.parse().ok()).unwrap_or(1970)
+}
+
+/// The same day of the year, 50 years on: the leap days in between cost a day at most.
+fn fifty_years_after(now: SystemTime) -> SystemTime {
+    const DAY: u64 = 24 * 60 * 60;
+    now.checked_add(Duration::from_secs((50 * 365 + 13) * DAY)).unwrap_or(now)
+}

@@ -1,0 +1,75 @@
+use core::fmt;
+
+use http::{HeaderMap, Method};
+
+/// The header that makes a request idempotent: the server carries out only the first with the same key.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// How far a request has come that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing of it was sent: the connection was refused, or never made. Safe to repeat whatever it is.
+    No,
+    /// Something of it may have been carried out.
+    Perhaps,
+    /// The server has certainly not processed it: a stream that it refused, a connection that was closed before it was
+    /// used. Repeated at once, once.
+    Unprocessed,
+}
+
+/// Whether a request may be sent a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repeat {
+    /// Its method is idempotent: RFC 9110, 9.2.2.
+    Method,
+    /// It carries an `Idempotency-Key`.
+    Key,
+    /// The caller says so.
+    Told,
+    /// Only if nothing of it was sent.
+    IfUnsent,
+}
+
+impl Repeat {
+    /// What a request's method and headers say: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are idempotent, and so is whatever
+    /// carries an `Idempotency-Key`.
+    ///
+    /// ```
+    /// use http::{HeaderMap, Method};
+    /// use stagger_http::Repeat;
+    ///
+    /// assert_eq!(Repeat::of(&Method::PUT, &HeaderMap::new()), Repeat::Method);
+    /// assert_eq!(Repeat::of(&Method::POST, &HeaderMap::new()), Repeat::IfUnsent);
+    /// ```
+    #[must_use]
+    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
+        if method.is_idempotent() {
+            Self::Method
+        } else if headers.contains_key(IDEMPOTENCY_KEY) {
+            Self::Key
+        } else {
+            Self::IfUnsent
+        }
+    }
+
+    /// Whether it may be sent again after it has come so far.
+    #[must_use]
+    pub const fn allows(self, sent: Sent) -> bool {
+        match sent {
+            Sent::No | Sent::Unprocessed => true,
+            Sent::Perhaps => !matches!(self, Self::IfUnsent),
+        }
+    }
+}
+
+impl fmt::Display for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Method => "its method is idempotent",
+            Self::Key => "it carries an Idempotency-Key",
+            Self::Told => "the caller says that it may be repeated",
+            Self::IfUnsent => "it is not idempotent: give it an Idempotency-Key, or say that it may be repeated",
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! What this crate claims.
+
+#[cfg(test)]
+mod suite {
+    mod advice;
+    mod judging;
+}
