@@ -19,6 +19,9 @@ pub enum Outcome {
     },
     /// It failed, and it would fail again: the server answered, and the answer is no.
     Permanent,
+    /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
+    /// payment whose answer was lost. The guards count it like the failure that it is.
+    Unrepeatable(Kind),
     /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
     /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
     ///
@@ -44,15 +47,18 @@ impl Outcome {
     /// | outcome | verdict |
     /// |---|---|
     /// | `Success`, `Permanent` (the server answered) | `Healthy` |
-    /// | `Failed` with `Transient` or `Throttled` | `Ailing` |
-    /// | `Failed` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
+    /// | `Failed` and `Unrepeatable` with `Transient` or `Throttled` | `Ailing` |
+    /// | `Failed` and `Unrepeatable` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
     #[inline]
     #[must_use]
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Success | Self::Permanent => Verdict::Healthy,
-            Self::Failed { kind: Kind::Transient | Kind::Throttled, .. } => Verdict::Ailing,
-            Self::Failed { kind: Kind::Local, .. } | Self::Unprocessed | Self::Cancelled => Verdict::Unknown,
+            Self::Failed { kind, .. } | Self::Unrepeatable(kind) => match kind {
+                Kind::Transient | Kind::Throttled => Verdict::Ailing,
+                Kind::Local => Verdict::Unknown,
+            },
+            Self::Unprocessed | Self::Cancelled => Verdict::Unknown,
         }
     }
 }
@@ -135,6 +141,8 @@ impl Source {
 pub enum Stop {
     /// The failure was permanent.
     Permanent,
+    /// What failed may have been carried out, and must not be done twice.
+    Unrepeatable,
     /// `max_attempts` were made.
     Attempts,
     /// The next attempt would have started after `max_elapsed` or the deadline.
@@ -159,6 +167,7 @@ impl Stop {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permanent => "permanent",
+            Self::Unrepeatable => "unrepeatable",
             Self::Attempts => "attempts",
             Self::Elapsed => "elapsed",
             Self::Hint => "hint",
@@ -176,6 +185,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
+            Self::Unrepeatable => "it may have been carried out, and must not be done twice",
             Self::Attempts => "every attempt was used",
             Self::Elapsed => "the time limit left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",
@@ -202,6 +212,7 @@ mod tests {
         assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
         let stops = [
             (Stop::Permanent, "permanent"),
+            (Stop::Unrepeatable, "unrepeatable"),
             (Stop::Attempts, "attempts"),
             (Stop::Elapsed, "elapsed"),
             (Stop::Hint, "hint"),

@@ -36,7 +36,7 @@ pub(crate) enum Health {
 /// |--:|---|---|
 /// | 1 | tell the breaker and the budget what happened | by its [verdict](Outcome::verdict) |
 /// | 2 | success? | `Done` |
-/// | 3 | permanent, or cancelled? | `Stop(Permanent)`, `Stop(Cancelled)` |
+/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(Unrepeatable)`, `Stop(Cancelled)` |
 /// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
@@ -428,6 +428,7 @@ fn passing(outcome: Outcome) -> Result<(Kind, Option<Hint>), Decision> {
         Outcome::Unprocessed => Ok((Kind::Transient, None)),
         Outcome::Success => Err(Decision::Done),
         Outcome::Permanent => Err(Decision::Stop(Stop::Permanent)),
+        Outcome::Unrepeatable(_) => Err(Decision::Stop(Stop::Unrepeatable)),
         Outcome::Cancelled => Err(Decision::Stop(Stop::Cancelled)),
     }
 }

@@ -54,6 +54,11 @@ impl<E> Fault<E> {
         Self::of(error, Outcome::Failed { kind: Kind::Local, hint: None })
     }
 
+    /// Something of it may have been carried out, and it must not be done twice: no retry.
+    pub const fn unrepeatable(error: E) -> Self {
+        Self::of(error, Outcome::Unrepeatable(Kind::Transient))
+    }
+
     /// It was certainly not processed; it is repeated at once, once per call.
     pub const fn unprocessed(error: E) -> Self {
         Self::of(error, Outcome::Unprocessed)

@@ -201,7 +201,7 @@ where
                     let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
                     settle(this.first_loan.take(), &outcome, now);
                     // An error that a rule takes for success is an error all the same.
-                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::Success);
+                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::Unrepeatable(_) | Outcome::Success);
                     match result {
                         Ok(value) => {
                             see(*this.latencies, *this.first_started, now);

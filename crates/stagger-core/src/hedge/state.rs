@@ -61,6 +61,7 @@ impl HedgeState {
             Outcome::Failed { hint: Some(Hint::Never), .. }
             | Outcome::Failed { kind: Kind::Local, .. }
             | Outcome::Permanent
+            | Outcome::Unrepeatable(_)
             | Outcome::Cancelled => None,
             _ => Some(now),
         };

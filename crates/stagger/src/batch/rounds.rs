@@ -257,6 +257,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             match entry.outcome {
                 Outcome::Success => self.done.worked += 1,
                 Outcome::Permanent => self.put_aside(entry.failed(Stop::Permanent)),
+                Outcome::Unrepeatable(_) => self.put_aside(entry.failed(Stop::Unrepeatable)),
                 Outcome::Failed { hint: Some(Hint::Never), .. } => self.done.failed.push(entry.failed(Stop::Hint)),
                 Outcome::Cancelled => self.done.failed.push(entry.failed(Stop::Cancelled)),
                 _ if is_dead => self.put_aside(entry.failed(Stop::Attempts)),

@@ -28,7 +28,7 @@ const fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Success => 0,
         Outcome::Cancelled => 1,
-        Outcome::Permanent => 2,
+        Outcome::Permanent | Outcome::Unrepeatable(_) => 2,
         Outcome::Failed { kind: Kind::Local, .. } => 3,
         Outcome::Failed { kind: Kind::Throttled, .. } => 5,
         _ => 4,

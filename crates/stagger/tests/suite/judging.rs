@@ -70,6 +70,7 @@ fn every_mark_means_what_it_says() {
     };
     let retry = |after, source| Action::Retry { after, source };
     assert_eq!(wait(Fault::permanent("no")), (Action::Stop(Stop::Permanent), ms(0)));
+    assert_eq!(wait(Fault::unrepeatable("no")), (Action::Stop(Stop::Unrepeatable), ms(0)));
     assert_eq!(wait(Fault::transient("no")), (retry(ms(10), Source::Schedule), ms(10)));
     assert_eq!(wait(Fault::throttled("no", None)), (retry(ms(10), Source::Schedule), ms(10)));
     assert_eq!(wait(Fault::throttled("no", Some(Hint::Slot(ms(3))))), (retry(ms(3), Source::Hint), ms(3)));

@@ -81,6 +81,8 @@ fn success_permanence_and_cancellation_come_before_every_other_reason() {
     for world in worlds() {
         assert_eq!(world.decide(Outcome::Success), Decision::Done);
         assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(Stop::Permanent));
+        let unrepeatable = Outcome::Unrepeatable(Kind::Transient);
+        assert_eq!(world.decide(unrepeatable), Decision::Stop(Stop::Unrepeatable));
         assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(Stop::Cancelled));
     }
 }
@@ -134,6 +136,9 @@ fn outcomes_have_the_verdicts_that_are_documented() {
     for (outcome, want) in [
         (Outcome::Success, Healthy),
         (Outcome::Permanent, Healthy),
+        (Outcome::Unrepeatable(Kind::Transient), Ailing),
+        (Outcome::Unrepeatable(Kind::Throttled), Ailing),
+        (Outcome::Unrepeatable(Kind::Local), Unknown),
         (Outcome::TRANSIENT, Ailing),
         (Outcome::throttled(Some(Hint::Never)), Ailing),
         (Outcome::Failed { kind: Kind::Local, hint: None }, Unknown),
@@ -172,6 +177,7 @@ fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
 fn reasons_are_fragments_that_say_who_refused() {
     for (stop, want) in [
         (Stop::Permanent, "the failure is permanent"),
+        (Stop::Unrepeatable, "it may have been carried out, and must not be done twice"),
         (Stop::Attempts, "every attempt was used"),
         (Stop::Elapsed, "the time limit left no room for another attempt"),
         (Stop::Hint, "the server asked not to come back, or not soon enough"),

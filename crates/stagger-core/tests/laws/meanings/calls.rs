@@ -16,6 +16,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         4 => (kind, hint).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
         1 => Just(Outcome::Unprocessed),
         1 => Just(Outcome::Permanent),
+        1 => prop::sample::select(vec![Kind::Transient, Kind::Throttled, Kind::Local]).prop_map(Outcome::Unrepeatable),
         1 => Just(Outcome::Cancelled),
     ]
 }
