@@ -4,7 +4,11 @@
 //! may be sent twice by [`Repeat`].
 
 pub mod advice;
+pub mod grpc;
 mod repeat;
 pub mod status;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub mod tower;
 
 pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};

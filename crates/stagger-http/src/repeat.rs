@@ -29,6 +29,8 @@ pub enum Repeat {
     Told,
     /// Only if nothing of it was sent.
     IfUnsent,
+    /// It cannot be: its body was longer than what is kept of it, or has failed.
+    BodyLost,
 }
 
 impl Repeat {
@@ -56,10 +58,7 @@ impl Repeat {
     /// Whether it may be sent again after it has come so far.
     #[must_use]
     pub const fn allows(self, sent: Sent) -> bool {
-        match sent {
-            Sent::No | Sent::Unprocessed => true,
-            Sent::Perhaps => !matches!(self, Self::IfUnsent),
-        }
+        !matches!((self, sent), (Self::BodyLost, _) | (Self::IfUnsent, Sent::Perhaps))
     }
 }
 
@@ -69,6 +68,7 @@ impl fmt::Display for Repeat {
             Self::Method => "its method is idempotent",
             Self::Key => "it carries an Idempotency-Key",
             Self::Told => "the caller says that it may be repeated",
+            Self::BodyLost => "its body is longer than what is kept of it, or has failed",
             Self::IfUnsent => "it is not idempotent: give it an Idempotency-Key, or say that it may be repeated",
         })
     }

@@ -4,4 +4,6 @@
 mod suite {
     mod advice;
     mod judging;
+    mod replay;
+    mod tower;
 }

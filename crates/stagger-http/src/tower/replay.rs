@@ -1,0 +1,167 @@
+use core::fmt;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+
+/// The body of a request that may be sent again: what has been read of it is kept, up to a limit, and the next attempt
+/// begins with that.
+///
+/// Chunks of [`Bytes`] are shared and not copied. What is longer than the limit is sent all the same, once. A body that is
+/// empty costs nothing.
+pub struct ReplayBody<B> {
+    kept: Option<Arc<Mutex<Kept<B>>>>,
+    /// Of the chunks that are kept, the next to be read.
+    at: usize,
+    /// A body made later has taken over the rest.
+    turn: u32,
+}
+
+struct Kept<B> {
+    /// What has not been read yet; `None` when it has come to its end.
+    rest: Option<B>,
+    chunks: Vec<Bytes>,
+    trailers: Option<HeaderMap>,
+    room: usize,
+    state: State,
+    /// Which of the bodies may read on.
+    turn: u32,
+}
+
+/// Whether the beginning is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Whole,
+    /// It was longer than the limit, or it failed.
+    Lost,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
+    /// A body of which at most so many bytes are kept.
+    pub(super) fn new(body: B, limit: usize) -> Self {
+        let kept = (!body.is_end_stream()).then(|| {
+            let (chunks, state) = (Vec::new(), State::Whole);
+            Arc::new(Mutex::new(Kept { rest: Some(body), chunks, trailers: None, room: limit, state, turn: 0 }))
+        });
+        Self { kept, at: 0, turn: 0 }
+    }
+
+    /// The same body from its beginning, or what is left of it, for another attempt; the one before it ends here.
+    pub(super) fn again(&self) -> Self {
+        let turn = self.kept.as_ref().map_or(0, |shared| {
+            let mut kept = lock(shared);
+            kept.turn += 1;
+            kept.turn
+        });
+        Self { kept: self.kept.clone(), at: 0, turn }
+    }
+}
+
+impl<B> ReplayBody<B> {
+    /// Whether its beginning is still there.
+    pub(super) fn is_whole(&self) -> bool {
+        self.kept.as_ref().is_none_or(|shared| lock(shared).state == State::Whole)
+    }
+}
+
+fn lock<B>(shared: &Mutex<Kept<B>>) -> std::sync::MutexGuard<'_, Kept<B>> {
+    // Only the caller's own body can panic in there, and then nothing of ours is half done.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Kept<B> {
+    fn keep(&mut self, chunk: &Bytes) {
+        match self.room.checked_sub(chunk.len()) {
+            Some(room) if self.state == State::Whole => {
+                self.room = room;
+                self.chunks.push(chunk.clone());
+            }
+            _ => self.lose(),
+        }
+    }
+
+    fn lose(&mut self) {
+        self.state = State::Lost;
+        self.chunks = Vec::new();
+    }
+
+    fn remaining(&self, at: usize) -> u64 {
+        self.chunks.iter().skip(at).map(|chunk| chunk.len() as u64).sum()
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        let Some(shared) = &this.kept else { return Poll::Ready(None) };
+        let mut kept = lock(shared);
+        if kept.turn != this.turn {
+            return Poll::Ready(None);
+        }
+        if let Some(chunk) = kept.chunks.get(this.at) {
+            this.at += 1;
+            return Poll::Ready(Some(Ok(Frame::data(chunk.clone()))));
+        }
+        let Some(rest) = &mut kept.rest else {
+            let trailers = kept.trailers.clone().filter(|_| this.at == kept.chunks.len());
+            this.at = usize::MAX;
+            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+        };
+        match ready!(Pin::new(rest).poll_frame(cx)) {
+            None => {
+                kept.rest = None;
+                Poll::Ready(None)
+            }
+            Some(Ok(frame)) => {
+                if let Some(chunk) = frame.data_ref() {
+                    kept.keep(chunk);
+                    this.at = kept.chunks.len();
+                } else if let Some(trailers) = frame.trailers_ref() {
+                    kept.trailers = Some(trailers.clone());
+                    kept.rest = None;
+                    this.at = usize::MAX;
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                kept.lose();
+                kept.rest = None;
+                Poll::Ready(Some(Err(error)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let Some(shared) = &self.kept else { return true };
+        let kept = lock(shared);
+        let is_replayed = self.at >= kept.chunks.len();
+        kept.turn != self.turn
+            || (is_replayed
+                && kept.rest.as_ref().map_or(kept.trailers.is_none() || self.at == usize::MAX, Body::is_end_stream))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(shared) = &self.kept else { return SizeHint::with_exact(0) };
+        let kept = lock(shared);
+        let replayed = kept.remaining(self.at);
+        let rest = kept.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower().saturating_add(replayed));
+        if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(replayed)) {
+            hint.set_upper(upper);
+        }
+        hint
+    }
+}
+
+impl<B> fmt::Debug for ReplayBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayBody").field("is_empty", &self.kept.is_none()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+use core::any::Any;
+use core::error::Error;
+use core::fmt;
+use std::io;
+use std::sync::Arc;
+
+use http::request;
+use stagger::Retrier;
+
+use crate::Sent;
+
+/// What every call through a layer is made with.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) retrier: Retrier,
+    /// How much of a body is kept, in bytes.
+    pub(super) replay: usize,
+    pub(super) attempt_header: AttemptHeader,
+    pub(super) told: Option<Told>,
+    /// The first that knows an error says how far its request has come.
+    pub(super) sent: Vec<HowFar>,
+}
+
+pub(super) type Told = Arc<dyn Fn(&request::Parts) -> bool + Send + Sync>;
+pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<Sent> + Send + Sync>;
+
+/// Whether the number of the attempt goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttemptHeader {
+    Sent,
+    Withheld,
+}
+
+impl Settings {
+    /// How far the request has come that failed with this error.
+    pub(super) fn how_far<E: Any>(&self, error: &E) -> Sent {
+        let told = self.sent.iter().find_map(|rule| rule(error));
+        told.unwrap_or_else(|| built_in(error))
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("retrier", &self.retrier).field("replay", &self.replay).finish_non_exhaustive()
+    }
+}
+
+/// Without a rule: a connection that was refused, or could not be made, has carried nothing.
+fn built_in<E: Any>(error: &E) -> Sent {
+    let error: &dyn Any = error;
+    let mut next: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
+        Some(error)
+    } else if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+        Some(&**error)
+    } else {
+        None
+    };
+    while let Some(error) = next {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| is_unsent(error.kind())) {
+            return Sent::No;
+        }
+        next = error.source();
+    }
+    Sent::Perhaps
+}
+
+fn is_unsent(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
+    matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable)
+}

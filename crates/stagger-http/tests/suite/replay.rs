@@ -1,0 +1,131 @@
+//! Bodies that are sent again.
+
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt as _, Full};
+use stagger::{Policy, Retrier, policy};
+use stagger_http::tower::{ReplayBody, RetryLayer};
+use tower::{Layer as _, ServiceExt as _, service_fn};
+
+const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
+
+/// A body of these frames, which is pending before each.
+struct Stream(VecDeque<Result<Frame<Bytes>, &'static str>>, bool);
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        self.1 = !self.1;
+        if self.1 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+fn chunks(chunks: &[&'static str]) -> Stream {
+    Stream(chunks.iter().map(|chunk| Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))).collect(), false)
+}
+
+type Seen = Arc<Mutex<Vec<(String, Option<HeaderMap>)>>>;
+
+/// Sends `body` to a server that reads `frames` of it and is always busy; gives what it has read of each attempt.
+async fn sent(body: Stream, frames: usize, limit: usize) -> Vec<(String, Option<HeaderMap>)> {
+    let seen = Seen::default();
+    let log = Arc::clone(&seen);
+    let server = service_fn(move |request: Request<ReplayBody<Stream>>| {
+        let log = Arc::clone(&log);
+        async move {
+            let (mut text, mut trailers) = (String::new(), None);
+            let mut body = request.into_body();
+            for _ in 0..frames {
+                match body.frame().await {
+                    Some(Ok(frame)) if frame.is_data() => {
+                        text += core::str::from_utf8(frame.data_ref().unwrap()).unwrap()
+                    }
+                    Some(Ok(frame)) => trailers = frame.into_trailers().ok(),
+                    Some(Err(error)) => text += error,
+                    None => break,
+                }
+            }
+            log.lock().unwrap().push((text, trailers));
+            Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
+        }
+    });
+    let layer = RetryLayer::new(Retrier::new(POLICY)).replay_limit(limit);
+    layer.layer(server).oneshot(Request::put("/").body(body).unwrap()).await.unwrap();
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+fn texts(seen: Vec<(String, Option<HeaderMap>)>) -> Vec<String> {
+    seen.into_iter().map(|(text, _)| text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_sent_again_from_its_beginning() {
+    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 64).await), ["abcdef"; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_attempt_did_not_read_is_read_by_the_next() {
+    for frames in 0..5 {
+        let want = "abcdef".get(..2 * frames.min(3)).unwrap();
+        assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), frames, 64).await), [want; 3], "{frames}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trailers_are_sent_again() {
+    let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "5".parse().unwrap())]);
+    let mut body = chunks(&["ab"]);
+    body.0.push_back(Ok(Frame::trailers(trailers.clone())));
+    assert_eq!(sent(body, 9, 64).await, vec![("ab".to_owned(), Some(trailers)); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_longer_than_what_is_kept_is_sent_whole_and_once() {
+    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 5).await), ["abcdef"]);
+    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 9, 6).await), ["abcdef"; 3]);
+    // As long as no more has been read than is kept, it can be sent again.
+    assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 2, 5).await), ["abcd"; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_fails_is_not_sent_again() {
+    let mut body = chunks(&["ab"]);
+    body.0.push_back(Err("!"));
+    assert_eq!(texts(sent(body, 9, 64).await), ["ab!"]);
+}
+
+/// A server that holds on to the body of an earlier attempt gets nothing more of it, and takes nothing from the next.
+#[tokio::test(start_paused = true)]
+async fn the_body_of_an_earlier_attempt_ends_when_the_next_begins() {
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&held);
+    let server = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
+        let mut held = log.lock().unwrap();
+        held.push(request.into_body());
+        let status = if held.len() < 3 { 503 } else { 200 };
+        async move { Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap()) }
+    });
+    let request = Request::put("/").body(Full::from("abc")).unwrap();
+    RetryLayer::new(Retrier::new(POLICY)).layer(server).oneshot(request).await.unwrap();
+    let bodies = core::mem::take(&mut *held.lock().unwrap());
+    let mut read = Vec::new();
+    for body in bodies {
+        let hint = body.size_hint().exact();
+        read.push((body.is_end_stream(), hint, body.collect().await.unwrap().to_bytes()));
+    }
+    assert_eq!(read[..2].iter().map(|(is_over, _, body)| (*is_over, body.len())).collect::<Vec<_>>(), [(true, 0); 2]);
+    assert_eq!(read[2], (false, Some(3), Bytes::from_static(b"abc")));
+}

@@ -1,0 +1,321 @@
+//! The layer over services of its own and over tower's, on tokio's paused clock.
+
+use core::convert::Infallible;
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::error::Error as StdError;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use stagger::budget::{Concurrent, Tokens};
+use stagger::{Action, Attempt, Budget, Policy, Retrier, Stop, policy};
+use stagger_http::tower::{ReplayBody, RetryLayer, StatusFailure};
+use stagger_http::{Repeat, Sent};
+use tokio::time::{Instant, sleep};
+use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
+
+const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
+
+type Answer = Response<Full<Bytes>>;
+type Sent1 = Request<ReplayBody<Full<Bytes>>>;
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn status(code: u16) -> Result<Answer, io::Error> {
+    Ok(Response::builder().status(code).body(Full::from("said the server")).unwrap())
+}
+
+fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
+    Request::builder().method(method).uri("/here").header("x-it", "1").body(Full::from(body)).unwrap()
+}
+
+/// What a server has seen: when, the attempt of the extensions, the header of the attempt, the body.
+type Seen = Arc<Mutex<Vec<(Duration, u32, Option<String>, String)>>>;
+
+/// Gives these answers, one after the other, and then the last one for ever.
+fn server(
+    answers: impl IntoIterator<Item = Result<Answer, io::Error>>,
+) -> (impl Service<Sent1, Response = Answer, Error = io::Error, Future: Send> + Clone + Send, Seen) {
+    let (answers, seen) = (Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>())), Seen::default());
+    let (start, log) = (Instant::now(), Arc::clone(&seen));
+    let service = service_fn(move |request: Sent1| {
+        let (answers, log) = (Arc::clone(&answers), Arc::clone(&log));
+        async move {
+            let (parts, body) = request.into_parts();
+            let attempt = parts.extensions.get::<Attempt>().unwrap().number;
+            let header = parts.headers.get("x-retry-attempt").map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!((parts.uri.path(), &parts.headers["x-it"]), ("/here", &"1".parse().unwrap()));
+            let body = body.collect().await.unwrap().to_bytes();
+            log.lock().unwrap().push((start.elapsed(), attempt, header, String::from_utf8(body.to_vec()).unwrap()));
+            answers.lock().unwrap().pop_front().unwrap_or_else(|| status(200))
+        }
+    });
+    (service, seen)
+}
+
+fn refused() -> Result<Answer, io::Error> {
+    Err(io::ErrorKind::ConnectionRefused.into())
+}
+
+fn reset() -> Result<Answer, io::Error> {
+    Err(io::ErrorKind::ConnectionReset.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_attempt_sends_the_same_request_again_when_its_time_has_come() {
+    let (server, seen) = server([status(503), reset(), status(200)]);
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY)).attempt_header()).service(server);
+    let answer = client.oneshot(request(Method::PUT, "a body")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "said the server");
+    let want = [1, 2, 3].map(|n| (ms(100 * (n - 1)), n as u32, Some(n.to_string()), "a body".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_and_the_last_error_come_back_as_they_are() {
+    let (down, seen) = server((0..9).map(|_| status(503)));
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(down);
+    let answer = client.oneshot(request(Method::GET, "")).await.unwrap();
+    assert_eq!((answer.status().as_u16(), seen.lock().unwrap().len()), (503, 4));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "said the server");
+
+    let (down, _) = server((0..9).map(|_| reset()));
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(down);
+    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+}
+
+type Events = Arc<Mutex<Vec<(Action, Option<StatusFailure>)>>>;
+
+fn listening(policy: Policy) -> (Retrier, Events) {
+    let events = Events::default();
+    let log = Arc::clone(&events);
+    let retrier = Retrier::new(policy).on_event(move |event| {
+        log.lock().unwrap().push((event.action, event.error_as::<StatusFailure>().copied()));
+    });
+    (retrier, events)
+}
+
+#[tokio::test(start_paused = true)]
+async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says_why() {
+    for (first, is_status) in [(status(503), true), (reset(), false)] {
+        let (server, seen) = server([first]);
+        let (retrier, events) = listening(POLICY);
+        let client = ServiceBuilder::new().layer(RetryLayer::new(retrier)).service(server);
+        let _ = client.oneshot(request(Method::POST, "pay")).await;
+        assert_eq!(seen.lock().unwrap().len(), 1);
+        let (action, failure) = events.lock().unwrap()[0];
+        assert_eq!(action, Action::Stop(Stop::Unrepeatable));
+        assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Repeat::IfUnsent));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ht_23_what_was_never_sent_is_repeated_whatever_it_is() {
+    let (server, seen) = server([refused(), refused()]);
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(server);
+    assert_eq!(client.oneshot(request(Method::POST, "pay")).await.unwrap().status(), 200);
+    // A refused connection waits like any other failure.
+    assert_eq!(seen.lock().unwrap().iter().map(|seen| seen.0).collect::<Vec<_>>(), [ms(0), ms(100), ms(200)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
+    let (keyed, seen) = server([status(503)]);
+    let mut pays = request(Method::POST, "pay");
+    pays.headers_mut().insert("idempotency-key", "\"8e03978e\"".parse().unwrap());
+    let layer = RetryLayer::new(Retrier::new(POLICY));
+    assert_eq!(layer.layer(keyed).oneshot(pays).await.unwrap().status(), 200);
+    assert_eq!(seen.lock().unwrap().len(), 2);
+
+    let (told, seen) = server([status(503), status(503)]);
+    let layer = layer.repeat_when(|parts| parts.uri.path() == "/here");
+    assert_eq!(layer.layer(told).oneshot(request(Method::POST, "search")).await.unwrap().status(), 200);
+    assert_eq!(seen.lock().unwrap().len(), 3);
+}
+
+/// What the server has certainly not processed is repeated at once, once; then it waits its turn.
+#[tokio::test(start_paused = true)]
+async fn what_was_not_processed_is_repeated_at_once_and_only_once() {
+    let (server, seen) = server([reset(), reset(), reset()]);
+    let layer = RetryLayer::new(Retrier::new(POLICY)).sent(|_: &io::Error| Sent::Unprocessed);
+    assert_eq!(layer.layer(server).oneshot(request(Method::POST, "pay")).await.unwrap().status(), 200);
+    let seen: Vec<_> = seen.lock().unwrap().iter().map(|seen| (seen.0, seen.1)).collect();
+    assert_eq!(seen, [(ms(0), 1), (ms(0), 1), (ms(100), 2), (ms(200), 3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_when_is_not_called_before() {
+    let busy = || {
+        let mut answer = status(429).unwrap();
+        answer.headers_mut().insert("retry-after", "2".parse().unwrap());
+        Ok(answer)
+    };
+    let (server, seen) = server([busy()]);
+    let layer = RetryLayer::new(Retrier::new(POLICY));
+    assert_eq!(layer.layer(server).oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
+    let second = seen.lock().unwrap()[1].0;
+    assert!(second >= ms(2000) && second <= ms(3001), "{second:?}");
+}
+
+/// Over services that panic, or fail, if they are called before they are ready.
+#[tokio::test(start_paused = true)]
+async fn readiness_is_obeyed_over_towers_own_services() {
+    let answers = || [status(503), status(503), status(200)];
+    let layer = RetryLayer::new(Retrier::new(POLICY));
+
+    let limited = ServiceBuilder::new().layer(layer.clone()).concurrency_limit(1).service(server(answers()).0);
+    let answers_to_all = (0..5).map(|_| limited.clone().oneshot(request(Method::GET, "")));
+    for call in answers_to_all.map(tokio::spawn).collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+
+    let whatever = layer.clone().sent(|_: &Box<dyn StdError + Send + Sync>| Sent::No);
+    let buffered = ServiceBuilder::new().layer(whatever.clone()).buffer(4).service(server(answers()).0);
+    assert_eq!(buffered.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
+
+    let shedding = ServiceBuilder::new().layer(whatever.clone()).load_shed().concurrency_limit(1);
+    let shedding = shedding.service(server(answers()).0);
+    let calls = (0..3).map(|_| shedding.clone().oneshot(request(Method::GET, "")));
+    for call in calls.map(tokio::spawn).collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+
+    let limited = ServiceBuilder::new()
+        .layer(whatever)
+        .buffer(4)
+        .rate_limit(1, Duration::from_secs(1))
+        .service(server(answers()).0);
+    let started = Instant::now();
+    assert_eq!(limited.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
+    assert!(started.elapsed() >= Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_below_the_layer_is_one_failed_attempt() {
+    let calls = Arc::new(Mutex::new(0));
+    let log = Arc::clone(&calls);
+    let slow = service_fn(move |_: Sent1| {
+        *log.lock().unwrap() += 1;
+        async {
+            sleep(ms(5000)).await;
+            status(200)
+        }
+    });
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).timeout(ms(10)).service(slow);
+    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
+    assert!(error.is::<tower::timeout::error::Elapsed>());
+    assert_eq!(*calls.lock().unwrap(), 4);
+}
+
+/// The retrier's own timeout drops the attempt.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_takes_too_long_is_dropped() {
+    let hangs = service_fn(|_: Sent1| core::future::pending::<Result<Answer, Infallible>>());
+    let started = Instant::now();
+    let layer = RetryLayer::new(Retrier::new(POLICY).timeout(ms(10)));
+    let error = layer.layer(hangs).oneshot(request(Method::GET, "")).await.unwrap_err();
+    assert_eq!(error.to_string(), stagger::Refused::TimedOut.to_string());
+    assert_eq!(started.elapsed(), ms(4 * 10 + 3 * 100 + 4).min(started.elapsed()));
+    assert!(started.elapsed() >= ms(340));
+}
+
+/// Twenty calls in backoff hold no place: the twenty-first gets through at once.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_held_while_waiting() {
+    let fails = Arc::new(Mutex::new(20));
+    let server = service_fn(move |_: Sent1| {
+        let mut left = fails.lock().unwrap();
+        let fails = *left > 0;
+        *left = u32::saturating_sub(*left, 1);
+        async move { status(if fails { 503 } else { 200 }) }
+    });
+    let slow = Policy::constant(Duration::from_secs(60)).max_attempts(2).build().unwrap();
+    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(slow))).concurrency_limit(4).service(server);
+    let calls: Vec<_> = (0..20).map(|_| tokio::spawn(client.clone().oneshot(request(Method::GET, "")))).collect();
+    sleep(ms(1)).await;
+    let started = Instant::now();
+    assert_eq!(client.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
+    assert_eq!(started.elapsed(), ms(0));
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_dropped_gives_back_what_it_borrowed() {
+    let (tokens, places) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
+    let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), places.clone()];
+    for budget in budgets {
+        let (server, _) = server((0..9).map(|_| status(503)));
+        let layer = RetryLayer::new(Retrier::new(POLICY).shared_budget(budget));
+        let call = layer.layer(server).oneshot(request(Method::GET, ""));
+        assert!(tokio::time::timeout(ms(50), call).await.is_err());
+    }
+    assert_eq!(tokens.snapshot().tokens, 500);
+    assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
+}
+
+/// Three layers that retry, each three times, and a failure that lasts: three requests arrive, not 27.
+#[tokio::test(start_paused = true)]
+async fn layers_that_are_nested_do_not_multiply() {
+    const THREE: Policy = policy!(constant(ms(100)).max_attempts(3));
+    let layer = || RetryLayer::new(Retrier::new(THREE));
+    let calls = Arc::new(Mutex::new(0));
+    let log = Arc::clone(&calls);
+    let server = service_fn(move |_: Request<ReplayBody<ReplayBody<ReplayBody<Full<Bytes>>>>>| {
+        *log.lock().unwrap() += 1;
+        async { status(503) }
+    });
+    let client = ServiceBuilder::new().layer(layer()).layer(layer()).layer(layer()).service(server);
+    assert_eq!(client.oneshot(request(Method::GET, "")).await.unwrap().status(), 503);
+    assert_eq!(*calls.lock().unwrap(), 3);
+}
+
+/// The body of an answer that is not the last is read, if its end is near, or dropped, before the sleep is over.
+#[tokio::test(start_paused = true)]
+async fn a_failed_answer_is_let_go_before_the_sleep() {
+    struct Endless(Arc<Mutex<u32>>);
+    impl Drop for Endless {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+    impl http_body::Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+        fn poll_frame(
+            self: core::pin::Pin<&mut Self>,
+            _: &mut core::task::Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+    let dropped = Arc::new(Mutex::new(0));
+    let log = Arc::clone(&dropped);
+    let server = service_fn(move |_: Sent1| {
+        let body = Endless(Arc::clone(&log));
+        async move { Ok::<_, Infallible>(Response::builder().status(503).body(body).unwrap()) }
+    });
+    let slow = Policy::constant(Duration::from_secs(60)).jitter(stagger::Jitter::None).max_attempts(2).build().unwrap();
+    let mut call = pin!(RetryLayer::new(Retrier::new(slow)).layer(server).oneshot(request(Method::GET, "")));
+    poll_fn(|cx| {
+        assert!(call.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    assert_eq!(*dropped.lock().unwrap(), 0, "it has a moment to come to its end");
+    assert!(tokio::time::timeout(Duration::from_secs(1), &mut call).await.is_err());
+    assert_eq!(*dropped.lock().unwrap(), 1);
+}
+
+use tower::Layer as _;
