@@ -5,5 +5,7 @@ mod suite {
     mod advice;
     mod judging;
     mod replay;
+    mod server;
+    mod telling;
     mod tower;
 }

@@ -108,6 +108,18 @@ pub fn inherit<F: Future>(future: F) -> Scoped<F> {
     Scoped { future, depth: depth() }
 }
 
+/// Marks a future as a part of an attempt that somebody makes elsewhere: in another process, whose request says so. Calls
+/// made in it stand down.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// assert_eq!(stagger::scope::inside(async { stagger::scope::depth() }).await, 1);
+/// # });
+/// ```
+pub fn inside<F: Future>(future: F) -> Scoped<F> {
+    Scoped { future, depth: depth().max(1) }
+}
+
 /// Keeps the mark out of a future: calls made in it retry by themselves. For work that is shared between callers, of
 /// whom only some are inside an attempt, like a cache fill that many wait for.
 pub fn detached<F: Future>(future: F) -> Scoped<F> {

@@ -184,10 +184,13 @@ impl Admission {
 
     /// A client is here, without a ticket.
     pub fn ask(&self, now: Instant) -> Admitted {
+        if self.take_room(now.as_nanos()) { Admitted::Yes } else { self.defer(now) }
+    }
+
+    /// A client is here that cannot be let in for another reason, like the number of those who are in already: an
+    /// appointment, or [`Full`](Admitted::Full); never [`Yes`](Admitted::Yes).
+    pub fn defer(&self, now: Instant) -> Admitted {
         let now = now.as_nanos();
-        if self.take_room(now) {
-            return Admitted::Yes;
-        }
         // Not before the room is free that was used up already.
         let first = self.served.load(Ordering::Relaxed).saturating_sub(self.ahead).max(now);
         let mut promised = self.promised.load(Ordering::Relaxed);

@@ -5,7 +5,7 @@ use core::task::{Context, Poll, ready};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, request};
+use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
@@ -13,13 +13,12 @@ use tower_service::Service;
 
 use super::error::Error;
 use super::failure::StatusFailure;
-use super::judge::Judge;
 use super::leftover::Leftover;
+use super::message::Message;
+use super::renewal::Renewal;
 use super::replay::ReplayBody;
-use super::settings::{AttemptHeader, Settings};
-use crate::{Sent, grpc};
-
-const ATTEMPT: HeaderName = HeaderName::from_static("x-retry-attempt");
+use super::settings::Settings;
+use crate::Sent;
 
 pin_project! {
     /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed. Cancel-safe.
@@ -39,43 +38,10 @@ pin_project! {
         // The service has been asked before the first.
         is_ready: bool,
         leftover: Option<Leftover<R, T::Sleeping>>,
+        renewal: Option<Renewal<R>>,
         last: Option<S::Error>,
         #[pin]
         calling: Option<S::Future>,
-    }
-}
-
-/// The request, as often as it is sent.
-struct Message<B> {
-    settings: Arc<Settings>,
-    parts: request::Parts,
-    body: ReplayBody<B>,
-    judge: Judge,
-}
-
-impl<B: Body<Data = Bytes> + Unpin> Message<B> {
-    /// For this attempt.
-    fn make(&mut self, attempt: Attempt) -> Request<ReplayBody<B>> {
-        let mut request = Request::from_parts(self.parts.clone(), self.body.again());
-        request.extensions_mut().insert(attempt);
-        let headers = request.headers_mut();
-        if self.settings.attempt_header == AttemptHeader::Sent {
-            headers.insert(ATTEMPT, HeaderValue::from(attempt.number));
-        }
-        if grpc::is_grpc(headers) {
-            if attempt.number > 1 {
-                headers.insert(grpc::PREVIOUS_ATTEMPTS, HeaderValue::from(attempt.number - 1));
-            }
-            if let Some(limit) = attempt.time_limit.and_then(|limit| HeaderValue::try_from(grpc::timeout(limit)).ok()) {
-                headers.insert(grpc::TIMEOUT, limit);
-            }
-        }
-        request
-    }
-
-    /// What came of an attempt without an answer.
-    fn failed(&self, outcome: Outcome, sent: Sent) -> Outcome {
-        self.judge.bounded(outcome, sent, &self.body)
     }
 }
 
@@ -86,17 +52,16 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
-        let (parts, body) = request.into_parts();
-        let judge = Judge::new(&parts, settings);
-        let body = ReplayBody::new(body, settings.replay);
+        let message = Message::new(request, settings);
         Self {
             service,
-            call: PolledCall::new(&settings.retrier, timer.clone()),
+            call: PolledCall::until(&settings.retrier, timer.clone(), message.deadline()),
             timer,
-            message: Message { settings: Arc::clone(settings), parts, body, judge },
+            message,
             attempt: None,
             is_ready: true,
             leftover: None,
+            renewal: None,
             last: None,
             calling: None,
         }
@@ -132,20 +97,24 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(answer) => {
-                        let outcome = this.message.judge.answer(&answer, &this.message.body);
+                        let outcome = this.message.answered(&answer);
                         if outcome == Outcome::Success {
                             this.call.succeeded();
                             return Poll::Ready(Ok(answer));
                         }
-                        let repeat = this.message.judge.repeat(&this.message.body);
-                        let failure = StatusFailure { status: answer.status(), repeat };
-                        if this.call.failed(outcome, Some(&failure)).is_some() {
-                            return Poll::Ready(Ok(answer));
+                        match this.message.renewal(answer) {
+                            Ok(renewal) => *this.renewal = Some(renewal),
+                            Err(answer) => {
+                                let failure = this.message.failure(answer.status());
+                                if this.call.failed(outcome, Some(&failure)).is_some() {
+                                    return Poll::Ready(Ok(answer));
+                                }
+                                *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                            }
                         }
-                        *this.leftover = Leftover::of(answer.into_body(), this.timer);
                     }
                     Err(error) => {
-                        let sent = this.message.settings.how_far(&error);
+                        let sent = this.message.how_far(&error);
                         let outcome =
                             if sent == Sent::Unprocessed { Outcome::Unprocessed } else { this.call.outcome(&error) };
                         let outcome = this.message.failed(outcome, sent);
@@ -155,6 +124,16 @@ where
                         *this.last = Some(error);
                     }
                 }
+            }
+            if let Some(renewal) = this.renewal {
+                let fresh = ready!(renewal.poll(cx));
+                let Some(Renewal { answer, .. }) = this.renewal.take() else { return Poll::Pending };
+                let outcome = this.message.renewed(fresh);
+                let failure = this.message.failure(answer.status());
+                if this.call.failed(outcome, Some(&failure)).is_some() {
+                    return Poll::Ready(Ok(answer));
+                }
+                *this.leftover = Leftover::of(answer.into_body(), this.timer);
             }
             if this.attempt.is_none() {
                 let is_drained = this.leftover.as_mut().is_none_or(|leftover| leftover.poll_end(cx).is_ready());

@@ -1,13 +1,14 @@
 use core::any::Any;
 use core::fmt;
+use core::future::Future;
 use std::sync::Arc;
 
-use http::request;
+use http::{HeaderMap, request};
 use stagger::Retrier;
 use tower_layer::Layer;
 
 use super::service::Retry;
-use super::settings::{AttemptHeader, Settings};
+use super::settings::{Header, Settings};
 use crate::Sent;
 
 /// Retries the requests of a service.
@@ -56,7 +57,10 @@ impl<T> RetryLayer<T> {
         let settings = Settings {
             retrier,
             replay: 64 * 1024,
-            attempt_header: AttemptHeader::Withheld,
+            attempt_header: Header::Withheld,
+            timeout_header: Header::Withheld,
+            key: Header::Withheld,
+            renew: None,
             told: None,
             sent: Vec::new(),
         };
@@ -73,7 +77,33 @@ impl<T> RetryLayer<T> {
     /// an [`Attempt`](stagger::Attempt) among the request's extensions in any case.
     #[must_use]
     pub fn attempt_header(self) -> Self {
-        self.change(|settings| settings.attempt_header = AttemptHeader::Sent)
+        self.change(|settings| settings.attempt_header = Header::Sent)
+    }
+
+    /// Sends what is left of the time for an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the
+    /// [`Deadline`](super::Deadline) of the request and the retrier's timeout, whichever is sooner. Default: it does not.
+    /// A gRPC request carries it in `grpc-timeout` in any case.
+    #[must_use]
+    pub fn timeout_header(self) -> Self {
+        self.change(|settings| settings.timeout_header = Header::Sent)
+    }
+
+    /// Gives every request that is not idempotent an `Idempotency-Key`, unless it has one: a UUID, made once and the same on
+    /// every attempt. For servers that keep to it; others carry out each attempt. Default: it does not.
+    #[must_use]
+    pub fn idempotency_keys(self) -> Self {
+        self.change(|settings| settings.key = Header::Sent)
+    }
+
+    /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
+    /// be had. The request is then made anew with them, at once, and once in a call.
+    #[must_use]
+    pub fn renew<F, Fut>(self, renew: F) -> Self
+    where
+        F: Fn(&request::Parts) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<HeaderMap>> + Send + 'static,
+    {
+        self.change(|settings| settings.renew = Some(Arc::new(move |parts| Box::pin(renew(parts)))))
     }
 
     /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.

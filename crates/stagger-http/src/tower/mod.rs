@@ -1,4 +1,5 @@
-//! A tower layer that retries, for services of `http` requests.
+//! Tower layers for services of `http` requests: [`RetryLayer`] for clients; [`CallerLayer`] and [`AdmissionLayer`] for
+//! servers.
 //!
 //! ```text
 //! ready? → clone → call ──→ answer ──→ success? → done
@@ -9,19 +10,27 @@
 //! - Readiness is obeyed: before every attempt the service is asked, and none is held while waiting.
 //! - What must not be repeated is not: see [`Repeat`](crate::Repeat).
 //! - What the server says about coming back is kept to: see [`advice`](crate::advice).
-//! - Calls that are made inside an attempt stand down: see [`stagger::scope`].
+//! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerLayer`] for the next hop.
+//! - A [`Deadline`] among the request's extensions limits the call, and can be told to the next hop.
+//! - An appointment that an [`AdmissionLayer`] has given is kept, and its ticket brought along.
 //! - The last answer is given as it came, whatever its status; errors of the service are kept as they are.
 
+mod admission;
+mod caller;
 mod error;
 mod failure;
 mod future;
 mod judge;
 mod layer;
 mod leftover;
+mod message;
+mod renewal;
 mod replay;
 mod service;
 mod settings;
 
+pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
+pub use caller::{ATTEMPT, Caller, CallerFuture, CallerLayer, CallersAttempt, Deadline, TIMEOUT};
 pub use error::Error;
 pub use failure::StatusFailure;
 pub use future::ResponseFuture;

@@ -1,10 +1,12 @@
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
 use std::io;
 use std::sync::Arc;
 
-use http::request;
+use http::{HeaderMap, request};
 use stagger::Retrier;
 
 use crate::Sent;
@@ -15,18 +17,23 @@ pub(super) struct Settings {
     pub(super) retrier: Retrier,
     /// How much of a body is kept, in bytes.
     pub(super) replay: usize,
-    pub(super) attempt_header: AttemptHeader,
+    pub(super) attempt_header: Header,
+    pub(super) timeout_header: Header,
+    pub(super) key: Header,
+    pub(super) renew: Option<Renew>,
     pub(super) told: Option<Told>,
     /// The first that knows an error says how far its request has come.
     pub(super) sent: Vec<HowFar>,
 }
 
+pub(super) type Renewing = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
+pub(super) type Renew = Arc<dyn Fn(&request::Parts) -> Renewing + Send + Sync>;
 pub(super) type Told = Arc<dyn Fn(&request::Parts) -> bool + Send + Sync>;
 pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<Sent> + Send + Sync>;
 
-/// Whether the number of the attempt goes out.
+/// Whether a header goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AttemptHeader {
+pub(super) enum Header {
     Sent,
     Withheld,
 }

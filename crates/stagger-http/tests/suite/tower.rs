@@ -1,12 +1,12 @@
 //! The layer over services of its own and over tower's, on tokio's paused clock.
 
 use core::convert::Infallible;
+use core::error::Error as StdError;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::error::Error as StdError;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -179,7 +179,8 @@ async fn readiness_is_obeyed_over_towers_own_services() {
         assert_eq!(call.await.unwrap().unwrap().status(), 200);
     }
 
-    let whatever = layer.clone().sent(|_: &Box<dyn StdError + Send + Sync>| Sent::No);
+    type Boxed = Box<dyn StdError + Send + Sync>;
+    let whatever = layer.clone().sent::<Boxed>(|_| Sent::No);
     let buffered = ServiceBuilder::new().layer(whatever.clone()).buffer(4).service(server(answers()).0);
     assert_eq!(buffered.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
 

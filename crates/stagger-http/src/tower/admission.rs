@@ -1,0 +1,241 @@
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::{Context, Poll, ready};
+use core::time::Duration;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use pin_project_lite::pin_project;
+use stagger::{Admission, Admitted, Clock, Ticket};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::advice::{SLOT, TICKET};
+
+/// For servers: lets in what the server can take, and gives everybody else an appointment.
+///
+/// A refusal is an answer with the status 503, an empty body, and
+///
+/// - `Retry-After`, in whole seconds, rounded up, for any client;
+/// - [`stagger-slot`](SLOT), in milliseconds and with a ticket, for clients that bring it back in
+///   [`stagger-ticket`](TICKET), as [`RetryLayer`](super::RetryLayer) does.
+///
+/// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::{Request, Response};
+/// use http_body_util::Empty;
+/// use stagger::Admission;
+/// use stagger_http::tower::AdmissionLayer;
+/// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// # let handler = service_fn(|_: Request<Empty<Bytes>>| async { Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new())) });
+/// let admission = Admission::per_second(100).burst(1).build()?;
+/// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).concurrency(50)).service(handler);
+///
+/// let request = || Request::new(Empty::new());
+/// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
+/// let refused = server.clone().oneshot(request()).await?;
+/// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
+/// assert!(refused.headers()["stagger-slot"].to_str()?.starts_with("10;ticket="));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct AdmissionLayer<C> {
+    gate: Arc<Gate>,
+    clock: C,
+}
+
+struct Gate {
+    admission: Arc<Admission>,
+    most: usize,
+    inside: AtomicUsize,
+}
+
+#[cfg(feature = "tokio")]
+impl AdmissionLayer<stagger::Tokio> {
+    /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
+    pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
+        Self::on(stagger::Tokio, admission)
+    }
+}
+
+impl<C> AdmissionLayer<C> {
+    /// By this clock.
+    pub fn on(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
+        Self::with(clock, admission.into(), usize::MAX)
+    }
+
+    fn with(clock: C, admission: Arc<Admission>, most: usize) -> Self {
+        Self { gate: Arc::new(Gate { admission, most, inside: AtomicUsize::new(0) }), clock }
+    }
+
+    /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
+    #[must_use]
+    pub fn concurrency(self, most: usize) -> Self {
+        Self::with(self.clock, Arc::clone(&self.gate.admission), most)
+    }
+
+    /// How many are being handled.
+    #[must_use]
+    pub fn inside(&self) -> usize {
+        self.gate.inside.load(Ordering::Relaxed)
+    }
+}
+
+impl<S, C: Clone> Layer<S> for AdmissionLayer<C> {
+    type Service = AdmissionService<S, C>;
+
+    fn layer(&self, inner: S) -> AdmissionService<S, C> {
+        AdmissionService { inner, gate: Arc::clone(&self.gate), clock: self.clock.clone() }
+    }
+}
+
+impl<C> fmt::Debug for AdmissionLayer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdmissionLayer").field("admission", &self.gate.admission).finish_non_exhaustive()
+    }
+}
+
+/// What [`AdmissionLayer`] makes.
+#[derive(Clone)]
+pub struct AdmissionService<S, C> {
+    inner: S,
+    gate: Arc<Gate>,
+    clock: C,
+}
+
+impl<S: fmt::Debug, C> fmt::Debug for AdmissionService<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdmissionService").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, C, B, R> Service<Request<B>> for AdmissionService<S, C>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    C: Clock,
+    R: Default,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = AdmissionFuture<S::Future, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let handling = match self.gate.let_in(request.headers(), &self.clock) {
+            Ok(place) => Handling::Inside { future: self.inner.call(request), place },
+            Err(answer) => Handling::Refused { answer: Some(refusal(answer)) },
+        };
+        AdmissionFuture { handling }
+    }
+}
+
+impl Gate {
+    fn let_in(self: &Arc<Self>, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admitted> {
+        let now = clock.now();
+        // The place is taken first: a ticket that was let in is used up.
+        let place = Place::take(self).ok_or_else(|| self.admission.defer(now))?;
+        let answer = match ticket(headers) {
+            Some(ticket) => self.admission.come(&ticket, now),
+            None => self.admission.ask(now),
+        };
+        if answer == Admitted::Yes { Ok(place) } else { Err(answer) }
+    }
+}
+
+fn ticket(headers: &HeaderMap) -> Option<Ticket> {
+    headers.get(TICKET)?.to_str().ok()?.parse().ok()
+}
+
+fn refusal<R: Default>(answer: Admitted) -> Response<R> {
+    let mut response = Response::new(R::default());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    let wait = match answer {
+        Admitted::Later(appointment) => {
+            if let Ok(slot) = HeaderValue::try_from(appointment.to_string()) {
+                headers.insert(SLOT, slot);
+            }
+            appointment.after
+        }
+        Admitted::Full(wait) => wait,
+        _ => Duration::ZERO,
+    };
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    response
+}
+
+/// A place among those that are handled; dropped, it is free again.
+struct Place(Arc<Gate>);
+
+impl Place {
+    fn take(gate: &Arc<Gate>) -> Option<Self> {
+        let add = |inside: usize| (inside < gate.most).then_some(inside + 1);
+        gate.inside.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add).ok()?;
+        Some(Self(Arc::clone(gate)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+pin_project! {
+    /// The future of [`AdmissionService`]. A place that was taken is free again when it is ready or dropped; the body of the
+    /// answer may then still be on its way.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct AdmissionFuture<F, R> {
+        #[pin]
+        handling: Handling<F, R>,
+    }
+}
+
+pin_project! {
+    #[project = HandlingProjected]
+    enum Handling<F, R> {
+        Inside { #[pin] future: F, place: Place },
+        Refused { answer: Option<Response<R>> },
+    }
+}
+
+impl<F, R> fmt::Debug for AdmissionFuture<F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdmissionFuture").finish_non_exhaustive()
+    }
+}
+
+impl<F, R, E> Future for AdmissionFuture<F, R>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = Result<Response<R>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        match this.handling.as_mut().project() {
+            HandlingProjected::Inside { future, .. } => {
+                let answer = ready!(future.poll(cx));
+                // The place is free at once, however long the future is kept.
+                this.handling.set(Handling::Refused { answer: None });
+                Poll::Ready(answer)
+            }
+            // There is nothing more after the end.
+            HandlingProjected::Refused { answer } => {
+                answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
+            }
+        }
+    }
+}

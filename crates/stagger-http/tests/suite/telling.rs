@@ -1,0 +1,123 @@
+//! What a request carries: keys, credentials, the number of its attempt, the time that is left.
+
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use stagger::{Clock as _, Policy, Retrier, Tokio, policy};
+use stagger_http::tower::{Deadline, ReplayBody, RetryLayer};
+use tokio::time::{Instant, sleep};
+use tower::{Layer, Service, ServiceExt as _, service_fn};
+
+const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
+
+type Sent = Request<ReplayBody<Full<Bytes>>>;
+type Seen = Arc<Mutex<Vec<HeaderMap>>>;
+
+/// Answers with these and then with 200; keeps the headers.
+fn server(
+    statuses: impl IntoIterator<Item = u16>,
+) -> (impl Service<Sent, Response = Response<Full<Bytes>>, Error = io::Error, Future: Send> + Clone + Send, Seen) {
+    let (seen, statuses) =
+        (Seen::default(), Arc::new(Mutex::new(statuses.into_iter().collect::<Vec<_>>().into_iter())));
+    let log = Arc::clone(&seen);
+    let service = service_fn(move |request: Sent| {
+        log.lock().unwrap().push(request.headers().clone());
+        let status = statuses.lock().unwrap().next().unwrap_or(200);
+        async move {
+            sleep(Duration::from_millis(10)).await;
+            Ok(Response::builder().status(status).body(Full::default()).unwrap())
+        }
+    });
+    (service, seen)
+}
+
+fn layer() -> RetryLayer<Tokio> {
+    RetryLayer::new(Retrier::new(POLICY))
+}
+
+fn request(method: Method) -> Request<Full<Bytes>> {
+    Request::builder().method(method).uri("/").body(Full::from("body")).unwrap()
+}
+
+fn texts(seen: &Seen, name: &str) -> Vec<Option<String>> {
+    seen.lock().unwrap().iter().map(|headers| Some(headers.get(name)?.to_str().unwrap().to_owned())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn ht_25_a_key_is_made_once_and_is_the_same_on_every_attempt() {
+    let (service, seen) = server([503, 503]);
+    let client = layer().idempotency_keys().layer(service);
+    assert_eq!(client.clone().oneshot(request(Method::POST)).await.unwrap().status(), 200);
+    let keys = texts(&seen, "idempotency-key");
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| *key == keys[0] && key.as_ref().unwrap().len() == 2 + 36), "{keys:?}");
+
+    client.clone().oneshot(request(Method::POST)).await.unwrap();
+    assert_ne!(texts(&seen, "idempotency-key").pop().unwrap(), keys[0], "each request has its own");
+    client.clone().oneshot(request(Method::PUT)).await.unwrap();
+    assert_eq!(texts(&seen, "idempotency-key").pop().unwrap(), None, "what is idempotent needs none");
+    let mut own = request(Method::POST);
+    own.headers_mut().insert("idempotency-key", "\"mine\"".parse().unwrap());
+    client.oneshot(own).await.unwrap();
+    assert_eq!(texts(&seen, "idempotency-key").pop().unwrap().as_deref(), Some("\"mine\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
+    for status in [401, 403] {
+        let (service, seen) = server([status]);
+        let client = layer().renew(|_| async {
+            sleep(Duration::from_millis(5)).await;
+            Some(HeaderMap::from_iter([("authorization".parse().unwrap(), "fresh".parse().unwrap())]))
+        });
+        let mut post = request(Method::POST);
+        post.headers_mut().insert("authorization", "stale".parse().unwrap());
+        let started = Instant::now();
+        assert_eq!(client.layer(service).oneshot(post).await.unwrap().status(), 200);
+        assert_eq!(texts(&seen, "authorization"), [Some("stale".to_owned()), Some("fresh".to_owned())]);
+        assert_eq!(started.elapsed(), Duration::from_millis(10 + 5 + 10), "at once");
+    }
+    let (service, seen) = server([401, 401, 401]);
+    let client = layer().renew(|_| async { Some(HeaderMap::new()) });
+    assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
+    assert_eq!(seen.lock().unwrap().len(), 2, "once");
+
+    let (service, seen) = server([401]);
+    let client = layer().renew(|_| async { None });
+    assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
+    assert_eq!(seen.lock().unwrap().len(), 1, "none are to be had");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_the_deadline_limits_the_attempts_and_is_told_to_the_next_hop() {
+    let (service, seen) = server([503; 9]);
+    let client = layer().timeout_header().layer(service);
+    let mut hurried = request(Method::GET);
+    hurried.extensions_mut().insert(Deadline(Tokio.now().saturating_add(Duration::from_millis(250))));
+    let started = Instant::now();
+    assert_eq!(client.oneshot(hurried).await.unwrap().status(), 503);
+    // Attempts at 0 ms, 110 ms and 220 ms; the next would start at 330 ms.
+    let left = texts(&seen, "stagger-timeout-ms");
+    let left: Vec<u32> = left.into_iter().map(|left| left.unwrap().parse().unwrap()).collect();
+    assert_eq!(left.len(), 3);
+    for (got, want) in left.iter().zip([250, 140, 30]) {
+        assert!(got.abs_diff(want) <= 3, "{left:?}");
+    }
+    assert!(started.elapsed() < Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn grpc_is_told_in_its_own_headers() {
+    let (service, seen) = server([503, 503]);
+    let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(80))).repeat_when(|_| true);
+    let mut call = request(Method::POST);
+    call.headers_mut().insert("content-type", "application/grpc+proto".parse().unwrap());
+    assert_eq!(client.layer(service).oneshot(call).await.unwrap().status(), StatusCode::OK);
+    let previous = texts(&seen, "grpc-previous-rpc-attempts");
+    assert_eq!(previous, [None, Some("1".to_owned()), Some("2".to_owned())]);
+    assert_eq!(texts(&seen, "grpc-timeout"), vec![Some("80000000n".to_owned()); 3]);
+}
