@@ -4,11 +4,19 @@
 //! may be sent twice by [`Repeat`].
 
 pub mod advice;
+#[cfg(feature = "tower")]
+mod client;
 pub mod grpc;
+#[cfg(feature = "tower")]
+mod hop;
 mod repeat;
 pub mod status;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod tower;
 
+#[cfg(feature = "tower")]
+pub use client::StatusFailure;
+#[cfg(feature = "tower")]
+pub use hop::{ATTEMPT, Deadline, TIMEOUT};
 pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};

@@ -4,27 +4,14 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use http::{HeaderMap, HeaderName, Request};
+use http::{HeaderMap, Request};
 use pin_project_lite::pin_project;
+use stagger::Clock;
 use stagger::scope::{self, Scoped};
-use stagger::{Clock, Instant};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::grpc;
-
-/// The header that carries the number of the attempt, from 1. Whoever sends it retries.
-pub const ATTEMPT: HeaderName = HeaderName::from_static("x-retry-attempt");
-
-/// The header that carries how long the caller still waits, in whole milliseconds.
-pub const TIMEOUT: HeaderName = HeaderName::from_static("stagger-timeout-ms");
-
-/// When the caller of a request has given up, on the clock of the layer that has put it among the request's extensions.
-///
-/// Among the extensions of an outgoing request it limits that: no retry starts then or later, no attempt goes on, and what
-/// is left is told to the next hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(pub Instant);
+use crate::{ATTEMPT, Deadline, TIMEOUT, grpc};
 
 /// The number of the attempt that a request is, by its caller's count, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

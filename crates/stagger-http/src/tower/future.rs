@@ -12,13 +12,12 @@ use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
 use tower_service::Service;
 
 use super::error::Error;
-use super::failure::StatusFailure;
-use super::leftover::Leftover;
 use super::message::Message;
 use super::renewal::Renewal;
 use super::replay::ReplayBody;
 use super::settings::Settings;
 use crate::Sent;
+use crate::client::{Leftover, StatusFailure, poll_begin};
 
 pin_project! {
     /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed. Cancel-safe.
@@ -55,7 +54,7 @@ where
         let message = Message::new(request, settings);
         Self {
             service,
-            call: PolledCall::until(&settings.retrier, timer.clone(), message.deadline()),
+            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline()),
             timer,
             message,
             attempt: None,
@@ -97,20 +96,17 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(answer) => {
-                        let outcome = this.message.answered(&answer);
-                        if outcome == Outcome::Success {
+                        let Some((outcome, failure)) = this.message.answered(&answer) else {
                             this.call.succeeded();
                             return Poll::Ready(Ok(answer));
-                        }
-                        match this.message.renewal(answer) {
-                            Ok(renewal) => *this.renewal = Some(renewal),
-                            Err(answer) => {
-                                let failure = this.message.failure(answer.status());
-                                if this.call.failed(outcome, Some(&failure)).is_some() {
-                                    return Poll::Ready(Ok(answer));
-                                }
-                                *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                        };
+                        if let Some(fresh) = this.message.renewal(failure) {
+                            *this.renewal = Some(Renewal { fresh, answer, failure });
+                        } else {
+                            if this.call.failed(outcome, Some(&failure)).is_some() {
+                                return Poll::Ready(Ok(answer));
                             }
+                            *this.leftover = Leftover::of(answer.into_body(), this.timer);
                         }
                     }
                     Err(error) => {
@@ -127,21 +123,15 @@ where
             }
             if let Some(renewal) = this.renewal {
                 let fresh = ready!(renewal.poll(cx));
-                let Some(Renewal { answer, .. }) = this.renewal.take() else { return Poll::Pending };
+                let Some(Renewal { answer, failure, .. }) = this.renewal.take() else { return Poll::Pending };
                 let outcome = this.message.renewed(fresh);
-                let failure = this.message.failure(answer.status());
                 if this.call.failed(outcome, Some(&failure)).is_some() {
                     return Poll::Ready(Ok(answer));
                 }
                 *this.leftover = Leftover::of(answer.into_body(), this.timer);
             }
             if this.attempt.is_none() {
-                let is_drained = this.leftover.as_mut().is_none_or(|leftover| leftover.poll_end(cx).is_ready());
-                let begun = this.call.poll_begin(cx);
-                if is_drained || begun.is_ready() {
-                    *this.leftover = None;
-                }
-                match ready!(begun) {
+                match ready!(poll_begin(this.call, this.leftover, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
                         let refused = Error::Refused(Refused::BreakerOpen(open));

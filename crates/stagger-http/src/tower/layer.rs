@@ -1,15 +1,14 @@
 use core::any::Any;
 use core::fmt;
-use core::future::Future;
 use std::sync::Arc;
 
-use http::{HeaderMap, request};
+use http::request;
 use stagger::Retrier;
 use tower_layer::Layer;
 
 use super::service::Retry;
-use super::settings::{Header, Settings};
-use crate::Sent;
+use super::settings::Settings;
+use crate::{Sent, client};
 
 /// Retries the requests of a service.
 ///
@@ -54,16 +53,8 @@ impl<T> RetryLayer<T> {
     /// The same on another timer.
     #[must_use]
     pub fn on(timer: T, retrier: Retrier) -> Self {
-        let settings = Settings {
-            retrier,
-            replay: 64 * 1024,
-            attempt_header: Header::Withheld,
-            timeout_header: Header::Withheld,
-            key: Header::Withheld,
-            renew: None,
-            told: None,
-            sent: Vec::new(),
-        };
+        let common = client::Settings::new(retrier);
+        let settings = Settings { common, replay: 64 * 1024, sent: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
 
@@ -73,45 +64,6 @@ impl<T> RetryLayer<T> {
         self.change(|settings| settings.replay = bytes)
     }
 
-    /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not. The service finds
-    /// an [`Attempt`](stagger::Attempt) among the request's extensions in any case.
-    #[must_use]
-    pub fn attempt_header(self) -> Self {
-        self.change(|settings| settings.attempt_header = Header::Sent)
-    }
-
-    /// Sends what is left of the time for an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the
-    /// [`Deadline`](super::Deadline) of the request and the retrier's timeout, whichever is sooner. Default: it does not.
-    /// A gRPC request carries it in `grpc-timeout` in any case.
-    #[must_use]
-    pub fn timeout_header(self) -> Self {
-        self.change(|settings| settings.timeout_header = Header::Sent)
-    }
-
-    /// Gives every request that is not idempotent an `Idempotency-Key`, unless it has one: a UUID, made once and the same on
-    /// every attempt. For servers that keep to it; others carry out each attempt. Default: it does not.
-    #[must_use]
-    pub fn idempotency_keys(self) -> Self {
-        self.change(|settings| settings.key = Header::Sent)
-    }
-
-    /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
-    /// be had. The request is then made anew with them, at once, and once in a call.
-    #[must_use]
-    pub fn renew<F, Fut>(self, renew: F) -> Self
-    where
-        F: Fn(&request::Parts) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Option<HeaderMap>> + Send + 'static,
-    {
-        self.change(|settings| settings.renew = Some(Arc::new(move |parts| Box::pin(renew(parts)))))
-    }
-
-    /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.
-    #[must_use]
-    pub fn repeat_when(self, may: impl Fn(&request::Parts) -> bool + Send + Sync + 'static) -> Self {
-        self.change(|settings| settings.told = Some(Arc::new(may)))
-    }
-
     /// How far a request has come that failed with an error of this type. Built in: I/O errors, bare or inside a
     /// `Box<dyn Error + Send + Sync>`, that say that no connection was made.
     #[must_use]
@@ -119,11 +71,17 @@ impl<T> RetryLayer<T> {
         self.change(|settings| settings.sent.push(Arc::new(move |error| error.downcast_ref().map(&how_far))))
     }
 
+    fn common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
+        self.change(|settings| change(&mut settings.common))
+    }
+
     fn change(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 }
+
+client::steps!([T] RetryLayer<T>, request::Parts);
 
 impl<S, T: Clone> Layer<S> for RetryLayer<T> {
     type Service = Retry<S, T>;

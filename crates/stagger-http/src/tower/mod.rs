@@ -11,18 +11,15 @@
 //! - What must not be repeated is not: see [`Repeat`](crate::Repeat).
 //! - What the server says about coming back is kept to: see [`advice`](crate::advice).
 //! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerLayer`] for the next hop.
-//! - A [`Deadline`] among the request's extensions limits the call, and can be told to the next hop.
+//! - A [`Deadline`](crate::Deadline) among the request's extensions limits the call, and can be told to the next hop.
 //! - An appointment that an [`AdmissionLayer`] has given is kept, and its ticket brought along.
 //! - The last answer is given as it came, whatever its status; errors of the service are kept as they are.
 
 mod admission;
 mod caller;
 mod error;
-mod failure;
 mod future;
-mod judge;
 mod layer;
-mod leftover;
 mod message;
 mod renewal;
 mod replay;
@@ -30,9 +27,8 @@ mod service;
 mod settings;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
-pub use caller::{ATTEMPT, Caller, CallerFuture, CallerLayer, CallersAttempt, Deadline, TIMEOUT};
+pub use caller::{Caller, CallerFuture, CallerLayer, CallersAttempt};
 pub use error::Error;
-pub use failure::StatusFailure;
 pub use future::ResponseFuture;
 pub use layer::RetryLayer;
 pub use replay::ReplayBody;

@@ -2,12 +2,13 @@ use core::task::{Context, Poll};
 
 use http::{HeaderMap, Response};
 
-use super::settings::Renewing;
+use crate::client::{Renewing, StatusFailure};
 
 /// Fresh credentials on their way, and the answer that they are for.
 pub(super) struct Renewal<R> {
     pub(super) fresh: Renewing,
     pub(super) answer: Response<R>,
+    pub(super) failure: StatusFailure,
 }
 
 impl<R> Renewal<R> {

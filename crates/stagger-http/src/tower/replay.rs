@@ -7,44 +7,38 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
+use crate::client::Kept;
+
 /// The body of a request that may be sent again: what has been read of it is kept, up to a limit, and the next attempt
 /// begins with that.
 ///
 /// Chunks of [`Bytes`] are shared and not copied. What is longer than the limit is sent all the same, once. A body that is
 /// empty costs nothing.
 pub struct ReplayBody<B> {
-    kept: Option<Arc<Mutex<Kept<B>>>>,
+    kept: Option<Arc<Mutex<Shared<B>>>>,
     /// Of the chunks that are kept, the next to be read.
     at: usize,
     /// A body made later has taken over the rest.
     turn: u32,
 }
 
-struct Kept<B> {
+struct Shared<B> {
     /// What has not been read yet; `None` when it has come to its end.
     rest: Option<B>,
     chunks: Vec<Bytes>,
     trailers: Option<HeaderMap>,
     room: usize,
-    state: State,
+    state: Kept,
     /// Which of the bodies may read on.
     turn: u32,
-}
-
-/// Whether the beginning is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Whole,
-    /// It was longer than the limit, or it failed.
-    Lost,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
     /// A body of which at most so many bytes are kept.
     pub(super) fn new(body: B, limit: usize) -> Self {
         let kept = (!body.is_end_stream()).then(|| {
-            let (chunks, state) = (Vec::new(), State::Whole);
-            Arc::new(Mutex::new(Kept { rest: Some(body), chunks, trailers: None, room: limit, state, turn: 0 }))
+            let (chunks, state) = (Vec::new(), Kept::Whole);
+            Arc::new(Mutex::new(Shared { rest: Some(body), chunks, trailers: None, room: limit, state, turn: 0 }))
         });
         Self { kept, at: 0, turn: 0 }
     }
@@ -62,20 +56,20 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
 
 impl<B> ReplayBody<B> {
     /// Whether its beginning is still there.
-    pub(super) fn is_whole(&self) -> bool {
-        self.kept.as_ref().is_none_or(|shared| lock(shared).state == State::Whole)
+    pub(super) fn kept(&self) -> Kept {
+        self.kept.as_ref().map_or(Kept::Whole, |shared| lock(shared).state)
     }
 }
 
-fn lock<B>(shared: &Mutex<Kept<B>>) -> std::sync::MutexGuard<'_, Kept<B>> {
+fn lock<B>(shared: &Mutex<Shared<B>>) -> std::sync::MutexGuard<'_, Shared<B>> {
     // Only the caller's own body can panic in there, and then nothing of ours is half done.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Kept<B> {
+impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
     fn keep(&mut self, chunk: &Bytes) {
         match self.room.checked_sub(chunk.len()) {
-            Some(room) if self.state == State::Whole => {
+            Some(room) if self.state == Kept::Whole => {
                 self.room = room;
                 self.chunks.push(chunk.clone());
             }
@@ -84,7 +78,7 @@ impl<B: Body<Data = Bytes> + Unpin> Kept<B> {
     }
 
     fn lose(&mut self) {
-        self.state = State::Lost;
+        self.state = Kept::Lost;
         self.chunks = Vec::new();
     }
 

@@ -1,42 +1,24 @@
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
-use core::future::Future;
-use core::pin::Pin;
 use std::io;
 use std::sync::Arc;
 
-use http::{HeaderMap, request};
-use stagger::Retrier;
+use http::request;
 
-use crate::Sent;
+use crate::{Sent, client};
 
 /// What every call through a layer is made with.
 #[derive(Clone)]
 pub(super) struct Settings {
-    pub(super) retrier: Retrier,
+    pub(super) common: client::Settings<request::Parts>,
     /// How much of a body is kept, in bytes.
     pub(super) replay: usize,
-    pub(super) attempt_header: Header,
-    pub(super) timeout_header: Header,
-    pub(super) key: Header,
-    pub(super) renew: Option<Renew>,
-    pub(super) told: Option<Told>,
     /// The first that knows an error says how far its request has come.
     pub(super) sent: Vec<HowFar>,
 }
 
-pub(super) type Renewing = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
-pub(super) type Renew = Arc<dyn Fn(&request::Parts) -> Renewing + Send + Sync>;
-pub(super) type Told = Arc<dyn Fn(&request::Parts) -> bool + Send + Sync>;
 pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<Sent> + Send + Sync>;
-
-/// Whether a header goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Header {
-    Sent,
-    Withheld,
-}
 
 impl Settings {
     /// How far the request has come that failed with this error.
@@ -48,7 +30,7 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("retrier", &self.retrier).field("replay", &self.replay).finish_non_exhaustive()
+        f.debug_struct("Settings").field("common", &self.common).field("replay", &self.replay).finish_non_exhaustive()
     }
 }
 

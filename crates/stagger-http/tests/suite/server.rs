@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use stagger::{Admission, Clock as _, Policy, Retrier, Seed, Tokio, policy, scope};
-use stagger_http::tower::{AdmissionLayer, CallerLayer, CallersAttempt, Deadline, RetryLayer};
+use stagger_http::Deadline;
+use stagger_http::tower::{AdmissionLayer, CallerLayer, CallersAttempt, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
 

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use stagger::{Clock as _, Policy, Retrier, Tokio, policy};
-use stagger_http::tower::{Deadline, ReplayBody, RetryLayer};
+use stagger_http::Deadline;
+use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt as _, service_fn};
 

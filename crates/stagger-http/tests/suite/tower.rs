@@ -15,8 +15,8 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
 use stagger::{Action, Attempt, Budget, Policy, Retrier, Stop, policy};
-use stagger_http::tower::{ReplayBody, RetryLayer, StatusFailure};
-use stagger_http::{Repeat, Sent};
+use stagger_http::tower::{ReplayBody, RetryLayer};
+use stagger_http::{Repeat, Sent, StatusFailure};
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 

@@ -1,0 +1,16 @@
+//! What every client's integration has in common: which requests are sent again, what is made of an answer, and what an
+//! attempt tells the server.
+
+mod failure;
+mod judge;
+mod leftover;
+mod progress;
+mod settings;
+mod steps;
+
+pub use failure::StatusFailure;
+pub(crate) use judge::Kept;
+pub(crate) use leftover::{Leftover, poll_begin};
+pub(crate) use progress::Progress;
+pub(crate) use settings::{Header, Renewing, Settings};
+pub(crate) use steps::steps;

@@ -1,0 +1,50 @@
+//! What both builders can be told, the layer's and the middleware's, written once.
+
+/// `$Builder` has a function `common`, which changes its [`Settings`](super::Settings); `$Request` is what the caller's
+/// functions are shown.
+macro_rules! steps {
+    ([$($parameter:ident)?] $Builder:ty, $Request:ty) => {
+        impl$(<$parameter>)? $Builder {
+            /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not. An
+            /// [`Attempt`](stagger::Attempt) is among the request's extensions in any case.
+            #[must_use]
+            pub fn attempt_header(self) -> Self {
+                self.common(|settings| settings.attempt_header = $crate::client::Header::Sent)
+            }
+
+            /// Sends what is left of the time for an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the
+            /// [`Deadline`](crate::Deadline) of the request and the retrier's timeout, whichever is sooner. Default: it does not.
+            /// A gRPC request carries it in `grpc-timeout` in any case.
+            #[must_use]
+            pub fn timeout_header(self) -> Self {
+                self.common(|settings| settings.timeout_header = $crate::client::Header::Sent)
+            }
+
+            /// Gives every request that is not idempotent an `Idempotency-Key`, unless it has one: a UUID, made once and the same on
+            /// every attempt. For servers that keep to it; others carry out each attempt. Default: it does not.
+            #[must_use]
+            pub fn idempotency_keys(self) -> Self {
+                self.common(|settings| settings.key = $crate::client::Header::Sent)
+            }
+
+            /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
+            /// be had. The request is then made anew with them, at once, and once in a call.
+            #[must_use]
+            pub fn renew<F, Fut>(self, renew: F) -> Self
+            where
+                F: Fn(&$Request) -> Fut + Send + Sync + 'static,
+                Fut: ::core::future::Future<Output = Option<::http::HeaderMap>> + Send + 'static,
+            {
+                self.common(|settings| settings.renew = Some(::std::sync::Arc::new(move |parts| Box::pin(renew(parts)))))
+            }
+
+            /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.
+            #[must_use]
+            pub fn repeat_when(self, may: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
+                self.common(|settings| settings.told = Some(::std::sync::Arc::new(may)))
+            }
+        }
+    };
+}
+
+pub(crate) use steps;
