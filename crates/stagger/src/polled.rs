@@ -121,6 +121,12 @@ impl<T: Sleep + Clone> PolledCall<T> {
         self.call.extras.guards.rules().outcome(error)
     }
 
+    /// The same without the [built-in rules](crate::classify::built_in), for whoever knows the error better than they do:
+    /// `None` if the retrier has no rule for its type.
+    pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
+        self.call.extras.guards.rules().given(error)
+    }
+
     /// The attempt succeeded: the call is over.
     pub fn succeeded(&mut self) {
         self.call.succeeded::<()>();

@@ -473,13 +473,17 @@ impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
     }
 }
 
+impl<H: Deref<Target = Shared>> Rules<H> {
+    /// What the rule for this type of error says, if there is one.
+    pub(crate) fn given<E: Any>(&self, error: &E) -> Option<Outcome> {
+        let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
+        Some((rule.0)(error))
+    }
+}
+
 impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
     fn outcome(&self, error: &E) -> Outcome {
-        let rule = self.0.rules.get(&TypeId::of::<E>()).and_then(|rule| rule.downcast_ref::<RuleFor<E>>());
-        match rule {
-            Some(rule) => (rule.0)(error),
-            None => classify::built_in(error),
-        }
+        self.given(error).unwrap_or_else(|| classify::built_in(error))
     }
 }
 

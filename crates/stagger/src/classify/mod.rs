@@ -45,8 +45,18 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
     known.and_then(chain).unwrap_or(Outcome::TRANSIENT)
 }
 
-/// The verdict of the first error in the chain that is known.
-fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
+/// What the first error means that is known, of this one and its sources: an [`io::Error`](std::io::Error), by [`io`], or a
+/// refusal of our own. `None` if none is.
+///
+/// ```
+/// use stagger::{Outcome, classify};
+///
+/// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+/// assert_eq!(classify::chain(&refused), Some(Outcome::TRANSIENT));
+/// assert_eq!(classify::chain(&core::fmt::Error), None);
+/// ```
+#[must_use]
+pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
     let mut next = Some(error);
     while let Some(error) = next {
         let known = match error.downcast_ref::<std::io::Error>() {
