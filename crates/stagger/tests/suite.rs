@@ -24,6 +24,7 @@ mod suite {
     mod order;
     mod parity;
     mod partitioned;
+    mod polled;
     mod queue;
     mod reconnecting;
     mod retrier;
