@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// - `Sun Nov  6 08:49:37 1994`
 ///
 /// A leap second is the second after it. `None` for anything else: another zone, a weekday that is not the date's, a year
-/// before 1970. Never panics.
+/// before 1970 or after 9999. Never panics.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -21,7 +21,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[must_use]
 pub fn parse_http_date(text: &str, now: SystemTime) -> Option<SystemTime> {
     if let Some(second) = without_leap_second(text) {
-        return parse_ordinary(&second, now)?.checked_add(Duration::from_secs(1));
+        let date = parse_ordinary(&second, now)?.checked_add(Duration::from_secs(1));
+        return date.filter(|&date| date <= UNIX_EPOCH + LAST);
     }
     parse_ordinary(text, now)
 }

@@ -96,6 +96,8 @@ fn a_leap_second_is_the_second_after_it() {
     assert_eq!(parse_http_date("Sat, 31 Dec 2016 23:59:60 GMT", now()), Some(next));
     assert_eq!(parse_http_date("Sun, 01 Jan 2017 00:00:00 GMT", now()), Some(next));
     assert_eq!(parse_http_date("Sat, 31 Dec 2016 23:60:59 GMT", now()), None);
+    // Of the last second that a date can be written in there is no such one.
+    assert_eq!(parse_http_date("Fri, 31 Dec 9999 23:59:60 GMT", now()), None);
 }
 
 #[test]
