@@ -134,7 +134,7 @@ impl Shell {
     }
 }
 
-/// Whether `program` is in `PATH`.
+/// Whether `program` is in `PATH`; if it is a whole path, whether it is there.
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())

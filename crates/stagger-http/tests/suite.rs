@@ -6,6 +6,7 @@ mod suite {
     mod judging;
     mod replay;
     mod server;
+    mod servers;
     mod telling;
     mod tower;
 }

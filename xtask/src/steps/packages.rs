@@ -8,12 +8,12 @@ use crate::workspace;
 
 /// Something that the tests start and that cargo cannot build.
 struct Package {
-    /// One of these programs is enough.
+    /// One of these programs is enough: in `PATH`, or at the place that is named.
     programs: &'static [&'static str],
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 4] = [
+const PACKAGES: [Package; 5] = [
     // The man page is rendered, not only written.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -21,6 +21,8 @@ const PACKAGES: [Package; 4] = [
     Package { programs: &["c++"], debian: "g++" },
     // Debian keeps the server itself out of PATH, but not what controls it.
     Package { programs: &["postgres", "pg_ctlcluster"], debian: "postgresql" },
+    // Not everybody has the directory in PATH; the tests look there, too.
+    Package { programs: &["nginx", "/usr/sbin/nginx"], debian: "nginx-light" },
 ];
 
 /// What is unpacked beside what is built, and not installed: of this package one file is wanted, and it would start a

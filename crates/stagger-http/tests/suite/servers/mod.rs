@@ -1,0 +1,49 @@
+//! Against real servers on loopback.
+
+mod killed;
+mod nginx;
+mod sockets;
+
+use core::future::Future;
+use core::net::SocketAddr;
+
+use axum::Router;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use hyper_util::client::legacy::{Client, Error, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use stagger::{Retrier, Tokio};
+use stagger_http::Sent;
+use stagger_http::tower::{ReplayBody, RetryLayer};
+use tokio::net::TcpListener;
+
+/// What a request is sent with.
+type Body = ReplayBody<Full<Bytes>>;
+type Hyper = Client<HttpConnector, Body>;
+
+/// Runs it on two threads: a server that shares the one thread of its clients is no server of its own.
+fn on_threads<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
+
+fn hyper() -> Hyper {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+fn layer(retrier: Retrier) -> RetryLayer<Tokio> {
+    RetryLayer::new(retrier).sent(|error: &Error| if error.is_connect() { Sent::No } else { Sent::Perhaps })
+}
+
+fn request(method: Method, address: SocketAddr, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    let uri = format!("http://{address}{path}");
+    Request::builder().method(method).uri(uri).body(Full::new(body.into())).unwrap()
+}
+
+/// Serves until the runtime ends.
+async fn serve(app: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    address
+}
