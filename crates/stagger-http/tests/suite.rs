@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod admission;
     mod advice;
     mod judging;
     mod replay;

@@ -1,4 +1,4 @@
-//! The server's side: what it reads of its caller, and whom it lets in.
+//! The server's side: what it reads of its caller.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::{Admission, Clock as _, Policy, Retrier, Seed, Tokio, policy, scope};
+use stagger::{Clock as _, Policy, Retrier, Tokio, policy, scope};
 use stagger_http::Deadline;
-use stagger_http::tower::{AdmissionLayer, CallerLayer, CallersAttempt, RetryLayer};
-use tokio::time::{Instant, sleep};
+use stagger_http::tower::{CallerLayer, CallersAttempt, RetryLayer};
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(1)).max_attempts(3));
@@ -100,92 +99,4 @@ async fn a_chain_of_hops_does_not_multiply() {
         assert_eq!(client.oneshot(with(&[])).await.unwrap().status(), 503);
         assert_eq!(*arrived.lock().unwrap(), want);
     }
-}
-
-type Admitted = Arc<Mutex<Vec<Duration>>>;
-
-/// A server that lets in so many a second and notes when.
-fn admitting(
-    rate: u32,
-    start: Instant,
-) -> (
-    impl tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send,
-    Admitted,
-) {
-    let admitted = Admitted::default();
-    let log = Arc::clone(&admitted);
-    let handler = service_fn(move |_: Request<Body>| {
-        log.lock().unwrap().push(start.elapsed());
-        async { Ok::<_, Infallible>(Response::new(Body::default())) }
-    });
-    let admission = Admission::per_second(rate).burst(1).secret(Seed::new(7)).build().unwrap();
-    (AdmissionLayer::new(admission).layer(handler), admitted)
-}
-
-/// A thousand clients at once before a server that takes a hundred a second: each makes two attempts, and they come in one
-/// after the other.
-#[tokio::test(start_paused = true)]
-async fn a_herd_that_reads_its_appointments_comes_back_as_a_line() {
-    let start = Instant::now();
-    let (server, admitted) = admitting(100, start);
-    let attempts = Arc::new(Mutex::new(0));
-    let calls: Vec<_> = (0..1000)
-        .map(|_| {
-            let (server, attempts) = (server.clone(), Arc::clone(&attempts));
-            let network = service_fn(move |request: Request<stagger_http::tower::ReplayBody<Body>>| {
-                *attempts.lock().unwrap() += 1;
-                server.clone().oneshot(request.map(|_| Body::default()))
-            });
-            tokio::spawn(RetryLayer::new(Retrier::new(POLICY)).layer(network).oneshot(with(&[])))
-        })
-        .collect();
-    for call in calls {
-        assert_eq!(call.await.unwrap().unwrap().status(), 200);
-    }
-    assert!(*attempts.lock().unwrap() <= 2 * 1000);
-    let admitted = admitted.lock().unwrap();
-    assert_eq!(admitted.len(), 1000);
-    for second in 0..10 {
-        let within = admitted.iter().filter(|at| at.as_secs() == second).count();
-        assert!((90..=110).contains(&within), "second {second}: {within}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn places_are_limited_and_free_again_however_a_request_ends() {
-    let handler = service_fn(|_: Request<Body>| async {
-        sleep(Duration::from_secs(1)).await;
-        Ok::<_, Infallible>(Response::new(Body::default()))
-    });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(2);
-    let server = layer.layer(handler);
-    let first = tokio::spawn(server.clone().oneshot(with(&[])));
-    let second = tokio::spawn(server.clone().oneshot(with(&[])));
-    sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.inside(), 2);
-    let refused = server.clone().oneshot(with(&[])).await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("stagger-slot")), (503, true));
-    first.abort();
-    second.await.unwrap().unwrap();
-    assert_eq!(layer.inside(), 0);
-    assert_eq!(server.oneshot(with(&[])).await.unwrap().status(), 200);
-}
-
-/// Beyond the longest appointment the answer is no, with a wait for everybody's clients.
-#[tokio::test(start_paused = true)]
-async fn a_queue_that_is_too_long_says_so() {
-    let admission = Admission::per_second(1).burst(1).longest(Duration::from_secs(2)).build().unwrap();
-    let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
-    let server = AdmissionLayer::new(admission).layer(handler);
-    let mut told = Vec::new();
-    for _ in 0..5 {
-        let answer = server.clone().oneshot(with(&[])).await.unwrap();
-        let text =
-            |name: &str| Some(answer.headers().get(name)?.to_str().unwrap().split(';').next().unwrap().to_owned());
-        told.push((answer.status().as_u16(), text("retry-after"), text("stagger-slot")));
-    }
-    let some = |text: &str| Some(text.to_owned());
-    assert_eq!(told[0], (200, None, None));
-    assert_eq!(told[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
-    assert_eq!(told[3..], [(503, some("2"), None), (503, some("2"), None)]);
 }
