@@ -106,7 +106,7 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
             let (server, note) = (server.clone(), note.clone());
             async move {
                 sleep(way).await;
-                let is_first = request.extensions().get::<Attempt>().is_some_and(|attempt| attempt.number == 1);
+                let is_first = request.extensions().get::<Attempt>().is_none_or(|attempt| attempt.number == 1);
                 note(if is_first { |log| &mut log.first } else { |log| &mut log.again });
                 let mut answer = server.oneshot(request.map(|_| Body::new())).await?;
                 if says != Says::Appointment {

@@ -9,6 +9,7 @@ mod client;
 pub mod grpc;
 #[cfg(feature = "tower")]
 mod hop;
+mod number;
 mod repeat;
 pub mod status;
 #[cfg(feature = "tower")]

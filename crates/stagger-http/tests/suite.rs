@@ -5,6 +5,7 @@ mod suite {
     mod admission;
     mod advice;
     mod judging;
+    mod readiness;
     mod replay;
     mod server;
     mod servers;

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderMap;
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use super::retry_after::whole;
+use crate::number::whole;
 
 /// From here on a reset is a Unix time, not a number of seconds: 32 years would be a long wait, and 2001 is long ago.
 const UNIX_TIMES: u64 = 1_000_000_000;

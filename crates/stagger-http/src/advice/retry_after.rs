@@ -5,6 +5,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 
 use super::date::parse_http_date;
+use crate::number::whole;
 
 /// What a `Retry-After` says: RFC 9110, 10.2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +70,4 @@ fn decimal_milliseconds(text: &str) -> Option<Duration> {
     let nanos = whole(fraction)?.checked_mul(10_u64.pow(6 - u32::try_from(fraction.len()).ok()?))?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     is_number.then(|| Duration::from_millis(millis).saturating_add(Duration::from_nanos(nanos)))
-}
-
-/// 1*DIGIT, and nothing else; as much as fits.
-pub(super) fn whole(text: &str) -> Option<u64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }

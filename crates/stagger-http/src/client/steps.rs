@@ -28,7 +28,8 @@ macro_rules! steps {
             }
 
             /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
-            /// be had. The request is then made anew with them, at once, and once in a call.
+            /// be had. The request is then made anew with them, at once, and once in a call. Fetching them has what is left of
+            /// the time for the attempt; without one, no limit.
             #[must_use]
             pub fn renew<F, Fut>(self, renew: F) -> Self
             where

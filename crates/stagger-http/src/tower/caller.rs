@@ -11,6 +11,7 @@ use stagger::scope::{self, Scoped};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::number::whole;
 use crate::{ATTEMPT, Deadline, TIMEOUT, grpc};
 
 /// The number of the attempt that a request is, by its caller's count, from 1.
@@ -24,7 +25,8 @@ pub struct CallersAttempt(pub u32);
 /// - [`stagger-timeout-ms`](TIMEOUT) or `grpc-timeout`: how long the caller waits. [`Deadline`] is among the request's
 ///   extensions; put it into those of the requests that are made for this one.
 ///
-/// What cannot be read is as good as not there.
+/// What cannot be read is as good as not there. Both are the caller's word: where anybody may call, have the headers removed at
+/// the border, for whoever sends them decides whether this hop's own calls are retried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerLayer<C> {
     clock: C,
@@ -93,7 +95,7 @@ where
 }
 
 fn attempt(headers: &HeaderMap) -> Option<u32> {
-    let number = |name| headers.get(name)?.to_str().ok()?.parse::<u32>().ok();
+    let number = |name| u32::try_from(whole(headers.get(name)?.to_str().ok()?)?).ok();
     let previous = || number(grpc::PREVIOUS_ATTEMPTS)?.checked_add(1);
     number(ATTEMPT).filter(|&number| number > 0).or_else(previous)
 }
@@ -101,7 +103,7 @@ fn attempt(headers: &HeaderMap) -> Option<u32> {
 /// What is left, by either header; the less if both are there.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
-    let millis = text(TIMEOUT).and_then(|text| text.parse().ok()).map(Duration::from_millis);
+    let millis = text(TIMEOUT).and_then(whole).map(Duration::from_millis);
     let grpc = text(grpc::TIMEOUT).and_then(grpc::parse_timeout);
     millis.into_iter().chain(grpc).min()
 }

@@ -122,7 +122,14 @@ where
                 }
             }
             if let Some(renewal) = this.renewal {
-                let fresh = ready!(renewal.poll(cx));
+                // Waiting for them is a part of the attempt, and has what is left of its time.
+                let fresh = match renewal.poll(cx) {
+                    Poll::Ready(fresh) => fresh,
+                    Poll::Pending => {
+                        ready!(this.call.poll_limit(cx));
+                        None
+                    }
+                };
                 let Some(Renewal { answer, failure, .. }) = this.renewal.take() else { return Poll::Pending };
                 let outcome = this.message.renewed(fresh);
                 if this.call.failed(outcome, Some(&failure)).is_some() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use stagger::{Clock as _, Policy, Retrier, Tokio, policy};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
@@ -91,6 +91,34 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
     let client = layer().renew(|_| async { None });
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
     assert_eq!(seen.lock().unwrap().len(), 1, "none are to be had");
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
+    let (service, seen) = server([401]);
+    let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(50)));
+    let client = client.renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let started = Instant::now();
+    assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    assert!((50..60).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+}
+
+/// Whatever the credentials: of a body that is longer than what is kept, only the end would be sent.
+#[tokio::test(start_paused = true)]
+async fn a_denied_request_whose_body_is_gone_stays_denied() {
+    let calls = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&calls);
+    let reads = service_fn(move |request: Sent| {
+        *count.lock().unwrap() += 1;
+        async {
+            request.into_body().collect().await.unwrap();
+            Ok::<_, io::Error>(Response::builder().status(401).body(Full::<Bytes>::default()).unwrap())
+        }
+    });
+    let client = layer().replay_limit(3).renew(|_| async { Some(HeaderMap::new()) });
+    assert_eq!(client.layer(reads).oneshot(request(Method::PUT)).await.unwrap().status(), 401);
+    assert_eq!(*calls.lock().unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]

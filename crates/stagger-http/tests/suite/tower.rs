@@ -1,7 +1,6 @@
-//! The layer over services of its own and over tower's, on tokio's paused clock.
+//! The layer over services of its own, on tokio's paused clock.
 
 use core::convert::Infallible;
-use core::error::Error as StdError;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
@@ -18,30 +17,30 @@ use stagger::{Action, Attempt, Budget, Policy, Retrier, Stop, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use stagger_http::{Repeat, Sent, StatusFailure};
 use tokio::time::{Instant, sleep};
-use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
+use tower::{Layer as _, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
-const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
+pub(super) const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
 
-type Answer = Response<Full<Bytes>>;
-type Sent1 = Request<ReplayBody<Full<Bytes>>>;
+pub(super) type Answer = Response<Full<Bytes>>;
+pub(super) type Sent1 = Request<ReplayBody<Full<Bytes>>>;
 
-const fn ms(n: u64) -> Duration {
+pub(super) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-fn status(code: u16) -> Result<Answer, io::Error> {
+pub(super) fn status(code: u16) -> Result<Answer, io::Error> {
     Ok(Response::builder().status(code).body(Full::from("said the server")).unwrap())
 }
 
-fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
+pub(super) fn request(method: Method, body: &'static str) -> Request<Full<Bytes>> {
     Request::builder().method(method).uri("/here").header("x-it", "1").body(Full::from(body)).unwrap()
 }
 
 /// What a server has seen: when, the attempt of the extensions, the header of the attempt, the body.
-type Seen = Arc<Mutex<Vec<(Duration, u32, Option<String>, String)>>>;
+pub(super) type Seen = Arc<Mutex<Vec<(Duration, u32, Option<String>, String)>>>;
 
 /// Gives these answers, one after the other, and then the last one for ever.
-fn server(
+pub(super) fn server(
     answers: impl IntoIterator<Item = Result<Answer, io::Error>>,
 ) -> (impl Service<Sent1, Response = Answer, Error = io::Error, Future: Send> + Clone + Send, Seen) {
     let (answers, seen) = (Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>())), Seen::default());
@@ -167,57 +166,6 @@ async fn a_server_that_says_when_is_not_called_before() {
     assert!(second >= ms(2000) && second <= ms(3001), "{second:?}");
 }
 
-/// Over services that panic, or fail, if they are called before they are ready.
-#[tokio::test(start_paused = true)]
-async fn readiness_is_obeyed_over_towers_own_services() {
-    let answers = || [status(503), status(503), status(200)];
-    let layer = RetryLayer::new(Retrier::new(POLICY));
-
-    let limited = ServiceBuilder::new().layer(layer.clone()).concurrency_limit(1).service(server(answers()).0);
-    let answers_to_all = (0..5).map(|_| limited.clone().oneshot(request(Method::GET, "")));
-    for call in answers_to_all.map(tokio::spawn).collect::<Vec<_>>() {
-        assert_eq!(call.await.unwrap().unwrap().status(), 200);
-    }
-
-    type Boxed = Box<dyn StdError + Send + Sync>;
-    let whatever = layer.clone().sent::<Boxed>(|_| Sent::No);
-    let buffered = ServiceBuilder::new().layer(whatever.clone()).buffer(4).service(server(answers()).0);
-    assert_eq!(buffered.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
-
-    let shedding = ServiceBuilder::new().layer(whatever.clone()).load_shed().concurrency_limit(1);
-    let shedding = shedding.service(server(answers()).0);
-    let calls = (0..3).map(|_| shedding.clone().oneshot(request(Method::GET, "")));
-    for call in calls.map(tokio::spawn).collect::<Vec<_>>() {
-        assert_eq!(call.await.unwrap().unwrap().status(), 200);
-    }
-
-    let limited = ServiceBuilder::new()
-        .layer(whatever)
-        .buffer(4)
-        .rate_limit(1, Duration::from_secs(1))
-        .service(server(answers()).0);
-    let started = Instant::now();
-    assert_eq!(limited.oneshot(request(Method::GET, "")).await.unwrap().status(), 200);
-    assert!(started.elapsed() >= Duration::from_secs(2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_timeout_below_the_layer_is_one_failed_attempt() {
-    let calls = Arc::new(Mutex::new(0));
-    let log = Arc::clone(&calls);
-    let slow = service_fn(move |_: Sent1| {
-        *log.lock().unwrap() += 1;
-        async {
-            sleep(ms(5000)).await;
-            status(200)
-        }
-    });
-    let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).timeout(ms(10)).service(slow);
-    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
-    assert!(error.is::<tower::timeout::error::Elapsed>());
-    assert_eq!(*calls.lock().unwrap(), 4);
-}
-
 /// The retrier's own timeout drops the attempt.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_takes_too_long_is_dropped() {
@@ -318,5 +266,3 @@ async fn a_failed_answer_is_let_go_before_the_sleep() {
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut call).await.is_err());
     assert_eq!(*dropped.lock().unwrap(), 1);
 }
-
-use tower::Layer as _;
