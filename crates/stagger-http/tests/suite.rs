@@ -5,10 +5,12 @@ mod suite {
     mod admission;
     mod advice;
     mod judging;
+    mod leftover;
     mod readiness;
     mod replay;
     mod server;
     mod servers;
     mod telling;
+    mod timing;
     mod tower;
 }

@@ -104,11 +104,8 @@ impl<P: Head> Progress<P> {
     /// With fresh credentials, if there are any, a request that was denied is as good as not processed.
     pub(crate) fn renewed(&mut self, fresh: Option<HeaderMap>, body: Kept, settings: &Settings<P>) -> Outcome {
         let Some(fresh) = fresh else { return Outcome::Permanent };
-        let headers = self.head.headers_mut();
-        for name in fresh.keys() {
-            headers.remove(name);
-        }
-        headers.extend(fresh);
+        // In place of those of the same names.
+        self.head.headers_mut().extend(fresh);
         self.failed(Outcome::Unprocessed, Sent::Unprocessed, body, settings)
     }
 }

@@ -1,6 +1,7 @@
 //! The server's side: whom it lets in, and when the others come back.
 
 use core::convert::Infallible;
+use core::pin::pin;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http_body_util::Full;
 use stagger::Admission;
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
-use tower::{Layer as _, ServiceExt as _, service_fn};
+use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
 /// The example, which prints what is held here.
 #[path = "../../examples/herd.rs"]
@@ -61,6 +62,40 @@ async fn places_are_limited_and_free_again_however_a_request_ends() {
     second.await.unwrap().unwrap();
     assert_eq!(layer.inside(), 0);
     assert_eq!(server.oneshot(request()).await.unwrap().status(), 200);
+}
+
+/// However long its future is kept after its end, as something that joins many does.
+#[tokio::test(start_paused = true)]
+async fn a_place_is_free_as_soon_as_there_is_an_answer() {
+    let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(1);
+    let mut server = layer.layer(handler);
+    let mut call = pin!(server.call(request()));
+    call.as_mut().await.unwrap();
+    assert_eq!(layer.inside(), 0);
+}
+
+/// Whole seconds, so that nobody comes too early, and never "now": that would be a rendezvous.
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_told_in_whole_seconds_rounded_up_and_one_at_least() {
+    // Three appointments in two seconds.
+    let admission = Admission::per_second(3).burst(1).build().unwrap();
+    let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
+    let server = AdmissionLayer::new(admission).layer(handler);
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        let answer = server.clone().oneshot(request()).await.unwrap();
+        told.extend(answer.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned()));
+    }
+    // 334, 667, 1001, 1334 and 1667 ms.
+    assert_eq!(told, ["1", "1", "2", "2", "2"]);
+
+    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).concurrency(0);
+    let at_once =
+        full.layer(service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) }));
+    let answer = at_once.oneshot(request()).await.unwrap();
+    assert!(answer.headers()["stagger-slot"].to_str().unwrap().starts_with("0;"));
+    assert_eq!(answer.headers()["retry-after"], "1");
 }
 
 /// Beyond the longest appointment the answer is no, with a wait for everybody's clients.

@@ -100,6 +100,26 @@ async fn a_body_that_is_longer_than_what_is_kept_is_sent_whole_and_once() {
     assert_eq!(texts(sent(chunks(&["ab", "cd", "ef"]), 2, 5).await), ["abcd"; 3]);
 }
 
+/// Nor if its method is idempotent, or the caller says that it may be repeated: what would be sent is its end.
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
+    for (length, want) in [(64 * 1024, 3), (64 * 1024 + 1, 1)] {
+        let calls = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&calls);
+        let server = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
+            *count.lock().unwrap() += 1;
+            async move {
+                request.into_body().collect().await.unwrap();
+                Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
+            }
+        });
+        let layer = RetryLayer::new(Retrier::new(POLICY)).repeat_when(|_| true);
+        let request = Request::post("/").body(Full::from(vec![b'x'; length])).unwrap();
+        assert_eq!(layer.layer(server).oneshot(request).await.unwrap().status(), 503);
+        assert_eq!(*calls.lock().unwrap(), want, "{length}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_body_that_fails_is_not_sent_again() {
     let mut body = chunks(&["ab"]);
