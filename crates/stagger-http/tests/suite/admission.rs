@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use stagger::Admission;
+use stagger_http::advice::{TICKET, slot};
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -62,6 +63,26 @@ async fn places_are_limited_and_free_again_however_a_request_ends() {
     second.await.unwrap().unwrap();
     assert_eq!(layer.inside(), 0);
     assert_eq!(server.oneshot(request()).await.unwrap().status(), 200);
+}
+
+/// Others have appointments, too, so whoever comes without a ticket would take what is theirs.
+#[tokio::test(start_paused = true)]
+async fn a_ticket_is_what_lets_in_at_its_time() {
+    let admission = Admission::per_second(1).burst(1).build().unwrap();
+    let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
+    let server = AdmissionLayer::new(admission).layer(handler);
+    let status_with = async |ticket: Option<&str>| {
+        let mut request = request();
+        request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+        server.clone().oneshot(request).await.unwrap().status().as_u16()
+    };
+    assert_eq!(status_with(None).await, 200);
+    let refused = server.clone().oneshot(request()).await.unwrap();
+    let ticket = slot(refused.headers()).unwrap().ticket.to_string();
+    assert_eq!(status_with(None).await, 503, "it has the appointment after that");
+    assert_eq!(status_with(Some(&ticket)).await, 503, "too early");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!([status_with(None).await, status_with(Some(&ticket)).await], [503, 200]);
 }
 
 /// However long its future is kept after its end, as something that joins many does.

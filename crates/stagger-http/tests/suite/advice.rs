@@ -81,6 +81,7 @@ fn ht_09_ht_11_ht_13_all_three_forms_of_a_date() {
     // In 2026, 77 is more than 50 years ahead; 76 is not, later in the year it is.
     let year = |text: &str| parse_http_date(text, now()).map(|date| httpdate::fmt_http_date(date)[12..16].to_owned());
     assert_eq!(year("Sunday, 06-Nov-77 08:49:37 GMT").as_deref(), Some("1977"));
+    assert_eq!(year("Saturday, 06-Nov-77 08:49:37 GMT"), None, "the Saturday is that of 2077");
     assert_eq!(year("Friday, 06-Nov-76 08:49:37 GMT").as_deref(), Some("2076"));
     assert_eq!(year("Friday, 31-Dec-76 08:49:37 GMT").as_deref(), Some("1976"));
     // As seen from 1994.

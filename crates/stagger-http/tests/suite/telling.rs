@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use stagger::{Clock as _, Policy, Retrier, Tokio, policy};
+use stagger::{Clock as _, Jitter, Policy, Retrier, Tokio, policy};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
@@ -91,6 +91,28 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
     let client = layer().renew(|_| async { None });
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
     assert_eq!(seen.lock().unwrap().len(), 1, "none are to be had");
+}
+
+/// To its appointment, and not to what comes after it.
+#[tokio::test(start_paused = true)]
+async fn the_ticket_of_an_appointment_is_brought_along_once() {
+    const ANSWERS: [Option<&str>; 3] = [Some("500;ticket=0123456789abcdef0123456789abcdef"), None, None];
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (log, started) = (Arc::clone(&seen), Instant::now());
+    let service = service_fn(move |request: Sent| {
+        let mut seen = log.lock().unwrap();
+        let mut answer = Response::builder().status(503);
+        if let Some(slot) = ANSWERS[seen.len()] {
+            answer = answer.header("stagger-slot", slot);
+        }
+        let ticket = request.headers().get("stagger-ticket").map(|ticket| ticket.to_str().unwrap().to_owned());
+        seen.push((ticket, started.elapsed().as_millis()));
+        async { Ok::<_, io::Error>(answer.body(Full::<Bytes>::default()).unwrap()) }
+    });
+    let thrice = Policy::constant(Duration::from_millis(100)).jitter(Jitter::None).max_attempts(3).build().unwrap();
+    RetryLayer::new(Retrier::new(thrice)).layer(service).oneshot(request(Method::GET)).await.unwrap();
+    let ticket = Some("0123456789abcdef0123456789abcdef".to_owned());
+    assert_eq!(*seen.lock().unwrap(), [(None, 0), (ticket, 500), (None, 600)]);
 }
 
 #[tokio::test(start_paused = true)]
