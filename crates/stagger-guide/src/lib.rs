@@ -31,5 +31,8 @@ pub mod from_tokio_retry {}
 #[doc = include_str!("../../../docs/guide/guards.md")]
 pub mod guards {}
 
+#[doc = include_str!("../../../docs/guide/http.md")]
+pub mod http {}
+
 #[doc = include_str!("../../../docs/guide/metrics.md")]
 pub mod metrics {}
