@@ -4,6 +4,7 @@
 mod suite {
     mod admission;
     mod advice;
+    mod grpc;
     mod judging;
     mod leftover;
     mod readiness;

@@ -1,18 +1,21 @@
 use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode};
-use stagger::{Kind, Outcome};
+use stagger::{Kind, Outcome, classify};
 
 use super::progress::Head;
 use super::settings::Settings;
+use crate::grpc::{self, Codes};
 use crate::status::{self, Keyed};
-use crate::{IDEMPOTENCY_KEY, Repeat, Sent, advice, grpc};
+use crate::{IDEMPOTENCY_KEY, Repeat, Sent, advice};
 
 /// What is known of a request that bears on whether it is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
     repeat: Repeat,
     keyed: Keyed,
+    speaks_grpc: bool,
+    codes: Option<Codes>,
 }
 
 /// Whether the body of a request can be sent once more.
@@ -32,14 +35,22 @@ impl Judge {
             repeat => repeat,
         };
         let keyed = if head.headers().contains_key(IDEMPOTENCY_KEY) { Keyed::Yes } else { Keyed::No };
-        Self { repeat, keyed }
+        Self { repeat, keyed, speaks_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
     }
 
     /// What an answer means that is not a success.
     pub(super) fn answer(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
-        let outcome = by_grpc(headers).unwrap_or_else(|| {
+        let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
+        let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
             let hint = advice::hint(headers, SystemTime::now);
-            status::outcome(status, self.keyed, hint)
+            if !self.speaks_grpc {
+                return status::outcome(status, self.keyed, hint);
+            }
+            // A proxy's answer to what it does not understand.
+            match rule(grpc::code_of(status)) {
+                Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
+                outcome => outcome,
+            }
         });
         self.bounded(outcome, Sent::Perhaps)
     }
@@ -61,9 +72,9 @@ impl Judge {
 
 /// Whether an answer is a success, whatever the request was.
 pub(super) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
-    status.as_u16() < 400 && by_grpc(headers).is_none_or(|outcome| outcome == Outcome::Success)
+    status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
 }
 
-fn by_grpc(headers: &HeaderMap) -> Option<Outcome> {
-    grpc::outcome(headers).filter(|_| grpc::is_grpc(headers))
+fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
+    grpc::outcome_by(headers, rule).filter(|_| grpc::is_grpc(headers))
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 use stagger::Retrier;
 
+use crate::grpc::Codes;
+
 /// What every call through a client is made with.
 ///
 /// `P` is a request without its body, as the caller's functions are shown it.
@@ -17,6 +19,8 @@ pub(crate) struct Settings<P> {
     pub(crate) key: Header,
     pub(crate) renew: Option<Renew<P>>,
     pub(crate) told: Option<Told<P>>,
+    /// Those of gRPC that are retried; `None`: as `classify::grpc` says.
+    pub(crate) codes: Option<Codes>,
 }
 
 pub(crate) type Renewing = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
@@ -33,7 +37,7 @@ pub(crate) enum Header {
 impl<P> Settings<P> {
     pub(crate) const fn new(retrier: Retrier) -> Self {
         let (attempt_header, timeout_header, key) = (Header::Withheld, Header::Withheld, Header::Withheld);
-        Self { retrier, attempt_header, timeout_header, key, renew: None, told: None }
+        Self { retrier, attempt_header, timeout_header, key, renew: None, told: None, codes: None }
     }
 
     /// Whether the caller says that this request may be repeated.

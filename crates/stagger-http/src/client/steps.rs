@@ -44,6 +44,13 @@ macro_rules! steps {
             pub fn repeat_when(self, may: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
                 self.common(|settings| settings.told = Some(::std::sync::Arc::new(may)))
             }
+
+            /// Which of gRPC's status codes are retried: those of the method's policy. Default: as
+            /// [`classify::grpc`](stagger::classify::grpc) says.
+            #[must_use]
+            pub fn grpc_codes(self, codes: $crate::grpc::Codes) -> Self {
+                self.common(|settings| settings.codes = Some(codes))
+            }
         }
     };
 }

@@ -102,10 +102,8 @@ fn attempt(headers: &HeaderMap) -> Option<u32> {
 
 /// What is left, by either header; the less if both are there.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name)?.to_str().ok();
-    let millis = text(TIMEOUT).and_then(whole).map(Duration::from_millis);
-    let grpc = text(grpc::TIMEOUT).and_then(grpc::parse_timeout);
-    millis.into_iter().chain(grpc).min()
+    let millis = headers.get(TIMEOUT).and_then(|value| whole(value.to_str().ok()?)).map(Duration::from_millis);
+    millis.into_iter().chain(grpc::timeout_of(headers)).min()
 }
 
 impl<S: fmt::Debug, C> fmt::Debug for Caller<S, C> {

@@ -54,7 +54,7 @@ where
         let message = Message::new(request, settings);
         Self {
             service,
-            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline()),
+            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline(&timer)),
             timer,
             message,
             attempt: None,

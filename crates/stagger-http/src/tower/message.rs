@@ -4,12 +4,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body;
-use stagger::{Attempt, Instant, Outcome};
+use stagger::{Attempt, Clock, Instant, Outcome};
 
 use super::replay::ReplayBody;
 use super::settings::Settings;
 use crate::client::{Progress, Renewing, StatusFailure};
-use crate::{Deadline, Sent};
+use crate::{Deadline, Sent, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
 pub(super) struct Message<B> {
@@ -25,9 +25,12 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
         Self { settings: Arc::clone(settings), progress, body: ReplayBody::new(body, settings.replay) }
     }
 
-    /// When its caller has given up.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.progress.head.extensions.get::<Deadline>().map(|deadline| deadline.0)
+    /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
+    pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
+        let head = &self.progress.head;
+        let told = head.extensions.get::<Deadline>().map(|deadline| deadline.0);
+        let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
+        told.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
     }
 
     /// For this attempt.

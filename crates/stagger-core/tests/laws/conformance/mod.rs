@@ -14,7 +14,7 @@
 //! - PL-37, PL-39, FG-19, FG-23 to FG-25, FG-31, FG-33, FG-37, NF: other policies, limiters and reports.
 //! - AW-23, AW-25, AW-29: the send rate that adapts, which stagger has not; a budget bounds retries, and never delays a call.
 //! - CK: most of it is the package and not its numbers, and is tested in `stagger`. GR-07, GR-11, GR-15, GR-17, FG-39, HT:
-//!   HTTP and gRPC.
+//!   HTTP and gRPC, in `stagger-http`.
 
 mod across;
 mod aws;

@@ -1,9 +1,7 @@
-//! gRPC as it is on the wire: headers, trailers and numbers, without any of its libraries.
-
 use core::time::Duration;
 
-use http::{HeaderMap, HeaderName, header};
-use stagger::{Hint, Outcome, classify};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use stagger::{Hint, Kind, Outcome, classify};
 
 /// What a server says about coming back, in milliseconds; a negative number, or anything that is none: never.
 pub const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -11,21 +9,21 @@ pub const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms
 /// How many attempts were made before this one, from the first retry on.
 pub const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
-/// How long the server has.
-pub const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
-
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const UNKNOWN: u32 = 2;
 
 /// Whether a message with these headers is gRPC's.
 #[must_use]
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    let value = headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
+    // What follows names an encoding, `+proto`, or says that it is for browsers, `-web`.
+    value.strip_prefix(b"application/grpc").is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b'-' | b';')))
 }
 
 /// What the headers of a response, or its trailers, say. `None` if they carry no status: then the answer has begun, and
 /// what has begun is not retried.
 ///
-/// By [`classify::grpc`], with the pushback as the hint; a status that is no number is permanent.
+/// By [`classify::grpc`]; see [`outcome_by`].
 ///
 /// ```
 /// use core::time::Duration;
@@ -42,14 +40,47 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// ```
 #[must_use]
 pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
+    outcome_by(headers, classify::grpc)
+}
+
+/// The same by another rule over status codes, such as [`Codes::outcome`](super::Codes::outcome).
+///
+/// A failure has the pushback as its hint. A status that is no number is `UNKNOWN`. What is permanent stays so, whatever the
+/// pushback, except that the guards are to know of a server that says "never": that is a failure which is not retried.
+#[must_use]
+pub fn outcome_by(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
     let status = headers.get(STATUS)?;
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
-    Some(match code.map_or(Outcome::Permanent, classify::grpc) {
+    Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
+        (Outcome::Failed { kind, .. }, hint) => Outcome::Failed { kind, hint },
+        (Outcome::Permanent | Outcome::Cancelled, Some(Hint::Never)) => {
+            Outcome::Failed { kind: Kind::Throttled, hint: Some(Hint::Never) }
+        }
         // One that a server or a proxy has cancelled, and not we.
-        Outcome::Cancelled => Outcome::Permanent,
-        Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: pushback(headers) },
-        outcome => outcome,
+        (Outcome::Cancelled, _) => Outcome::Permanent,
+        (outcome, _) => outcome,
     })
+}
+
+/// The code that stands for the answer of a proxy which knows nothing of gRPC.
+///
+/// Source: gRPC, "HTTP to gRPC Status Code Mapping".
+///
+/// ```
+/// use http::StatusCode;
+/// assert_eq!(stagger_http::grpc::code_of(StatusCode::BAD_GATEWAY), 14);
+/// assert_eq!(stagger_http::grpc::code_of(StatusCode::INTERNAL_SERVER_ERROR), 2);
+/// ```
+#[must_use]
+pub fn code_of(status: StatusCode) -> u32 {
+    match status.as_u16() {
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502..=504 => 14,
+        _ => UNKNOWN,
+    }
 }
 
 /// What a server says about coming back: so many milliseconds, digits and nothing else; anything else, and anything that is
@@ -70,40 +101,4 @@ pub fn pushback(headers: &HeaderMap) -> Option<Hint> {
 /// Digits, and no zero in front.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
-}
-
-/// A length as a `grpc-timeout`: at most eight digits and a unit, the finest that holds it; rounded down, so that the
-/// server is not given more than there is.
-///
-/// ```
-/// # use core::time::Duration;
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_millis(1500)), "1500000u");
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_secs(3600)), "3600000m");
-/// ```
-#[must_use]
-pub fn timeout(length: Duration) -> String {
-    const MOST: u128 = 99_999_999;
-    let units = [("n", 1), ("u", 1_000), ("m", 1_000_000), ("S", 1_000_000_000), ("M", 60_000_000_000_u128)];
-    let fit =
-        units.into_iter().map(|(unit, nanos)| (length.as_nanos() / nanos, unit)).find(|(count, _)| *count <= MOST);
-    let (count, unit) = fit.unwrap_or(((length.as_nanos() / 3_600_000_000_000).min(MOST), "H"));
-    format!("{count}{unit}")
-}
-
-/// Reads a `grpc-timeout`. `None` if it is none.
-#[must_use]
-pub fn parse_timeout(text: &str) -> Option<Duration> {
-    let unit = text.char_indices().next_back()?;
-    let count =
-        text.get(..unit.0).filter(|count| count.len() <= 8 && count.bytes().all(|byte| byte.is_ascii_digit()))?;
-    let count: u64 = count.parse().ok()?;
-    Some(match unit.1 {
-        'n' => Duration::from_nanos(count),
-        'u' => Duration::from_micros(count),
-        'm' => Duration::from_millis(count),
-        'S' => Duration::from_secs(count),
-        'M' => Duration::from_secs(count * 60),
-        'H' => Duration::from_secs(count * 3600),
-        _ => return None,
-    })
 }

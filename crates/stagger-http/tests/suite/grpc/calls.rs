@@ -1,0 +1,283 @@
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use stagger::budget::Throttle;
+use stagger::profile::GRPC_A6;
+use stagger::{Action, Hint, Outcome, Policy, Ratio, Retrier, Stop, Tokio, policy};
+use stagger_http::grpc::{self, Codes};
+use stagger_http::tower::{ReplayBody, RetryLayer};
+use tokio::time::Instant;
+use tower::{Layer as _, Service, ServiceExt as _, service_fn};
+
+use super::{ABORTED, CANCELLED, INVALID_ARGUMENT, OK, RESOURCE_EXHAUSTED, UNAVAILABLE, UNKNOWN, ms};
+
+const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
+type Answer = Response<Full<Bytes>>;
+/// When each request came, and with which headers.
+type Seen = Arc<Mutex<Vec<(Duration, HeaderMap)>>>;
+
+/// An answer without a message: everything that there is to say is in its headers.
+fn trailers_only(code: u32) -> Answer {
+    let answer = Response::builder().header("content-type", "application/grpc").header("grpc-status", code);
+    answer.body(Full::default()).unwrap()
+}
+
+fn pushed_back(code: u32, pushback: &str) -> Answer {
+    let mut answer = trailers_only(code);
+    answer.headers_mut().insert(grpc::PUSHBACK, pushback.parse().unwrap());
+    answer
+}
+
+/// Answers by the number of the request, from 0.
+fn server(
+    answer: impl Fn(usize) -> Answer + Clone + Send,
+) -> (
+    impl Service<Request<ReplayBody<Full<Bytes>>>, Response = Answer, Error = io::Error, Future: Send> + Clone + Send,
+    Seen,
+) {
+    let (seen, start) = (Seen::default(), Instant::now());
+    let log = Arc::clone(&seen);
+    let service = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
+        let mut log = log.lock().unwrap();
+        log.push((start.elapsed(), request.headers().clone()));
+        let answer = answer(log.len() - 1);
+        async move {
+            // What is sent is read: only then is it kept.
+            request.into_body().collect().await.unwrap();
+            Ok::<_, io::Error>(answer)
+        }
+    });
+    (service, seen)
+}
+
+/// For methods that may be repeated, as every method is to gRPC.
+fn layer(policy: Policy) -> RetryLayer<Tokio> {
+    RetryLayer::new(Retrier::new(policy)).repeat_when(|_| true)
+}
+
+fn call() -> Request<Full<Bytes>> {
+    let request = Request::builder().method(Method::POST).uri("/shop.Stock/Count");
+    request.header("content-type", "application/grpc+proto").body(Full::from("a message")).unwrap()
+}
+
+fn code(answer: &Answer) -> u32 {
+    answer.headers()["grpc-status"].to_str().unwrap().parse().unwrap()
+}
+
+fn times(seen: &Seen) -> Vec<Duration> {
+    seen.lock().unwrap().iter().map(|(when, _)| *when).collect()
+}
+
+/// Its code and how many requests were made.
+async fn made(layer: RetryLayer<Tokio>, answer: impl Fn(usize) -> Answer + Clone + Send) -> (u32, usize) {
+    let (server, seen) = server(answer);
+    let answer = layer.layer(server).oneshot(call()).await.unwrap();
+    let made = seen.lock().unwrap().len();
+    (code(&answer), made)
+}
+
+#[tokio::test(start_paused = true)]
+async fn gr_05_twelve_calls_share_an_allowance_through_the_layer() {
+    let works = |n: usize| matches!(n, 0 | 3 | 6 | 10..=14 | 16 | 18);
+    let (server, seen) = server(move |n| trailers_only(if works(n) { OK } else { UNAVAILABLE }));
+    let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
+    let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
+    let mut got = Vec::new();
+    for _ in 0..12 {
+        let answer = client.clone().oneshot(call()).await.unwrap();
+        got.push((seen.lock().unwrap().len() - 1, code(&answer) == OK));
+    }
+    let want = [(0, true), (3, true), (6, true), (8, false), (9, false), (10, true), (11, true), (12, true)];
+    let want = [&want[..], &[(13, true), (14, true), (16, true), (17, false)]].concat();
+    assert_eq!((throttle.snapshot().milli_tokens, throttle.snapshot().max_milli_tokens), (5_000, 10_000));
+    assert_eq!(got, want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gr_07_each_retry_says_how_many_attempts_were_before_it() {
+    let (server, seen) = server(|n| trailers_only(if n < 3 { UNAVAILABLE } else { OK }));
+    assert_eq!(code(&layer(POLICY).layer(server).oneshot(call()).await.unwrap()), OK);
+    let seen = seen.lock().unwrap();
+    let told = seen.iter().map(|(_, headers)| headers.get(grpc::PREVIOUS_ATTEMPTS)?.to_str().ok());
+    assert_eq!(told.collect::<Vec<_>>(), [None, Some("1"), Some("2"), Some("3")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gr_09_after_a_pushback_the_next_attempt_comes_no_earlier_than_it_says() {
+    let answer = |n| if n == 0 { pushed_back(UNAVAILABLE, "1000") } else { trailers_only(OK) };
+    for (policy, latest) in [(GRPC_A6.policy(), ms(1_002)), (POLICY, ms(2_002))] {
+        let (server, seen) = server(answer);
+        assert_eq!(code(&layer(policy).layer(server).oneshot(call()).await.unwrap()), OK);
+        let second = times(&seen)[1];
+        assert!(second >= ms(1_000) && second <= latest, "{policy}: {second:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn gr_11_a_request_that_is_longer_than_what_is_kept_of_it_is_not_retried() {
+    for (limit, want) in [(200, 1), (500, 2)] {
+        let (server, seen) = server(|n| trailers_only(if n == 0 { UNAVAILABLE } else { OK }));
+        let long = call().map(|_| Full::from(vec![0; 500]));
+        layer(POLICY).replay_limit(limit).layer(server).oneshot(long).await.unwrap();
+        assert_eq!(seen.lock().unwrap().len(), want, "{limit}");
+    }
+}
+
+/// gRPC waits until the deadline for what cannot come in time; here the answer that is there comes back at once.
+#[tokio::test(start_paused = true)]
+async fn gr_23_a_backoff_beyond_the_deadline_is_not_slept() {
+    const SLOW: Policy = policy!(constant(secs(5)).jitter(Jitter::None).max_attempts(4));
+    for (unit, want) in [("1S", 1), ("6S", 2)] {
+        let (server, seen) = server(|n| trailers_only(if n == 0 { UNAVAILABLE } else { OK }));
+        let mut call = call();
+        call.headers_mut().insert(grpc::TIMEOUT, unit.parse().unwrap());
+        let started = Instant::now();
+        layer(SLOW).layer(server).oneshot(call).await.unwrap();
+        assert_eq!(seen.lock().unwrap().len(), want, "{unit}");
+        assert!(want == 2 || started.elapsed() < ms(1), "{:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_header_says_nothing_about_a_request_that_is_not_grpc() {
+    let (server, seen) =
+        server(|n| Response::builder().status(if n == 0 { 503 } else { 200 }).body(Full::default()).unwrap());
+    let plain = Request::get("/").header(grpc::TIMEOUT, "1m").body(Full::default()).unwrap();
+    assert_eq!(layer(POLICY).layer(server).oneshot(plain).await.unwrap().status(), 200);
+    assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_a_call_is_that_of_all_its_attempts_and_each_is_told_what_is_left() {
+    let (server, seen) = server(|_| trailers_only(UNAVAILABLE));
+    let mut call = call();
+    call.headers_mut().insert(grpc::TIMEOUT, "250m".parse().unwrap());
+    layer(POLICY).layer(server).oneshot(call).await.unwrap();
+    let seen = seen.lock().unwrap();
+    let left = seen.iter().map(|(_, headers)| grpc::parse_timeout(headers[grpc::TIMEOUT].to_str().unwrap()).unwrap());
+    let left: Vec<_> = left.collect();
+    assert_eq!(left.len(), 3);
+    for (left, want) in left.iter().zip([250, 150, 50]) {
+        assert!(*left <= ms(want) && *left >= ms(want - 3), "{left:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_has_begun_is_not_retried_and_counts_as_a_success() {
+    let (server, seen) = server(|n| match n {
+        0 => pushed_back(UNAVAILABLE, "-1"),
+        // No status among the headers: messages follow, and the status after them.
+        _ => Response::builder().header("content-type", "application/grpc").body(Full::from("x")).unwrap(),
+    });
+    let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
+    let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
+    for (made, tokens) in [(1, 9_000), (2, 9_500)] {
+        assert_eq!(client.clone().oneshot(call()).await.unwrap().status(), 200);
+        assert_eq!((seen.lock().unwrap().len(), throttle.snapshot().milli_tokens), (made, tokens));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pushback_that_is_no_number_of_milliseconds_ends_the_call() {
+    for never in ["-1", "soon", "", "01", " 5", "+5", "1.5", "2147483648"] {
+        let mut headers = HeaderMap::new();
+        headers.insert(grpc::PUSHBACK, never.parse().unwrap());
+        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "{never:?}");
+        assert_eq!(made(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await, (UNAVAILABLE, 1), "{never:?}");
+    }
+    for (some, want) in [("0", 0), ("5", 5), ("2147483647", 2_147_483_647)] {
+        let mut headers = HeaderMap::new();
+        headers.insert(grpc::PUSHBACK, some.parse().unwrap());
+        assert_eq!(grpc::pushback(&headers), Some(Hint::Floor(ms(want))));
+        headers.append(grpc::PUSHBACK, some.parse().unwrap());
+        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "twice");
+    }
+    assert_eq!(grpc::pushback(&HeaderMap::new()), None);
+}
+
+/// So says the proposal: of the failures that are not retried, only these count.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_never_takes_a_token_whatever_the_status() {
+    for (answer, want) in [
+        (pushed_back(INVALID_ARGUMENT, "-1"), 9_000),
+        (pushed_back(INVALID_ARGUMENT, "5"), 10_000),
+        (trailers_only(INVALID_ARGUMENT), 10_000),
+        (pushed_back(UNAVAILABLE, "-1"), 9_000),
+        (pushed_back(OK, "-1"), 10_000),
+    ] {
+        let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
+        let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
+        let wanted = answer.clone();
+        let layer = RetryLayer::new(retrier).repeat_when(|_| true);
+        assert_eq!(made(layer, move |_| answer.clone()).await.1, 1);
+        assert_eq!(throttle.snapshot().milli_tokens, want, "{wanted:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_codes_of_a_methods_policy_are_retried_and_no_others() {
+    let codes = Codes::of(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
+    for (code, want) in [(CANCELLED, 2), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 1), (UNKNOWN, 1)] {
+        let answer = move |n| trailers_only(if n == 0 { code } else { OK });
+        assert_eq!(made(layer(POLICY).grpc_codes(codes), answer).await.1, want, "{code}");
+    }
+    assert_eq!(codes.outcome(RESOURCE_EXHAUSTED), Outcome::throttled(None));
+    // Without a policy's codes: what gRPC's own documentation calls transient.
+    for (code, want) in [(CANCELLED, 1), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 2), (UNKNOWN, 1)] {
+        let answer = move |n| trailers_only(if n == 0 { code } else { OK });
+        assert_eq!(made(layer(POLICY), answer).await.1, want, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&events);
+    let retrier = Retrier::new(POLICY).on_event(move |event| log.lock().unwrap().push(event.action));
+    let counts = RetryLayer::new(retrier).repeat_when(|parts| parts.uri.path().ends_with("/Count"));
+    assert_eq!(made(counts.clone(), |n| trailers_only(if n == 0 { UNAVAILABLE } else { OK })).await, (OK, 2));
+    events.lock().unwrap().clear();
+    let (server, seen) = server(|_| trailers_only(UNAVAILABLE));
+    let mut order = call();
+    *order.uri_mut() = "/shop.Stock/Order".parse().unwrap();
+    counts.layer(server).oneshot(order).await.unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    assert_eq!(*events.lock().unwrap(), [Action::Stop(Stop::Unrepeatable)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_proxy_answers_in_http_is_translated_as_grpc_says() {
+    for (status, code, retried) in [
+        (400, 13, false),
+        (401, 16, false),
+        (403, 7, false),
+        (404, 12, false),
+        (429, UNAVAILABLE, true),
+        (500, UNKNOWN, false),
+        (502, UNAVAILABLE, true),
+        (503, UNAVAILABLE, true),
+        (504, UNAVAILABLE, true),
+    ] {
+        let proxy = move |n| match n {
+            0 => Response::builder().status(status).header("retry-after", "7").body(Full::default()).unwrap(),
+            _ => trailers_only(OK),
+        };
+        let (server, seen) = server(proxy);
+        layer(POLICY).layer(server).oneshot(call()).await.unwrap();
+        let seen = times(&seen);
+        assert_eq!(seen.len() == 2, retried, "{status}");
+        assert!(!retried || seen[1] >= ms(7_000), "{status}: what it says about coming back holds too: {seen:?}");
+        assert_eq!(grpc::code_of(http::StatusCode::from_u16(status).unwrap()), code);
+        let codes = Codes::of(&[code]);
+        let proxy_of = move |n| {
+            if n == 0 { Response::builder().status(status).body(Full::default()).unwrap() } else { trailers_only(OK) }
+        };
+        assert_eq!(made(layer(POLICY).grpc_codes(codes), proxy_of).await, (OK, 2), "{status}: {codes}");
+    }
+}
