@@ -11,6 +11,9 @@ pub mod grpc;
 mod hop;
 mod number;
 mod repeat;
+#[cfg(feature = "service-config")]
+#[cfg_attr(docsrs, doc(cfg(feature = "service-config")))]
+pub mod service_config;
 pub mod status;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]

@@ -11,6 +11,8 @@ mod suite {
     mod replay;
     mod server;
     mod servers;
+    #[cfg(feature = "service-config")]
+    mod service_config;
     mod telling;
     mod timing;
     mod tower;

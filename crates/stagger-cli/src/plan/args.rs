@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::export::Export;
 use crate::plot::Spacing;
 use crate::policy_args::PolicyArgs;
 
@@ -34,6 +35,16 @@ pub(crate) struct PlanArgs {
     /// Write the pictures as an SVG file; '-' is standard output, which then gets nothing else
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Plan")]
     pub(crate) svg: Option<PathBuf>,
+
+    /// Print the policy as the configuration of another system; what it cannot say goes to standard error
+    #[arg(
+        long,
+        value_enum,
+        value_name = "SYSTEM",
+        conflicts_with_all = ["retries", "profiles", "sample", "json", "svg"],
+        help_heading = "Plan"
+    )]
+    pub(crate) export: Option<Export>,
 
     /// How the axis of delays is spaced in pictures
     #[arg(long, value_enum, default_value_t, help_heading = "Plan")]

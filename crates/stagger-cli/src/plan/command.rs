@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -6,6 +7,7 @@ use stagger_core::Seed;
 
 use super::args::PlanArgs;
 use super::clients::{self, Client};
+use super::export::Export;
 use super::forecast::Forecast;
 use super::json::Document;
 use super::notes::{Note, notes};
@@ -15,8 +17,9 @@ use super::report;
 use super::verdict::{Answer, Verdict};
 use crate::error::CliError;
 use crate::output::print;
-use crate::plot::{Colour, Glyphs, Look, Spacing, svg};
-use crate::term::Term;
+use crate::plot::{Colour, Glyphs, Look, Spacing, paragraph, svg};
+use crate::policy_args::PolicyArgs;
+use crate::term::{Screen, Term};
 
 /// The seed of the clients that are drawn, unless another is given: the same plan looks the same
 /// every time.
@@ -32,9 +35,12 @@ const MOST_DRAWS: u64 = 10_000_000;
 /// `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     if args.profiles {
-        let text = if args.json { profiles::json()? } else { profiles::text(look(term)) };
+        let text = if args.json { profiles::json()? } else { profiles::text(look(&term.stdout, term)) };
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(system) = args.export {
+        return export(system, &args.policy, term);
     }
     let svg_to_stdout = args.svg.as_deref() == Some(Path::new("-"));
     if svg_to_stdout && args.json {
@@ -50,10 +56,23 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     } else if args.json {
         plan.json()?
     } else {
-        plan.text(look(term))
+        plan.text(look(&term.stdout, term))
     };
     print(text.as_bytes())?;
     Ok(plan.exit_code())
+}
+
+/// The configuration is the result; what is to be said of it must not be in it.
+fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, CliError> {
+    let exported = system.policy(&policy.policy()?)?;
+    print(exported.text.as_bytes())?;
+    let look = look(&term.stderr, term);
+    for note in exported.notes {
+        let note = paragraph(&format!("note: {note}"), "      ", look);
+        // Nobody is left to be told that nobody can be told.
+        let _ = write!(io::stderr(), "{}", look.glyphs.spell(&note));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// All that there is to tell about a policy.
@@ -138,10 +157,10 @@ impl Plan {
     }
 }
 
-fn look(term: &Term) -> Look {
+fn look(screen: &Screen, term: &Term) -> Look {
     Look {
-        columns: u16::try_from(term.stdout.width).unwrap_or(u16::MAX),
+        columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
         glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
-        colour: if term.stdout.colour { Colour::On } else { Colour::Off },
+        colour: if screen.colour { Colour::On } else { Colour::Off },
     }
 }

@@ -7,6 +7,7 @@ mod args;
 mod brief;
 mod clients;
 mod command;
+mod export;
 mod fit;
 mod forecast;
 mod json;

@@ -140,6 +140,25 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn exported_to_grpc_a_policy_is_a_service_config_and_what_it_leaves_out_is_said_beside_it() {
+    let seen = see(plan(&["-p", "grpc-a6", "--max-elapsed", "1m", "--export", "grpc"]).env("COLUMNS", "200"));
+    let json: Value = serde_json::from_str(&seen.exits(0).stdout).unwrap();
+    let retries = &json["methodConfig"][0]["retryPolicy"];
+    assert_eq!((&retries["maxAttempts"], &retries["initialBackoff"]), (&Value::from(4), &Value::from("0.1s")));
+    let notes: Vec<_> = seen.stderr.lines().collect();
+    assert!(notes[0].starts_with("note: left out: max-elapsed=1m: "), "{notes:?}");
+    assert!(notes[2].starts_with("note: give it to the channel, which then retries by itself"), "{notes:?}");
+    assert_eq!(notes.len(), 3);
+    for columns in ["40", "80"] {
+        let seen = see(plan(&["--export", "grpc"]).env("COLUMNS", columns).env("LC_ALL", "C"));
+        let widest = seen.stderr.lines().map(str::len).max();
+        assert!(seen.stderr.is_ascii() && widest <= columns.parse().ok(), "{seen:#?}");
+    }
+    see(&mut plan(&["-p", "stop", "--export", "grpc"])).exits(2).prints("").says("leave retryPolicy out");
+    see(&mut plan(&["--json", "--export", "grpc"])).exits(2).prints("").says("--export");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut running = Running::start(&mut plan(&["--sample", "5000", "--json"]));
     drop(running.child.stdout.take());

@@ -1,0 +1,122 @@
+use serde::Serialize;
+
+use super::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, duration};
+
+/// A service config as it is written: protobuf's JSON, in the order in which people expect it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Wire<'a> {
+    method_config: Vec<Method<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_throttling: Option<RetryThrottling>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Method<'a> {
+    name: Vec<Name<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_policy: Option<RetryPolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hedging_policy: Option<HedgingPolicy>,
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RetryPolicy {
+    max_attempts: u32,
+    initial_backoff: String,
+    max_backoff: String,
+    backoff_multiplier: f64,
+    retryable_status_codes: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HedgingPolicy {
+    max_attempts: u32,
+    hedging_delay: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    non_fatal_status_codes: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RetryThrottling {
+    max_tokens: u32,
+    token_ratio: f64,
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn of(config: &'a ServiceConfig) -> Self {
+        Self {
+            method_config: config.methods().iter().map(Method::of).collect(),
+            retry_throttling: config.throttling().map(RetryThrottling::of),
+        }
+    }
+}
+
+impl<'a> Method<'a> {
+    fn of(method: &'a MethodConfig) -> Self {
+        let (retry_policy, hedging_policy) = match method.attempts() {
+            Attempts::One => (None, None),
+            Attempts::Retried(retries) => (Some(RetryPolicy::of(&retries)), None),
+            Attempts::Hedged(hedging) => (None, Some(HedgingPolicy::of(hedging))),
+        };
+        Self {
+            name: method.names().iter().map(Name::of).collect(),
+            timeout: method.time_limit().map(duration::text),
+            retry_policy,
+            hedging_policy,
+        }
+    }
+}
+
+impl<'a> Name<'a> {
+    fn of(name: &'a MethodName) -> Self {
+        let (service, method) = match name {
+            MethodName::Every => (None, None),
+            MethodName::Service(service) => (Some(&**service), None),
+            MethodName::Method(service, method) => (Some(&**service), Some(&**method)),
+        };
+        Self { service, method }
+    }
+}
+
+impl RetryPolicy {
+    fn of(retries: &Retries) -> Self {
+        Self {
+            max_attempts: retries.max_attempts().get(),
+            initial_backoff: duration::text(retries.initial_backoff()),
+            max_backoff: duration::text(retries.max_backoff()),
+            backoff_multiplier: retries.backoff_multiplier(),
+            retryable_status_codes: retries.codes().names().collect(),
+        }
+    }
+}
+
+impl HedgingPolicy {
+    fn of(hedging: Hedging) -> Self {
+        Self {
+            max_attempts: hedging.max_attempts().get(),
+            hedging_delay: duration::text(hedging.delay()),
+            non_fatal_status_codes: hedging.non_fatal().names().collect(),
+        }
+    }
+}
+
+impl RetryThrottling {
+    fn of(throttling: Throttling) -> Self {
+        Self { max_tokens: throttling.max_tokens(), token_ratio: throttling.token_ratio().as_f64() }
+    }
+}

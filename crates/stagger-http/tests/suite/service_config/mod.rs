@@ -1,0 +1,18 @@
+//! gRPC's service config: what is read, what is refused and why, and that what is written is read again.
+
+mod laws;
+mod reading;
+mod saying;
+
+use core::time::Duration;
+
+use stagger_http::service_config::ServiceConfig;
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[track_caller]
+fn read(json: &str) -> ServiceConfig {
+    json.parse().unwrap_or_else(|error| panic!("{error}\n{json}"))
+}
