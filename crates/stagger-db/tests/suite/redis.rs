@@ -1,0 +1,92 @@
+//! The table of `stagger_db::redis`, row by row.
+
+use std::io;
+
+use redis::{ConnectionLike, ErrorKind, RedisError, RedisResult, Value, make_extension_error};
+use stagger::{Kind, Outcome};
+
+/// As the client reads it from the wire.
+fn reply(line: &str) -> RedisError {
+    let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
+    value.extract_error().unwrap_err()
+}
+
+#[test]
+fn a_reply_is_judged_by_its_first_word() {
+    for (line, want) in [
+        ("LOADING Redis is loading the dataset in memory", Outcome::TRANSIENT),
+        ("READONLY You can't write against a read only replica.", Outcome::TRANSIENT),
+        ("CLUSTERDOWN The cluster is down", Outcome::TRANSIENT),
+        ("BUSY Redis is busy running a script.", Outcome::TRANSIENT),
+        ("OOM command not allowed when used memory > 'maxmemory'.", Outcome::throttled(None)),
+        ("ERR max number of clients reached", Outcome::throttled(None)),
+        ("ERR unknown command 'FOO'", Outcome::Permanent),
+        ("WRONGTYPE Operation against a key", Outcome::Permanent),
+        ("NOSCRIPT No matching script.", Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::redis(&reply(line)), want, "{line}");
+    }
+    assert_eq!(stagger_db::redis(&make_extension_error("NOREPLICAS".to_owned(), None)), Outcome::TRANSIENT);
+}
+
+/// A connection to a server that gives these replies to a pipeline.
+struct Replies(&'static [&'static str]);
+
+impl ConnectionLike for Replies {
+    fn req_packed_command(&mut self, _: &[u8]) -> RedisResult<Value> {
+        unreachable!("there are pipelines alone")
+    }
+
+    fn req_packed_commands(&mut self, _: &[u8], _: usize, _: usize) -> RedisResult<Vec<Value>> {
+        self.0.iter().map(|line| redis::parse_redis_value(format!("{line}\r\n").as_bytes())).collect()
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+
+    fn check_connection(&mut self) -> bool {
+        true
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_replies_to_a_pipeline_mean_what_the_worst_of_them_means() {
+    for (lines, want) in [
+        (&["+OK", "-LOADING x", "-TRYAGAIN x"][..], Outcome::TRANSIENT),
+        (&["-LOADING x", "-OOM x", "-TRYAGAIN x"], Outcome::throttled(None)),
+        (&["-OOM x", "-WRONGTYPE x", "-LOADING x"], Outcome::Permanent),
+    ] {
+        let mut pipeline = redis::pipe();
+        for _ in lines {
+            pipeline.cmd("SET");
+        }
+        let error = pipeline.query::<()>(&mut Replies(lines)).unwrap_err();
+        assert_eq!(stagger_db::redis(&error), want, "{error}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanent() {
+    let io = |kind: io::ErrorKind| RedisError::from(io::Error::from(kind));
+    for (error, want) in [
+        (io(io::ErrorKind::ConnectionRefused), Outcome::TRANSIENT),
+        (io(io::ErrorKind::TimedOut), Outcome::TRANSIENT),
+        (io(io::ErrorKind::NotConnected), Outcome::TRANSIENT),
+        // A socket's file: its server has yet to make it.
+        (io(io::ErrorKind::NotFound), Outcome::TRANSIENT),
+        (io(io::ErrorKind::PermissionDenied), Outcome::Permanent),
+        (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: Kind::Local, hint: None }),
+        ((ErrorKind::Io, "the handshake failed").into(), Outcome::TRANSIENT),
+        ((ErrorKind::MasterNameNotFoundBySentinel, "no master").into(), Outcome::TRANSIENT),
+        ((ErrorKind::AuthenticationFailed, "who are you?").into(), Outcome::Permanent),
+        ((ErrorKind::UnexpectedReturnType, "no number").into(), Outcome::Permanent),
+        ((ErrorKind::Extension, "it has no reply").into(), Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::redis(&error), want, "{error}");
+    }
+}

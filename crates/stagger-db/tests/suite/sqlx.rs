@@ -1,0 +1,85 @@
+//! The table of `stagger_db::sqlx`, row by row.
+
+use core::fmt;
+use std::borrow::Cow;
+use std::io;
+
+use sqlx::Error;
+use sqlx::error::{DatabaseError, ErrorKind};
+use stagger::{Kind, Outcome};
+
+/// What a driver makes of an error message of its server.
+#[derive(Debug)]
+struct Reply(Option<&'static str>);
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("said the server")
+    }
+}
+
+impl core::error::Error for Reply {}
+
+impl DatabaseError for Reply {
+    fn message(&self) -> &str {
+        "said the server"
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        self.0.map(Cow::Borrowed)
+    }
+
+    fn as_error(&self) -> &(dyn core::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn core::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn core::error::Error + Send + Sync + 'static> {
+        self
+    }
+
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Other
+    }
+}
+
+const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+
+#[test]
+fn an_error_of_the_database_is_judged_by_its_sqlstate() {
+    for (code, want) in [
+        (Some("40001"), Outcome::TRANSIENT),
+        (Some("40P01"), Outcome::TRANSIENT),
+        (Some("53300"), Outcome::throttled(None)),
+        (Some("57P03"), Outcome::TRANSIENT),
+        (Some("08006"), Outcome::TRANSIENT),
+        (Some("23505"), Outcome::Permanent),
+        (Some("5"), Outcome::Permanent),
+        (None, Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::sqlx(&Error::from(Reply(code))), want, "{code:?}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanent() {
+    let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+    for (error, want) in [
+        (Error::Io(refused()), Outcome::TRANSIENT),
+        (Error::Io(io::ErrorKind::UnexpectedEof.into()), Outcome::TRANSIENT),
+        (Error::Io(io::ErrorKind::PermissionDenied.into()), Outcome::Permanent),
+        (Error::Io(io::ErrorKind::AddrNotAvailable.into()), LOCAL),
+        (Error::Tls(Box::new(refused())), Outcome::TRANSIENT),
+        (Error::Tls("the certificate is another's".into()), Outcome::Permanent),
+        (Error::AnyDriverError(Box::new(refused())), Outcome::TRANSIENT),
+        (Error::PoolTimedOut, LOCAL),
+        (Error::PoolClosed, Outcome::Permanent),
+        (Error::RowNotFound, Outcome::Permanent),
+        (Error::Protocol("what is this?".to_owned()), Outcome::Permanent),
+    ] {
+        assert_eq!(stagger_db::sqlx(&error), want, "{error}");
+    }
+}
