@@ -1,4 +1,6 @@
+use core::error::Error;
 use core::fmt;
+use std::io;
 
 use http::{HeaderMap, Method};
 
@@ -15,6 +17,34 @@ pub enum Sent {
     /// The server has certainly not processed it: a stream that it refused, a connection that was closed before it was
     /// used. Repeated at once, once.
     Unprocessed,
+}
+
+impl Sent {
+    /// How far a request has come that failed with this error, by the I/O errors among it and its sources: a
+    /// connection that was refused, or could not be made, has carried nothing. Without such an error: [`Perhaps`](Self::Perhaps).
+    ///
+    /// ```
+    /// use std::io;
+    /// use stagger_http::Sent;
+    ///
+    /// assert_eq!(Sent::of(&io::Error::from(io::ErrorKind::ConnectionRefused)), Sent::No);
+    /// assert_eq!(Sent::of(&io::Error::from(io::ErrorKind::ConnectionReset)), Sent::Perhaps);
+    /// ```
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if let Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable) =
+                kind
+            {
+                return Self::No;
+            }
+            next = error.source();
+        }
+        Self::Perhaps
+    }
 }
 
 /// Whether a request may be sent a second time.

@@ -37,23 +37,12 @@ impl fmt::Debug for Settings {
 /// Without a rule: a connection that was refused, or could not be made, has carried nothing.
 fn built_in<E: Any>(error: &E) -> Sent {
     let error: &dyn Any = error;
-    let mut next: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
+    let known: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
         Some(error)
     } else if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
         Some(&**error)
     } else {
         None
     };
-    while let Some(error) = next {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| is_unsent(error.kind())) {
-            return Sent::No;
-        }
-        next = error.source();
-    }
-    Sent::Perhaps
-}
-
-fn is_unsent(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
-    matches!(kind, ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable)
+    known.map_or(Sent::Perhaps, Sent::of)
 }

@@ -1,6 +1,9 @@
 //! What a status means, and what may be repeated; rows HT-23 and HT-25 as far as a request's own words go.
 
+use core::error::Error;
+use core::fmt;
 use core::time::Duration;
+use std::io;
 
 use http::{HeaderMap, Method, StatusCode};
 use stagger::{Hint, Kind, Outcome};
@@ -65,4 +68,29 @@ fn ht_25_a_key_makes_any_method_idempotent() {
     let keyed = HeaderMap::from_iter([("idempotency-key".parse().unwrap(), "\"8e03978e\"".parse().unwrap())]);
     assert_eq!(Repeat::of(&Method::POST, &keyed), Repeat::Key);
     assert!(Repeat::of(&Method::POST, &keyed).allows(Sent::Perhaps));
+}
+
+#[test]
+fn a_connection_that_was_refused_is_found_in_the_chain_of_an_error() {
+    #[derive(Debug)]
+    struct Transport(io::Error);
+    impl fmt::Display for Transport {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("transport error")
+        }
+    }
+    impl Error for Transport {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    for (kind, want) in [
+        (io::ErrorKind::ConnectionRefused, Sent::No),
+        (io::ErrorKind::NetworkUnreachable, Sent::No),
+        (io::ErrorKind::ConnectionReset, Sent::Perhaps),
+        (io::ErrorKind::TimedOut, Sent::Perhaps),
+    ] {
+        assert_eq!(Sent::of(&Transport(kind.into())), want, "{kind}");
+    }
+    assert_eq!(Sent::of(&fmt::Error), Sent::Perhaps);
 }
