@@ -12,7 +12,7 @@ pub(crate) fn run(_: &Options) -> Result<Note> {
     let workspace = Workspace::here()?;
     let directory = workspace.target_directory.join("debug/examples");
     let mut ran = 0;
-    for package in workspace.published() {
+    for package in &workspace.packages {
         let examples = package.targets("example");
         if examples.is_empty() {
             continue;

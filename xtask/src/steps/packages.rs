@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 7] = [
     // The man page is rendered, not only written.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -23,6 +23,9 @@ const PACKAGES: [Package; 5] = [
     Package { programs: &["postgres", "pg_ctlcluster"], debian: "postgresql" },
     // Not everybody has the directory in PATH; the tests look there, too.
     Package { programs: &["nginx", "/usr/sbin/nginx"], debian: "nginx-light" },
+    Package { programs: &["redis-server"], debian: "redis-server" },
+    // Makes clients and servers of gRPC from their description.
+    Package { programs: &["protoc"], debian: "protobuf-compiler" },
 ];
 
 /// What is unpacked beside what is built, and not installed: of this package one file is wanted, and it would start a

@@ -1,0 +1,5 @@
+//! Makes the client and the server of `proto/stock.proto`. Needs `protoc`.
+
+fn main() -> std::io::Result<()> {
+    tonic_prost_build::compile_protos("proto/stock.proto")
+}
