@@ -20,7 +20,8 @@ pub enum Outcome {
     /// It failed, and it would fail again: the server answered, and the answer is no.
     Permanent,
     /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
-    /// payment whose answer was lost. The guards count it like the failure that it is.
+    /// payment whose answer was lost. Or it cannot be made again: a request whose body was a stream. The guards count it
+    /// like the failure that it is.
     Unrepeatable(Kind),
     /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
     /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
@@ -141,7 +142,7 @@ impl Source {
 pub enum Stop {
     /// The failure was permanent.
     Permanent,
-    /// What failed may have been carried out, and must not be done twice.
+    /// What failed may have been carried out and must not be done twice, or cannot be made again.
     Unrepeatable,
     /// `max_attempts` were made.
     Attempts,
@@ -185,7 +186,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
-            Self::Unrepeatable => "it may have been carried out, and must not be done twice",
+            Self::Unrepeatable => "it may have been carried out, or cannot be made again",
             Self::Attempts => "every attempt was used",
             Self::Elapsed => "the time limit left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",

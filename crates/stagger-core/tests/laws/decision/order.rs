@@ -177,7 +177,7 @@ fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
 fn reasons_are_fragments_that_say_who_refused() {
     for (stop, want) in [
         (Stop::Permanent, "the failure is permanent"),
-        (Stop::Unrepeatable, "it may have been carried out, and must not be done twice"),
+        (Stop::Unrepeatable, "it may have been carried out, or cannot be made again"),
         (Stop::Attempts, "every attempt was used"),
         (Stop::Elapsed, "the time limit left no room for another attempt"),
         (Stop::Hint, "the server asked not to come back, or not soon enough"),
