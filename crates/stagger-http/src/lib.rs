@@ -4,13 +4,19 @@
 //! may be sent twice by [`Repeat`].
 
 pub mod advice;
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
 pub mod grpc;
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod hop;
 mod number;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub mod recipes;
 mod repeat;
+#[cfg(feature = "reqwest-middleware")]
+#[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
+pub mod reqwest;
 #[cfg(feature = "service-config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "service-config")))]
 pub mod service_config;
@@ -19,8 +25,8 @@ pub mod status;
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod tower;
 
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use hop::{ATTEMPT, Deadline, TIMEOUT};
 pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};

@@ -9,6 +9,8 @@ mod suite {
     mod leftover;
     mod readiness;
     mod replay;
+    #[cfg(feature = "reqwest-middleware")]
+    mod reqwest;
     mod server;
     mod servers;
     #[cfg(feature = "service-config")]

@@ -11,6 +11,10 @@ mod steps;
 pub use failure::StatusFailure;
 pub(crate) use judge::Kept;
 pub(crate) use leftover::{Leftover, poll_begin};
+#[cfg(feature = "reqwest-middleware")]
+pub(crate) use progress::Head;
 pub(crate) use progress::Progress;
-pub(crate) use settings::{Header, Renewing, Settings};
+#[cfg(feature = "tower")]
+pub(crate) use settings::Renewing;
+pub(crate) use settings::{Header, Settings};
 pub(crate) use steps::steps;

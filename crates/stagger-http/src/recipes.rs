@@ -1,0 +1,112 @@
+//! Clients that need no integration of their own.
+//!
+//! # reqwest, without middleware
+//!
+//! What an answer means is said where it is received; everything else is `stagger`'s. The caller gets reqwest's own error.
+//!
+//! ```
+//! use std::time::SystemTime;
+//!
+//! use reqwest::{Client, Response};
+//! use stagger::{Fault, Policy, policy};
+//! use stagger_http::advice::hint;
+//! use stagger_http::status::{Keyed, outcome};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
+//!
+//! /// One attempt of a GET, which may be repeated.
+//! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//!     let answer = client.get(url).send().await?;
+//!     let meaning = outcome(answer.status(), Keyed::No, hint(answer.headers(), SystemTime::now));
+//!     answer.error_for_status().map_err(|error| Fault::of(error, meaning))
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # use axum::{Router, http::StatusCode, routing};
+//! # let calls = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+//! # let seen = calls.clone();
+//! # let page = routing::get(async move || match seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+//! #     0 | 1 => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+//! #     _ => (StatusCode::OK, "a page"),
+//! # });
+//! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! # let url = &format!("http://{}", listener.local_addr()?);
+//! # tokio::spawn(axum::serve(listener, Router::new().route("/", page)).into_future());
+//! let client = Client::new();
+//! let page = stagger::retry(&POLICY, || get(&client, url)).marked().await?;
+//! assert_eq!(page.text().await?, "a page");
+//! # assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
+//!
+//! let nowhere = format!("{url}/nowhere");
+//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).marked().await.unwrap_err();
+//! assert_eq!(error.status(), Some(reqwest::StatusCode::NOT_FOUND));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With a budget, a breaker or listeners it is the same through a [`Retrier`](stagger::Retrier): `api.run(..).marked()`. A
+//! POST that has been sent must not be repeated, unless it carries an `Idempotency-Key`; what was never sent may:
+//!
+//! ```
+//! use reqwest::{Client, Response};
+//! use stagger::{Fault, Policy, Retrier, policy};
+//! use stagger_http::{Repeat, Sent};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(4));
+//!
+//! async fn pay(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//!     let request = client.post(url).body("pay").build()?;
+//!     let repeat = Repeat::of(request.method(), request.headers());
+//!     client.execute(request).await.map_err(|error| {
+//!         let sent = if error.is_connect() { Sent::No } else { Sent::Perhaps };
+//!         if repeat.allows(sent) { Fault::from(error) } else { Fault::unrepeatable(error) }
+//!     })
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let url = &{
+//! #     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! #     format!("http://{}", gone.local_addr()?)
+//! # };
+//! let (api, client) = (Retrier::new(POLICY), Client::new());
+//! // Nothing listens there.
+//! let error = api.run(|| pay(&client, url)).marked().await.unwrap_err();
+//! assert_eq!(error.attempts(), 4);
+//! assert!(error.error().is_some_and(reqwest::Error::is_connect));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # hyper-util's client
+//!
+//! It is a tower service, and goes under a [`RetryLayer`](crate::tower::RetryLayer). Two rules say what its errors mean: an
+//! attempt that could not connect has sent nothing, and an I/O error is judged by its kind.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::Request;
+//! use http_body_util::{BodyExt as _, Full};
+//! use hyper_util::client::legacy::{Client, Error};
+//! use hyper_util::rt::TokioExecutor;
+//! use stagger::{Outcome, Policy, Retrier, classify, policy};
+//! use stagger_http::Sent;
+//! use stagger_http::tower::RetryLayer;
+//! use tower::{ServiceBuilder, ServiceExt as _};
+//!
+//! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let page = axum::routing::get(async || "a page");
+//! # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! # let url = format!("http://{}", listener.local_addr()?);
+//! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
+//! let retrier = Retrier::new(POLICY).classify(|error: &Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
+//! let retries = RetryLayer::new(retrier).sent(|error: &Error| match error.is_connect() {
+//!     true => Sent::No,
+//!     false => Sent::Perhaps,
+//! });
+//! let network = Client::builder(TokioExecutor::new()).build_http();
+//! let client = ServiceBuilder::new().layer(retries).service(network);
+//!
+//! let answer = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
+//! assert_eq!(answer.into_body().collect().await?.to_bytes(), "a page");
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
+//! ```

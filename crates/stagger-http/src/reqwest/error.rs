@@ -1,0 +1,18 @@
+use reqwest::Error;
+use stagger::{Outcome, classify};
+
+use crate::Sent;
+
+/// What an error means, where the retrier has no rule for it.
+pub(super) fn outcome(error: &Error) -> Outcome {
+    if error.is_builder() || error.is_redirect() || error.is_upgrade() {
+        Outcome::Permanent
+    } else {
+        classify::chain(error).unwrap_or(Outcome::TRANSIENT)
+    }
+}
+
+/// How far the request has come.
+pub(super) fn how_far(error: &Error) -> Sent {
+    if error.is_connect() { Sent::No } else { Sent::Perhaps }
+}
