@@ -1,10 +1,10 @@
 //! The decisions of one call. Every driver, blocking or async, goes through here; a driver only waits and polls.
 
-use core::ops::Deref;
 use core::time::Duration;
 
 use crate::error::Refused;
 use crate::event::{Action, Event, Sink};
+use crate::own::Terms;
 use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
 use crate::until::Until;
@@ -62,7 +62,7 @@ pub(crate) enum Next {
     Stop(Stop),
 }
 
-impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
+impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
     pub(crate) const fn new(policy: P, clock: C, extras: X) -> Self {
         Self {
@@ -93,18 +93,18 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
         if scope::depth() > 0 {
             self.flags |= INSIDE;
         }
-        if X::TIMED {
+        if X::TIMED && self.extras.is_timed() {
             self.state = State::started(self.clock.now());
         }
         self.phase = Phase::Due;
-        if self.policy.spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
+        if self.policy().spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
     }
 
     /// Whether the first attempt can be made before the call has any state: nothing is asked, nothing is told, and a
     /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
     #[inline]
     pub(crate) fn begins_at_once(&self) -> bool {
-        X::PLAIN && self.policy.begins_at_once()
+        self.extras.is_plain() && self.policy().begins_at_once()
     }
 
     /// The first attempt was made without a beginning, and is not over, or has failed.
@@ -126,7 +126,8 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(self.extras.deadline());
+        let mut retry =
+            Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(self.extras.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -140,7 +141,11 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
         let nested = self.nested();
         let (clock, permit) = (&self.clock, self.held.take());
         let guards = self.extras.guards().nested(nested);
-        let begun = Retry::new(&self.policy, &mut self.state, self.seed).begin(permit, || clock.now(), &guards);
+        let begun = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).begin(
+            permit,
+            || clock.now(),
+            &guards,
+        );
         match begun {
             Ok(permit) => {
                 self.held = self.extras.hold(permit, Stage::Attempting, nested);
@@ -170,7 +175,7 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
         let deadline = self.extras.deadline();
-        let retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(deadline);
+        let retry = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
@@ -193,7 +198,7 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let clock = &self.clock;
         let guards = self.extras.guards().nested(nested);
-        let decision = Retry::new(&self.policy, &mut self.state, self.seed).decide(
+        let decision = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
             || clock.now(),
@@ -216,7 +221,7 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let (clock, deadline) = (&self.clock, self.extras.deadline());
         let guards = self.extras.guards().nested(nested);
-        let mut retry = Retry::new(&self.policy, &mut self.state, self.seed).deadline(deadline);
+        let mut retry = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
@@ -318,7 +323,7 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
         let event = Event {
             target: self.extras.target(),
             attempt: self.attempt(),
-            max_attempts: self.policy.max_attempts(),
+            max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
             budget_left: self.extras.guards().budget.and_then(crate::Budget::left),
             action,
@@ -378,7 +383,7 @@ impl<P: Deref<Target = Policy>, C: Clock, X: Extras> Call<P, C, X> {
 
     #[inline]
     pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
+        self.policy.policy(&self.extras)
     }
 
     #[inline]
@@ -448,7 +453,7 @@ impl Attempt {
 
     pub(crate) fn of<P, C, X>(call: &Call<P, C, X>, time_limit: Option<Duration>) -> Self
     where
-        P: Deref<Target = Policy>,
+        P: Terms<X>,
         C: Clock,
         X: Extras,
     {

@@ -89,6 +89,7 @@ mod hand;
 mod hedging;
 #[cfg(target_has_atomic = "64")]
 pub mod levers;
+mod own;
 mod polled;
 pub mod queue;
 mod reconnect;

@@ -7,9 +7,9 @@ use crate::call::{Attempt, Call, Next, Phase};
 use crate::event::EventError;
 use crate::fairness;
 use crate::future::arm;
-use crate::retrier::{OwnShares, Terms};
+use crate::own::{OfRetrier, Own};
 use crate::rule::Rule as _;
-use crate::scope::Mark;
+use crate::scope::{self, Mark};
 use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
 
 /// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
@@ -45,11 +45,13 @@ use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PolledCall<T: Sleep + Clone> {
-    call: Call<Terms, T, OwnShares<T>>,
+    call: Call<OfRetrier, T, Own<T>>,
     /// The one timer: for a sleep, or for the time limit of an attempt.
     sleeping: Option<T::Sleeping>,
     /// Nothing to wait for, but it is another task's turn.
     yields: bool,
+    /// The first attempt is being made, and the call has no state yet: if that succeeds, it needs none.
+    is_stateless: bool,
 }
 
 impl<T: Sleep + Clone> PolledCall<T> {
@@ -61,7 +63,15 @@ impl<T: Sleep + Clone> PolledCall<T> {
     /// The same with a deadline, on the timer's clock: no retry starts then or later, and an attempt's
     /// [limit](Attempt::time_limit) is what is left until then.
     pub fn until(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
-        Self { call: retrier.own_call(timer, deadline), sleeping: None, yields: false }
+        let own = retrier.own(timer.clone(), deadline);
+        Self { call: Call::new(OfRetrier, timer, own), sleeping: None, yields: false, is_stateless: false }
+    }
+
+    /// Nobody will ask for the [`elapsed`](Self::elapsed) time: the clock is read only if the policy, a limit, a guard or a
+    /// listener wants to know, and elapsed is zero if none of them does.
+    pub const fn untimed(mut self) -> Self {
+        self.call.extras.is_timed = false;
+        self
     }
 
     /// Waits until the next attempt is due, and lets it begin: after the spread, or after what [`failed`](Self::failed)
@@ -69,7 +79,85 @@ impl<T: Sleep + Clone> PolledCall<T> {
     ///
     /// # Errors
     /// The breaker refuses; the call is over.
+    #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
+        if self.call.phase == Phase::Fresh && self.call.begins_at_once() && scope::depth() == 0 {
+            self.is_stateless = true;
+            self.call.phase = Phase::Attempting;
+            return Poll::Ready(Ok(Attempt::first(self.call.policy())));
+        }
+        self.poll_due(cx)
+    }
+
+    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
+    pub fn attempt<R>(&self, poll: impl FnOnce() -> R) -> R {
+        let _mark = Mark::deeper(self.call.policy());
+        poll()
+    }
+
+    /// Ready when the attempt has taken as long as it may. Whoever takes no notice has no timeouts. The attempt is then
+    /// dropped, and [`failed`](Self::failed), without an error.
+    pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.sleeping {
+            Some(limit) if self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// What the retrier's rules say of this error.
+    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
+        self.call.extras.rules().outcome(error)
+    }
+
+    /// The same without the [built-in rules](crate::classify::built_in), for whoever knows the error better than they do:
+    /// `None` if the retrier has no rule for its type.
+    pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
+        self.call.extras.rules().given(error)
+    }
+
+    /// The attempt succeeded: the call is over.
+    pub fn succeeded(&mut self) {
+        if self.is_stateless {
+            self.call.phase = Phase::Ended;
+            return;
+        }
+        self.call.succeeded::<()>();
+    }
+
+    /// The attempt failed, with this error if there was one. `None`: another follows, and
+    /// [`poll_begin`](Self::poll_begin) waits for it. Let go of everything that the attempt holds before that.
+    #[must_use = "a call that is over must not be polled"]
+    pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<Stop> {
+        if core::mem::take(&mut self.is_stateless) {
+            self.call.first_ended(false);
+        }
+        match self.call.failed(outcome, error, self.call.clock.resolution()) {
+            Next::Stop(stop) => Some(stop),
+            Next::Wait(ask) => {
+                self.wait(ask);
+                None
+            }
+        }
+    }
+
+    /// The call as an [`Error`], after its end.
+    pub fn error<E>(&self, stop: Stop, last: Last<E>) -> Error<E> {
+        Error::new(stop, self.attempts(), self.elapsed(), last)
+    }
+
+    /// The attempts made so far.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        if self.is_stateless { 1 } else { self.call.attempt() }
+    }
+
+    /// How long the call has taken so far.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.call.elapsed()
+    }
+
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
         if core::mem::take(&mut self.yields) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -99,67 +187,6 @@ impl<T: Sleep + Clone> PolledCall<T> {
             self.call.phase = Phase::Timed;
         }
         Poll::Ready(Ok(Attempt::of(&self.call, limit)))
-    }
-
-    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
-    pub fn attempt<R>(&self, poll: impl FnOnce() -> R) -> R {
-        let _mark = Mark::deeper(self.call.policy());
-        poll()
-    }
-
-    /// Ready when the attempt has taken as long as it may. Whoever takes no notice has no timeouts. The attempt is then
-    /// dropped, and [`failed`](Self::failed), without an error.
-    pub fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.sleeping {
-            Some(limit) if self.call.phase == Phase::Timed => Pin::new(limit).poll(cx),
-            _ => Poll::Pending,
-        }
-    }
-
-    /// What the retrier's rules say of this error.
-    pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
-        self.call.extras.guards.rules().outcome(error)
-    }
-
-    /// The same without the [built-in rules](crate::classify::built_in), for whoever knows the error better than they do:
-    /// `None` if the retrier has no rule for its type.
-    pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.extras.guards.rules().given(error)
-    }
-
-    /// The attempt succeeded: the call is over.
-    pub fn succeeded(&mut self) {
-        self.call.succeeded::<()>();
-    }
-
-    /// The attempt failed, with this error if there was one. `None`: another follows, and
-    /// [`poll_begin`](Self::poll_begin) waits for it. Let go of everything that the attempt holds before that.
-    #[must_use = "a call that is over must not be polled"]
-    pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<Stop> {
-        match self.call.failed(outcome, error, self.call.clock.resolution()) {
-            Next::Stop(stop) => Some(stop),
-            Next::Wait(ask) => {
-                self.wait(ask);
-                None
-            }
-        }
-    }
-
-    /// The call as an [`Error`], after its end.
-    pub fn error<E>(&self, stop: Stop, last: Last<E>) -> Error<E> {
-        Error::new(stop, self.attempts(), self.elapsed(), last)
-    }
-
-    /// The attempts made so far.
-    #[must_use]
-    pub fn attempts(&self) -> u32 {
-        self.call.attempt()
-    }
-
-    /// How long the call has taken so far.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
-        self.call.elapsed()
     }
 
     fn wait(&mut self, ask: Duration) {

@@ -15,13 +15,14 @@ use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
 #[cfg(target_has_atomic = "64")]
 use crate::levers::Levers;
+use crate::own::Own;
 use crate::rule::{Plain, Reading, Rule};
 use crate::scope::Inside;
-use crate::setup::{Explained, Guarded, Guarding, LastAttempt, Lender, Lent, Limits, Listening, Setup, Stage};
+use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
 use crate::steps::Parts;
 use crate::{
-    Breaker, Budget, Clock, Entropy, Error, Guards, Instant, Nested, Outcome, Permit, Policy, Seed, Sleep,
-    SystemEntropy, ThreadSleep, classify,
+    Breaker, Budget, Clock, Entropy, Error, Guards, Instant, Outcome, Policy, Seed, Sleep, SystemEntropy, ThreadSleep,
+    classify,
 };
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
@@ -313,21 +314,9 @@ impl Retrier {
         HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
-    /// A call that borrows nothing.
-    pub(crate) fn own_call<T: Sleep + Clone>(
-        &self,
-        timer: T,
-        deadline: Option<Instant>,
-    ) -> Call<Terms, T, OwnShares<T>> {
-        let terms = Terms(Arc::clone(&self.shared));
-        let setup = Setup {
-            sink: Listeners(Arc::clone(&self.shared)),
-            guards: Backed { terms: terms.clone(), clock: timer.clone() },
-            limits: Limits { deadline, ..self.shared.limits },
-            entropy: self.shared.seeds,
-            mode: Explained,
-        };
-        Call::new(terms, timer, setup)
+    /// What a call brings along that borrows nothing.
+    pub(crate) fn own<C: Clock + Clone>(&self, clock: C, deadline: Option<Instant>) -> Own<C> {
+        Own::new(Arc::clone(&self.shared), clock, Limits { deadline, ..self.shared.limits })
     }
 
     fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
@@ -395,7 +384,23 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    fn guards(&self) -> Guards<'_> {
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) const fn inside(&self) -> Inside {
+        self.inside
+    }
+
+    pub(crate) const fn seeds(&self) -> Seeds {
+        self.seeds
+    }
+
+    pub(crate) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
         #[cfg(target_has_atomic = "64")]
@@ -407,56 +412,6 @@ impl Shared {
     }
 }
 
-/// A call's own hold on what the clones of a retrier share: its policy, and its guards.
-#[derive(Clone)]
-pub(crate) struct Terms(Arc<Shared>);
-
-impl Deref for Terms {
-    type Target = Policy;
-
-    fn deref(&self) -> &Policy {
-        &self.0.policy
-    }
-}
-
-/// The guards of a retrier, held by the call itself; the clock is for what is dropped in the middle of an attempt.
-#[derive(Clone)]
-pub(crate) struct Backed<C> {
-    terms: Terms,
-    clock: C,
-}
-
-impl<C> Backed<C> {
-    pub(crate) fn rules(&self) -> Rules<&Shared> {
-        Rules(&self.terms.0)
-    }
-}
-
-impl<C: Clock + Clone> Guarding for Backed<C> {
-    type Held = Lent<Self>;
-
-    fn guards(&self) -> Guards<'_> {
-        self.terms.0.guards()
-    }
-
-    fn inside(&self) -> Inside {
-        self.terms.0.inside
-    }
-
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
-        Lent::new(self, permit, stage, nested)
-    }
-}
-
-impl<C: Clock + Clone> Lender for Backed<C> {
-    fn now(&self) -> Instant {
-        self.clock.now()
-    }
-}
-
-/// What a call brings along that owns it.
-pub(crate) type OwnShares<T> = Setup<Listeners<Arc<Shared>>, Backed<T>, Limits, Seeds, Explained>;
-
 impl fmt::Debug for Retrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
@@ -465,7 +420,7 @@ impl fmt::Debug for Retrier {
 
 /// The rules of a retrier: by the type of the error, on the way of a failure only.
 #[derive(Clone, Copy)]
-pub struct Rules<H>(H);
+pub struct Rules<H>(pub(crate) H);
 
 impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -489,11 +444,17 @@ impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
 
 /// The listeners of a retrier.
 #[derive(Clone, Copy)]
-pub struct Listeners<H>(H);
+pub struct Listeners<H>(pub(crate) H);
 
 impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Listeners({})", self.0.listeners.len())
+    }
+}
+
+impl<H: Deref<Target = Shared>> Listeners<H> {
+    pub(crate) fn is_anybody(&self) -> bool {
+        !self.0.listeners.is_empty()
     }
 }
 
@@ -507,7 +468,7 @@ impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
     }
 
     fn is_listening(&self) -> bool {
-        !self.0.listeners.is_empty()
+        self.is_anybody()
     }
 
     fn emit(&self, event: Event<'_>, error: Option<&E>) {

@@ -234,6 +234,13 @@ pub struct Limits {
     pub(crate) last: LastAttempt,
 }
 
+impl Limits {
+    /// Whether nothing is limited, as it happens.
+    pub(crate) const fn are_none(&self) -> bool {
+        self.deadline.is_none() && self.timeout.is_none()
+    }
+}
+
 impl From<Unlimited> for Limits {
     fn from(_: Unlimited) -> Self {
         Self::default()
@@ -441,13 +448,23 @@ pub trait Extras {
     type Held: Hold;
     /// Where the last error waits.
     type Kept<E>: Keep<E>;
-    /// Whether the clock is read before attempt 1 whatever the policy says.
+    /// Whether the clock is read before attempt 1 whatever the policy says, if it [`is_timed`](Self::is_timed).
     const TIMED: bool;
     /// Whether an attempt can have a limit of time.
     const LIMITS: bool;
     /// Whether nothing at all is asked before the first attempt.
     const PLAIN: bool = !Self::TIMED && !Self::LIMITS && size_of::<Self::Held>() == 0;
 
+    /// Whether anybody will ask how long the call has taken.
+    #[inline]
+    fn is_timed(&self) -> bool {
+        Self::TIMED
+    }
+    /// Whether, as it happens, nothing at all is asked before the first attempt.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        Self::PLAIN
+    }
     /// The guards.
     fn guards(&self) -> Guards<'_>;
     /// What the call does inside an attempt of another.

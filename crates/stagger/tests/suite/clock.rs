@@ -1,7 +1,9 @@
 //! Settled meaning 6: what the limit of time counts, and who pays for reading the clock.
 
+use core::future::poll_fn;
+
 use futures_lite::future::block_on;
-use stagger::{Guards, Hint, Outcome, Policy, Stop, blocking, policy, retry_with_timer};
+use stagger::{Guards, Hint, Outcome, Policy, PolledCall, Retrier, Stop, blocking, policy, retry_with_timer};
 
 use super::support::{Bank, Counted, Fail, ms, nanos};
 
@@ -20,8 +22,8 @@ fn failing(times: u32, with: Outcome) -> impl FnMut() -> Result<(), Fail> {
     }
 }
 
-/// How often the clock is read by a bare blocking call, and by a bare async one.
-fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 2] {
+/// How often the clock is read by a bare blocking call, by a bare async one, and by one that is driven by polls.
+fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 3] {
     let clock = Counted::default();
     blocking::retry(policy, failing(failures, with)).classify(Fail::outcome).timer(&clock).run().unwrap();
     let in_blocking = clock.reads();
@@ -29,25 +31,40 @@ fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 2] {
     let clock = Counted::default();
     let mut operation = failing(failures, with);
     block_on(retry_with_timer(policy, &clock, || core::future::ready(operation())).classify(Fail::outcome)).unwrap();
-    [in_blocking, clock.reads()]
+    [in_blocking, clock.reads(), reads_when_polled(policy, failures, with)]
+}
+
+fn reads_when_polled(policy: &Policy, failures: u32, with: Outcome) -> u32 {
+    let clock = Counted::default();
+    let mut call = PolledCall::new(&Retrier::new(*policy), &clock).untimed();
+    let mut operation = failing(failures, with);
+    for n in 1..=failures + 1 {
+        assert_eq!(block_on(poll_fn(|cx| call.poll_begin(cx))).unwrap().number, n);
+        match operation() {
+            Ok(()) => call.succeeded(),
+            Err(error) => assert_eq!(call.failed(with, Some(&error)), None),
+        }
+    }
+    assert_eq!(call.attempts(), failures + 1);
+    clock.reads()
 }
 
 #[test]
 fn meaning_06_a_call_that_nobody_times_reads_no_clock() {
-    assert_eq!(reads(&UNTIMED, 0, Outcome::TRANSIENT), [0, 0]);
-    assert_eq!(reads(&UNTIMED, 2, Outcome::TRANSIENT), [0, 0]);
+    assert_eq!(reads(&UNTIMED, 0, Outcome::TRANSIENT), [0; 3]);
+    assert_eq!(reads(&UNTIMED, 2, Outcome::TRANSIENT), [0; 3]);
 }
 
 #[test]
 fn meaning_06_a_limit_reads_the_clock_before_attempt_1_and_once_per_failure() {
-    assert_eq!(reads(&TIMED, 0, Outcome::TRANSIENT), [1, 1]);
-    assert_eq!(reads(&TIMED, 2, Outcome::TRANSIENT), [3, 3]);
+    assert_eq!(reads(&TIMED, 0, Outcome::TRANSIENT), [1; 3]);
+    assert_eq!(reads(&TIMED, 2, Outcome::TRANSIENT), [3; 3]);
 }
 
 #[test]
 fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
     let hinted = Outcome::throttled(Some(Hint::Slot(ms(5))));
-    assert_eq!(reads(&UNTIMED, 1, hinted), [2, 2]);
+    assert_eq!(reads(&UNTIMED, 1, hinted), [2; 3]);
 }
 
 #[test]

@@ -161,11 +161,11 @@ pub(crate) async fn hand_call<W: World>(case: &Case<'_>, world: &W) -> Trace {
     trace(taken(&seen), result, calls)
 }
 
-/// `PolledCall`.
+/// `PolledCall`, of which nobody asks the time but the listener.
 pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
     let mut calls = 0;
     let (retrier, seen) = retrier(case);
-    let mut call = PolledCall::new(&retrier, world.timer());
+    let mut call = PolledCall::new(&retrier, world.timer()).untimed();
     let mut kept = None;
     let result = loop {
         if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
