@@ -71,7 +71,7 @@ impl Judge {
 }
 
 /// Whether an answer is a success, whatever the request was.
-pub(super) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
+pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
     status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
 }
 

@@ -9,12 +9,10 @@ mod settings;
 mod steps;
 
 pub use failure::StatusFailure;
-pub(crate) use judge::Kept;
+pub(crate) use judge::{Kept, is_success};
 pub(crate) use leftover::{Leftover, poll_begin};
 #[cfg(feature = "reqwest-middleware")]
 pub(crate) use progress::Head;
-pub(crate) use progress::Progress;
-#[cfg(feature = "tower")]
-pub(crate) use settings::Renewing;
-pub(crate) use settings::{Header, Settings};
+pub(crate) use progress::{Progress, mark};
+pub(crate) use settings::{Header, Renewing, Settings};
 pub(crate) use steps::steps;

@@ -1,9 +1,9 @@
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request};
 use stagger::{Attempt, Outcome, Ticket};
 use uuid::Uuid;
 
 use super::failure::StatusFailure;
-use super::judge::{self, Judge, Kept};
+use super::judge::{Judge, Kept};
 use super::settings::{Header, Renewing, Settings};
 use crate::{ATTEMPT, IDEMPOTENCY_KEY, Repeat, Sent, TIMEOUT, advice, grpc};
 
@@ -61,8 +61,7 @@ impl<P: Head> Progress<P> {
         if let (Header::Sent, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
             headers.insert(TIMEOUT, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
         }
-        let has_news = attempt.number > 1 || attempt.time_limit.is_some();
-        if has_news && grpc::is_grpc(headers) {
+        if has_news(attempt) && grpc::is_grpc(headers) {
             if attempt.number > 1 {
                 headers.insert(grpc::PREVIOUS_ATTEMPTS, HeaderValue::from(attempt.number - 1));
             }
@@ -72,20 +71,17 @@ impl<P: Head> Progress<P> {
         }
     }
 
-    /// What an answer means that is a failure; `None` if it is a success. Its appointment is kept.
+    /// What an answer means that is no [success](super::judge::is_success). Its appointment is kept.
     pub(crate) fn answered(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
         body: Kept,
         settings: &Settings<P>,
-    ) -> Option<(Outcome, StatusFailure)> {
-        if judge::is_success(status, headers) {
-            return None;
-        }
+    ) -> (Outcome, StatusFailure) {
         self.ticket = advice::slot(headers).map(|appointment| appointment.ticket);
         let judge = Judge::new(&self.head, body, settings);
-        Some((judge.answer(status, headers), StatusFailure { status, repeat: judge.repeat() }))
+        (judge.answer(status, headers), StatusFailure { status, repeat: judge.repeat() })
     }
 
     /// What a failure without an answer means for this request.
@@ -108,4 +104,17 @@ impl<P: Head> Progress<P> {
         self.head.headers_mut().extend(fresh);
         self.failed(Outcome::Unprocessed, Sent::Unprocessed, body, settings)
     }
+}
+
+/// Tells the layers further in which attempt it is. Of a first one without a limit there is nothing to be told, and a
+/// request without extensions stays one: the first of them would cost every call three allocations.
+pub(crate) fn mark(extensions: &mut Extensions, attempt: Attempt) {
+    if has_news(attempt) || extensions.get::<Attempt>().is_some() {
+        extensions.insert(attempt);
+    }
+}
+
+/// Whether it is another than what everybody assumes: a first one, without a limit of time.
+const fn has_news(attempt: Attempt) -> bool {
+    attempt.number > 1 || attempt.time_limit.is_some()
 }

@@ -5,8 +5,10 @@
 macro_rules! steps {
     ([$($parameter:ident)?] $Builder:ty, $Request:ty) => {
         impl$(<$parameter>)? $Builder {
-            /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not. An
-            /// [`Attempt`](stagger::Attempt) is among the request's extensions in any case.
+            /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not.
+            ///
+            /// From the second attempt on, and in any that has a limit of time, an [`Attempt`](stagger::Attempt) is among the
+            /// request's extensions; whoever finds none is in the first.
             #[must_use]
             pub fn attempt_header(self) -> Self {
                 self.common(|settings| settings.attempt_header = $crate::client::Header::Sent)

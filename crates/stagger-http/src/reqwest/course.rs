@@ -1,15 +1,14 @@
-use core::future::poll_fn;
 use core::mem;
-use core::ops::ControlFlow::{self, Break, Continue};
-use core::task::Poll;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 
-use http::Extensions;
+use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
-use reqwest_middleware::{Error, Next, Result};
-use stagger::{Attempt, Outcome, PolledCall, Refused, Sleep, Tokio, classify};
+use reqwest_middleware::{Error, Result};
+use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Sleep, Stop, Tokio, classify};
 
 use super::error;
-use crate::client::{Kept, Leftover, Progress, Settings, StatusFailure, poll_begin};
+use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin};
 use crate::{Deadline, Sent};
 
 /// One request, from its first attempt to its last.
@@ -22,12 +21,15 @@ pub(super) struct Course<'s> {
     last: Option<Error>,
 }
 
+/// An attempt under way.
+pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
+
 impl<'s> Course<'s> {
     pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
         let deadline = extensions.get::<Deadline>().map(|deadline| deadline.0);
         Self {
             settings,
-            call: PolledCall::until(&settings.retrier, Tokio, deadline),
+            call: PolledCall::until(&settings.retrier, Tokio, deadline).untimed(),
             progress: Progress::new(request, settings),
             body: Kept::Whole,
             leftover: None,
@@ -35,28 +37,17 @@ impl<'s> Course<'s> {
         }
     }
 
-    pub(super) async fn run(mut self, extensions: &mut Extensions, next: Next<'_>) -> Result<Response> {
-        loop {
-            let begun = poll_fn(|cx| poll_begin(&mut self.call, &mut self.leftover, cx)).await;
-            let attempt = match begun {
-                Ok(attempt) => attempt,
-                Err(open) => return Err(self.last.unwrap_or_else(|| refused(Refused::BreakerOpen(open)))),
-            };
-            extensions.insert(attempt);
-            let request = self.make(attempt);
-            let end = match self.send(request, extensions, next.clone()).await {
-                Some(Ok(answer)) => self.answered(answer).await,
-                Some(Err(error)) => self.failed(error),
-                None => self.timed_out(),
-            };
-            if let Break(end) = end {
-                return end;
-            }
-        }
+    pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, BreakerOpen>> {
+        poll_begin(&mut self.call, &mut self.leftover, cx)
+    }
+
+    /// The end of a call that the breaker has refused to let go on.
+    pub(super) fn refused(&mut self, open: BreakerOpen) -> Error {
+        self.last.take().unwrap_or_else(|| Error::middleware(Refused::BreakerOpen(open)))
     }
 
     /// For this attempt.
-    fn make(&mut self, attempt: Attempt) -> Request {
+    pub(super) fn make(&mut self, attempt: Attempt) -> Request {
         let head = &mut self.progress.head;
         let mut request = head.try_clone().unwrap_or_else(|| {
             // Its body is a stream, and is sent with the first attempt. What stays here is for being judged.
@@ -69,71 +60,82 @@ impl<'s> Course<'s> {
         request
     }
 
-    /// Makes an attempt, which is dropped before anything else happens. `None` if it takes longer than it may.
-    async fn send(
+    /// Begins an attempt.
+    pub(super) fn send<'a>(&self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
+        self.call.attempt(send)
+    }
+
+    /// Ready with `None` if the attempt takes longer than it may.
+    pub(super) fn poll_end(
         &mut self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> Option<Result<Response>> {
-        let mut sending = self.call.attempt(|| next.run(request, extensions));
-        poll_fn(|cx| match self.call.attempt(|| sending.as_mut().poll(cx)) {
+        sending: &mut Sending<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Response>>> {
+        match self.call.attempt(|| sending.as_mut().poll(cx)) {
             Poll::Ready(end) => Poll::Ready(Some(end)),
             Poll::Pending => self.call.poll_limit(cx).map(|()| None),
-        })
-        .await
+        }
     }
 
-    async fn answered(&mut self, answer: Response) -> ControlFlow<Result<Response>> {
+    /// What an answer means that is a failure; `None` if it is a success, and the end.
+    pub(super) fn answered(&mut self, answer: &Response) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (answer.status(), answer.headers());
-        let Some((outcome, failure)) = self.progress.answered(status, headers, self.body, self.settings) else {
+        if is_success(status, headers) {
             self.call.succeeded();
-            return Break(Ok(answer));
-        };
-        let outcome = match self.progress.renewal(status, self.settings) {
-            Some(renewing) => self.progress.renewed(renewing.await, self.body, self.settings),
-            None => outcome,
-        };
+            return None;
+        }
+        Some(self.progress.answered(status, headers, self.body, self.settings))
+    }
+
+    pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
+        self.progress.renewal(failure.status, self.settings)
+    }
+
+    pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
+        self.progress.renewed(fresh, self.body, self.settings)
+    }
+
+    /// Gives the answer back if it is the last.
+    pub(super) fn decided(&mut self, outcome: Outcome, failure: StatusFailure, answer: Response) -> Option<Response> {
         if self.call.failed(outcome, Some(&failure)).is_some() {
-            return Break(Ok(answer));
+            return Some(answer);
         }
         self.leftover = Leftover::of(answer.into(), &Tokio);
-        Continue(())
+        None
     }
 
-    fn failed(&mut self, error: Error) -> ControlFlow<Result<Response>> {
-        let stop = match &error {
+    /// Gives the error back if it is the last.
+    pub(super) fn failed(&mut self, error: Error) -> Option<Error> {
+        if self.stopped(&error).is_some() {
+            return Some(error);
+        }
+        self.last = Some(error);
+        None
+    }
+
+    fn stopped(&mut self, error: &Error) -> Option<Stop> {
+        match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
                 let outcome = self.judged(outcome, error::how_far(error));
                 self.call.failed(outcome, Some(error))
             }
             Error::Middleware(inner) => {
-                let known = self.call.given_outcome(&error).or_else(|| classify::chain(inner.as_ref()));
+                let known = self.call.given_outcome(error).or_else(|| classify::chain(inner.as_ref()));
                 let outcome = self.judged(known.unwrap_or(Outcome::TRANSIENT), Sent::Perhaps);
-                self.call.failed(outcome, Some(&error))
+                self.call.failed(outcome, Some(error))
             }
-        };
-        if stop.is_some() {
-            return Break(Err(error));
         }
-        self.last = Some(error);
-        Continue(())
     }
 
-    fn timed_out(&mut self) -> ControlFlow<Result<Response>> {
+    /// The attempt took longer than it may, and is gone. The error, if no other follows.
+    pub(super) fn timed_out(&mut self) -> Option<Error> {
         let outcome = self.judged(Outcome::TRANSIENT, Sent::Perhaps);
-        match self.call.failed::<StatusFailure>(outcome, None) {
-            Some(_) => Break(Err(refused(Refused::TimedOut))),
-            None => Continue(()),
-        }
+        let stop = self.call.failed::<StatusFailure>(outcome, None);
+        stop.map(|_| Error::middleware(Refused::TimedOut))
     }
 
     fn judged(&self, outcome: Outcome, sent: Sent) -> Outcome {
         self.progress.failed(outcome, sent, self.body, self.settings)
     }
-}
-
-fn refused(why: Refused) -> Error {
-    Error::middleware(why)
 }

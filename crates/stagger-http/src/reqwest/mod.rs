@@ -42,8 +42,8 @@
 //!
 //! # What is told
 //!
-//! Middleware further in finds the [`Attempt`](stagger::Attempt) among the extensions; the extensions are the caller's, and
-//! the same in every attempt. A [`Deadline`](crate::Deadline) among them, on tokio's clock, limits the call:
+//! From the second attempt on, and in any that has a limit of time, middleware further in finds the
+//! [`Attempt`](stagger::Attempt) among the extensions, which are the caller's, and the same in every attempt. A [`Deadline`](crate::Deadline) among them, on tokio's clock, limits the call:
 //! `request.with_extension(Deadline(..))`. Listeners are told a `reqwest::Error`, a `reqwest_middleware::Error` of other
 //! middleware, or, of an answer, a [`StatusFailure`](crate::StatusFailure).
 //!

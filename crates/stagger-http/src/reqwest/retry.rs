@@ -1,13 +1,13 @@
 use core::fmt;
+use core::future::poll_fn;
 
-use async_trait::async_trait;
 use http::{Extensions, HeaderMap, Method};
-use reqwest::{Request, Response};
+use reqwest::Request;
 use reqwest_middleware::{Middleware, Next};
 use stagger::Retrier;
 
-use super::course::Course;
-use crate::client::{self, Head, Settings};
+use super::course::{Course, Sending};
+use crate::client::{self, Head, Settings, mark};
 
 /// The middleware: see the [module](super).
 pub struct Retry {
@@ -29,15 +29,53 @@ impl Retry {
 
 client::steps!([] Retry, Request);
 
-#[async_trait]
+/// As `async_trait` would write it, but that the future holds the request once, and is no larger than it must be.
 impl Middleware for Retry {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        Course::new(request, extensions, &self.settings).run(extensions, next).await
+    fn handle<'r, 'e, 'n, 'f>(&'r self, request: Request, extensions: &'e mut Extensions, next: Next<'n>) -> Sending<'f>
+    where
+        'r: 'f,
+        'e: 'f,
+        'n: 'f,
+        Self: 'f,
+    {
+        let mut course = Course::new(request, extensions, &self.settings);
+        Box::pin(async move {
+            loop {
+                let attempt = match poll_fn(|cx| course.poll_begin(cx)).await {
+                    Ok(attempt) => attempt,
+                    Err(open) => return Err(course.refused(open)),
+                };
+                mark(extensions, attempt);
+                let request = course.make(attempt);
+                let mut sending = course.send(|| next.clone().run(request, extensions));
+                let end = poll_fn(|cx| course.poll_end(&mut sending, cx)).await;
+                // Whatever the attempt holds is let go before anything else happens.
+                drop(sending);
+                match end {
+                    Some(Ok(answer)) => {
+                        let Some((outcome, failure)) = course.answered(&answer) else { return Ok(answer) };
+                        let answer = Box::new(answer);
+                        let outcome = match course.renewal(failure) {
+                            Some(renewing) => course.renewed(renewing.await),
+                            None => outcome,
+                        };
+                        if let Some(last) = course.decided(outcome, failure, *answer) {
+                            return Ok(last);
+                        }
+                    }
+                    Some(Err(error)) => {
+                        if let Some(last) = course.failed(error) {
+                            return Err(last);
+                        }
+                    }
+                    None => {
+                        if let Some(error) = course.timed_out() {
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+        })
     }
 }
 

@@ -20,7 +20,8 @@ use crate::Sent;
 use crate::client::{Leftover, StatusFailure, poll_begin};
 
 pin_project! {
-    /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed. Cancel-safe.
+    /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed, but fresh credentials.
+    /// Cancel-safe.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, T, B, R>
     where
@@ -37,7 +38,7 @@ pin_project! {
         // The service has been asked before the first.
         is_ready: bool,
         leftover: Option<Leftover<R, T::Sleeping>>,
-        renewal: Option<Renewal<R>>,
+        renewal: Option<Box<Renewal<R>>>,
         last: Option<S::Error>,
         #[pin]
         calling: Option<S::Future>,
@@ -54,7 +55,7 @@ where
         let message = Message::new(request, settings);
         Self {
             service,
-            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline(&timer)),
+            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline(&timer)).untimed(),
             timer,
             message,
             attempt: None,
@@ -101,7 +102,7 @@ where
                             return Poll::Ready(Ok(answer));
                         };
                         if let Some(fresh) = this.message.renewal(failure) {
-                            *this.renewal = Some(Renewal { fresh, answer, failure });
+                            *this.renewal = Some(Box::new(Renewal { fresh, answer, failure }));
                         } else {
                             if this.call.failed(outcome, Some(&failure)).is_some() {
                                 return Poll::Ready(Ok(answer));
@@ -130,7 +131,9 @@ where
                         None
                     }
                 };
-                let Some(Renewal { answer, failure, .. }) = this.renewal.take() else { return Poll::Pending };
+                let Some(Renewal { answer, failure, .. }) = this.renewal.take().map(|renewal| *renewal) else {
+                    return Poll::Pending;
+                };
                 let outcome = this.message.renewed(fresh);
                 if this.call.failed(outcome, Some(&failure)).is_some() {
                     return Poll::Ready(Ok(answer));

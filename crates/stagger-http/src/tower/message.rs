@@ -1,4 +1,5 @@
 use core::any::Any;
+use core::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,13 +9,16 @@ use stagger::{Attempt, Clock, Instant, Outcome};
 
 use super::replay::ReplayBody;
 use super::settings::Settings;
-use crate::client::{Progress, Renewing, StatusFailure};
+use super::spare::Spare;
+use crate::client::{Progress, Renewing, StatusFailure, is_success, mark};
 use crate::{Deadline, Sent, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
 pub(super) struct Message<B> {
     settings: Arc<Settings>,
     progress: Progress<request::Parts>,
+    /// While the first attempt is under way, which has taken the head along.
+    spare: Option<Spare>,
     body: ReplayBody<B>,
 }
 
@@ -22,7 +26,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     pub(super) fn new(request: Request<B>, settings: &Arc<Settings>) -> Self {
         let (parts, body) = request.into_parts();
         let progress = Progress::new(parts, &settings.common);
-        Self { settings: Arc::clone(settings), progress, body: ReplayBody::new(body, settings.replay) }
+        Self { settings: Arc::clone(settings), progress, spare: None, body: ReplayBody::new(body, settings.replay) }
     }
 
     /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
@@ -35,19 +39,32 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
 
     /// For this attempt.
     pub(super) fn make(&mut self, attempt: Attempt) -> Request<ReplayBody<B>> {
-        let mut request = Request::from_parts(self.progress.head.clone(), self.body.again());
-        request.extensions_mut().insert(attempt);
+        self.restore();
+        let head = if attempt.number == 1 {
+            self.spare = Some(Spare::of(&self.progress.head));
+            mem::replace(&mut self.progress.head, Request::new(()).into_parts().0)
+        } else {
+            self.progress.head.clone()
+        };
+        let mut request = Request::from_parts(head, self.body.again());
+        mark(request.extensions_mut(), attempt);
         self.progress.announce(request.headers_mut(), attempt, &self.settings.common);
         request
     }
 
     /// What an answer means that is a failure.
     pub(super) fn answered<R>(&mut self, answer: &Response<R>) -> Option<(Outcome, StatusFailure)> {
-        self.progress.answered(answer.status(), answer.headers(), self.body.kept(), &self.settings.common)
+        let (status, headers) = (answer.status(), answer.headers());
+        if is_success(status, headers) {
+            return None;
+        }
+        self.restore();
+        Some(self.progress.answered(status, headers, self.body.kept(), &self.settings.common))
     }
 
     /// What came of an attempt without an answer.
-    pub(super) fn failed(&self, outcome: Outcome, sent: Sent) -> Outcome {
+    pub(super) fn failed(&mut self, outcome: Outcome, sent: Sent) -> Outcome {
+        self.restore();
         self.progress.failed(outcome, sent, self.body.kept(), &self.settings.common)
     }
 
@@ -59,6 +76,13 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     /// Whether fresh credentials may help, and are to be had.
     pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
         self.progress.renewal(failure.status, &self.settings.common)
+    }
+
+    /// The head of the request is wanted again.
+    fn restore(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            self.progress.head = spare.restored();
+        }
     }
 
     /// What an answer means that was denied, when fresh credentials are there, or are not.

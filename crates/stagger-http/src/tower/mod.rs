@@ -11,6 +11,8 @@
 //! - What must not be repeated is not: see [`Repeat`](crate::Repeat).
 //! - What the server says about coming back is kept to: see [`advice`](crate::advice).
 //! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerLayer`] for the next hop.
+//! - From the second attempt on, and in any that has a limit of time, the request has an [`Attempt`](stagger::Attempt) among
+//!   its extensions.
 //! - A [`Deadline`](crate::Deadline) among the request's extensions limits the call, and can be told to the next hop.
 //! - An appointment that an [`AdmissionLayer`] has given is kept, and its ticket brought along.
 //! - The last answer is given as it came, whatever its status; errors of the service are kept as they are.
@@ -25,6 +27,7 @@ mod renewal;
 mod replay;
 mod service;
 mod settings;
+mod spare;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
 pub use caller::{Caller, CallerFuture, CallerLayer, CallersAttempt};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+use smallvec::SmallVec;
 
 use crate::client::Kept;
 
@@ -18,14 +19,18 @@ pub struct ReplayBody<B> {
     kept: Option<Arc<Mutex<Shared<B>>>>,
     /// Of the chunks that are kept, the next to be read.
     at: usize,
-    /// A body made later has taken over the rest.
+    /// Which of the bodies it is; if another is read from by now, it has taken over the rest. In the one that the others
+    /// are made of, how many there have been.
     turn: u32,
+    /// Nothing follows, and nobody has to be asked.
+    is_over: bool,
 }
 
 struct Shared<B> {
     /// What has not been read yet; `None` when it has come to its end.
     rest: Option<B>,
-    chunks: Vec<Bytes>,
+    /// Most bodies are of one piece.
+    chunks: SmallVec<[Bytes; 1]>,
     trailers: Option<HeaderMap>,
     room: usize,
     state: Kept,
@@ -37,20 +42,21 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
     /// A body of which at most so many bytes are kept.
     pub(super) fn new(body: B, limit: usize) -> Self {
         let kept = (!body.is_end_stream()).then(|| {
-            let (chunks, state) = (Vec::new(), Kept::Whole);
+            let (chunks, state) = (SmallVec::new(), Kept::Whole);
             Arc::new(Mutex::new(Shared { rest: Some(body), chunks, trailers: None, room: limit, state, turn: 0 }))
         });
-        Self { kept, at: 0, turn: 0 }
+        Self { is_over: kept.is_none(), kept, at: 0, turn: 0 }
     }
 
     /// The same body from its beginning, or what is left of it, for another attempt; the one before it ends here.
-    pub(super) fn again(&self) -> Self {
-        let turn = self.kept.as_ref().map_or(0, |shared| {
-            let mut kept = lock(shared);
-            kept.turn += 1;
-            kept.turn
-        });
-        Self { kept: self.kept.clone(), at: 0, turn }
+    pub(super) fn again(&mut self) -> Self {
+        let turn = self.turn;
+        self.turn += 1;
+        // The first has nothing to take over.
+        if let (Some(shared), 1..) = (&self.kept, turn) {
+            lock(shared).turn = turn;
+        }
+        Self { kept: self.kept.clone(), at: 0, turn, is_over: self.kept.is_none() }
     }
 }
 
@@ -79,7 +85,12 @@ impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
 
     fn lose(&mut self) {
         self.state = Kept::Lost;
-        self.chunks = Vec::new();
+        self.chunks = SmallVec::new();
+    }
+
+    /// Whether nothing follows what is kept.
+    fn has_been_read(&self) -> bool {
+        self.trailers.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn remaining(&self, at: usize) -> u64 {
@@ -93,7 +104,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
-        let Some(shared) = &this.kept else { return Poll::Ready(None) };
+        let (Some(shared), false) = (&this.kept, this.is_over) else { return Poll::Ready(None) };
         let mut kept = lock(shared);
         if kept.turn != this.turn {
             return Poll::Ready(None);
@@ -103,45 +114,43 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
             return Poll::Ready(Some(Ok(Frame::data(chunk.clone()))));
         }
         let Some(rest) = &mut kept.rest else {
-            let trailers = kept.trailers.clone().filter(|_| this.at == kept.chunks.len());
-            this.at = usize::MAX;
-            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+            this.is_over = true;
+            return Poll::Ready(kept.trailers.clone().map(|trailers| Ok(Frame::trailers(trailers))));
         };
-        match ready!(Pin::new(rest).poll_frame(cx)) {
-            None => {
-                kept.rest = None;
-                Poll::Ready(None)
-            }
+        let frame = ready!(Pin::new(rest).poll_frame(cx));
+        match &frame {
             Some(Ok(frame)) => {
                 if let Some(chunk) = frame.data_ref() {
                     kept.keep(chunk);
                     this.at = kept.chunks.len();
+                    this.is_over = kept.has_been_read();
                 } else if let Some(trailers) = frame.trailers_ref() {
                     kept.trailers = Some(trailers.clone());
                     kept.rest = None;
-                    this.at = usize::MAX;
+                    this.is_over = true;
                 }
-                Poll::Ready(Some(Ok(frame)))
             }
-            Some(Err(error)) => {
+            Some(Err(_)) => {
                 kept.lose();
                 kept.rest = None;
-                Poll::Ready(Some(Err(error)))
+                this.is_over = true;
+            }
+            None => {
+                kept.rest = None;
+                this.is_over = true;
             }
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        let Some(shared) = &self.kept else { return true };
+        let (Some(shared), false) = (&self.kept, self.is_over) else { return true };
         let kept = lock(shared);
-        let is_replayed = self.at >= kept.chunks.len();
-        kept.turn != self.turn
-            || (is_replayed
-                && kept.rest.as_ref().map_or(kept.trailers.is_none() || self.at == usize::MAX, Body::is_end_stream))
+        kept.turn != self.turn || (self.at >= kept.chunks.len() && kept.has_been_read())
     }
 
     fn size_hint(&self) -> SizeHint {
-        let Some(shared) = &self.kept else { return SizeHint::with_exact(0) };
+        let (Some(shared), false) = (&self.kept, self.is_over) else { return SizeHint::with_exact(0) };
         let kept = lock(shared);
         let replayed = kept.remaining(self.at);
         let rest = kept.rest.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint);

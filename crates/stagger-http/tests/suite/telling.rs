@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use stagger::{Clock as _, Jitter, Policy, Retrier, Tokio, policy};
+use stagger::{Attempt, Clock as _, Jitter, Policy, Retrier, Tokio, policy};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
@@ -171,4 +171,34 @@ async fn grpc_is_told_in_its_own_headers() {
     let previous = texts(&seen, "grpc-previous-rpc-attempts");
     assert_eq!(previous, [None, Some("1".to_owned()), Some("2".to_owned())]);
     assert_eq!(texts(&seen, "grpc-timeout"), vec![Some("80000000n".to_owned()); 3]);
+}
+
+/// Of a first attempt there is nothing to be told, unless it has a limit, or somebody outside has left a mark of their own.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_marked_when_there_is_something_to_be_told() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let down = service_fn(move |request: Sent| {
+        log.lock().unwrap().push(request.extensions().get::<Attempt>().copied());
+        async { Ok::<_, io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap()) }
+    });
+    let told = || seen.lock().unwrap().drain(..).collect::<Vec<Option<Attempt>>>();
+    let numbers = |told: Vec<Option<Attempt>>| told.iter().map(|told| told.map(|told| told.number)).collect::<Vec<_>>();
+
+    layer().layer(down.clone()).oneshot(request(Method::GET)).await.unwrap();
+    let attempts = told();
+    assert_eq!(attempts[3].unwrap().max.map(Into::into), Some(4_u32));
+    let marked = attempts[1].unwrap();
+    assert_eq!(numbers(attempts), [None, Some(2), Some(3), Some(4)]);
+
+    let mut inner = request(Method::GET);
+    inner.extensions_mut().insert(marked);
+    layer().layer(down.clone()).oneshot(inner).await.unwrap();
+    assert_eq!(numbers(told()), [1, 2, 3, 4].map(Some));
+
+    let limited = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(30)));
+    limited.layer(down).oneshot(request(Method::GET)).await.unwrap();
+    let attempts = told();
+    assert_eq!(attempts[0].unwrap().time_limit, Some(Duration::from_millis(30)));
+    assert_eq!(numbers(attempts), [1, 2, 3, 4].map(Some));
 }

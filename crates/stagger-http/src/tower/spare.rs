@@ -1,0 +1,131 @@
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request};
+
+/// Headers that are longer than this together, in bytes, are shared and not copied.
+const LONG: usize = 2048;
+/// Two lengths, of a name and of its value.
+const LENGTHS: usize = 2 * size_of::<u32>();
+/// In the length of a name, which is below 2^16: its value is sensitive.
+const SENSITIVE: u32 = 1 << 31;
+
+/// What is kept of the head of a request while it is on its way for the first time. It is read if that fails, and most do
+/// not: so it is made to be made, not to be read.
+#[derive(Debug)]
+pub(super) struct Spare {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    headers: Headers,
+    extensions: Extensions,
+}
+
+/// A clone of a header map counts up a counter for each value, atomically, and down again when it is dropped; copying the
+/// bytes of the usual headers is cheaper.
+#[derive(Debug)]
+enum Headers {
+    /// One after the other: the two lengths, the name, the value.
+    Copied(Vec<u8>),
+    Shared(HeaderMap),
+}
+
+impl Spare {
+    pub(super) fn of(head: &request::Parts) -> Self {
+        Self {
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            version: head.version,
+            headers: Headers::of(&head.headers),
+            extensions: head.extensions.clone(),
+        }
+    }
+
+    pub(super) fn restored(self) -> request::Parts {
+        let mut head = Request::new(()).into_parts().0;
+        head.method = self.method;
+        head.uri = self.uri;
+        head.version = self.version;
+        head.headers = match self.headers {
+            Headers::Copied(bytes) => read(&bytes),
+            Headers::Shared(headers) => headers,
+        };
+        head.extensions = self.extensions;
+        head
+    }
+}
+
+impl Headers {
+    fn of(headers: &HeaderMap) -> Self {
+        let length = headers.iter().map(|(name, value)| LENGTHS + name.as_str().len() + value.len()).sum();
+        if length > LONG {
+            return Self::Shared(headers.clone());
+        }
+        let mut bytes = Vec::with_capacity(length);
+        for (name, value) in headers {
+            let (name, sensitive) = (name.as_str(), if value.is_sensitive() { SENSITIVE } else { 0 });
+            // Both are below `LONG`.
+            bytes.extend_from_slice(&(name.len() as u32 | sensitive).to_ne_bytes());
+            bytes.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(value.as_bytes());
+        }
+        Self::Copied(bytes)
+    }
+}
+
+/// Names and values were valid when they were written.
+fn read(mut bytes: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    while let Some((name, value)) = next(&mut bytes) {
+        headers.append(name, value);
+    }
+    headers
+}
+
+fn next(bytes: &mut &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let (name, rest) = bytes.split_first_chunk()?;
+    let (value, rest) = rest.split_first_chunk()?;
+    let (name, value) = (u32::from_ne_bytes(*name), u32::from_ne_bytes(*value));
+    let is_sensitive = name & SENSITIVE != 0;
+    let (name, rest) = rest.split_at_checked((name & !SENSITIVE) as usize)?;
+    let (value, rest) = rest.split_at_checked(value as usize)?;
+    *bytes = rest;
+    let mut value = HeaderValue::from_bytes(value).ok()?;
+    value.set_sensitive(is_sensitive);
+    Some((HeaderName::from_bytes(name).ok()?, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(long: usize) -> request::Parts {
+        let mut secret = HeaderValue::from_static("Bearer 0");
+        secret.set_sensitive(true);
+        let request = Request::builder()
+            .method("PURGE")
+            .uri("https://server.test:444/here?a=b")
+            .version(Version::HTTP_2)
+            .header("x-own", "1")
+            .header("authorization", secret)
+            .header("accept", "a")
+            .header("x-own", "2")
+            .header("x-empty", "")
+            .header("x-bytes", HeaderValue::from_bytes(b"\xe9t\xe9\tx").unwrap())
+            .header("cookie", "c".repeat(long))
+            .extension(7_u8);
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn what_is_restored_is_what_was_sent() {
+        for long in [0, 9, LONG, 1 << 17] {
+            let head = request(long);
+            let got = Spare::of(&head).restored();
+            assert_eq!((&got.method, &got.uri, got.version), (&head.method, &head.uri, head.version));
+            assert_eq!(got.extensions.get::<u8>(), Some(&7));
+            let listed = |headers: &HeaderMap| -> Vec<_> {
+                headers.iter().map(|(name, value)| (name.clone(), value.clone(), value.is_sensitive())).collect()
+            };
+            assert_eq!(listed(&got.headers), listed(&head.headers), "{long}");
+        }
+    }
+}
