@@ -167,8 +167,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// The attempt that was let in is left to the caller, who may not make it; or is made now.
     pub(crate) fn stands_at(&mut self, stage: Stage) {
-        let (permit, nested) = (self.held.take(), self.nested());
-        self.held = self.extras.hold(permit, stage, nested);
+        self.held.stands_at(stage);
     }
 
     /// How long the attempt that has just begun may take.

@@ -10,6 +10,7 @@ use crate::future::arm;
 use crate::own::{OfRetrier, Own};
 use crate::rule::Rule as _;
 use crate::scope::{self, Mark};
+use crate::setup::Stage;
 use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
 
 /// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
@@ -89,8 +90,16 @@ impl<T: Sleep + Clone> PolledCall<T> {
         self.poll_due(cx)
     }
 
-    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
-    pub fn attempt<R>(&self, poll: impl FnOnce() -> R) -> R {
+    /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope). From
+    /// the first time on the attempt is one that was made, also if it is dropped.
+    pub fn attempt<R>(&mut self, poll: impl FnOnce() -> R) -> R {
+        self.call.stands_at(Stage::Attempting);
+        self.prepare(poll)
+    }
+
+    /// The same before the attempt is made, for what it needs first, such as a service's readiness. A call that is dropped
+    /// in there gives back what was lent for the attempt.
+    pub fn prepare<R>(&self, poll: impl FnOnce() -> R) -> R {
         let _mark = Mark::deeper(self.call.policy());
         poll()
     }
@@ -181,6 +190,7 @@ impl<T: Sleep + Clone> PolledCall<T> {
             self.call.refused::<()>(stop);
             return Poll::Ready(Err(self.call.breaker_open()));
         }
+        self.call.stands_at(Stage::LetIn);
         let limit = self.call.time_limit();
         if let Some(limit) = limit {
             arm(&self.call.clock, &mut self.sleeping, limit);

@@ -86,6 +86,9 @@ pub trait Hold {
 
     /// Takes the permit out.
     fn take(&mut self) -> Permit;
+
+    /// The attempt has come to this stage.
+    fn stands_at(&mut self, stage: Stage);
 }
 
 /// Nothing is asked.
@@ -111,6 +114,9 @@ impl Hold for () {
     fn take(&mut self) -> Permit {
         Permit::NONE
     }
+
+    #[inline]
+    fn stands_at(&mut self, _: Stage) {}
 }
 
 /// These guards are asked; the clock is for what is dropped in the middle of an attempt.
@@ -172,6 +178,10 @@ impl<L: Lender> Hold for Lent<L> {
     fn take(&mut self) -> Permit {
         self.lender = None;
         Permit::take(&mut self.permit)
+    }
+
+    fn stands_at(&mut self, stage: Stage) {
+        self.stage = stage;
     }
 }
 

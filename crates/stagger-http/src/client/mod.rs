@@ -2,6 +2,7 @@
 //! attempt tells the server.
 
 mod failure;
+mod fresh;
 mod judge;
 mod leftover;
 mod progress;
@@ -9,6 +10,7 @@ mod settings;
 mod steps;
 
 pub use failure::StatusFailure;
+pub(crate) use fresh::poll_fresh;
 pub(crate) use judge::{Kept, is_success};
 pub(crate) use leftover::{Leftover, poll_begin};
 #[cfg(feature = "reqwest-middleware")]

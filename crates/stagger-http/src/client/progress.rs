@@ -90,9 +90,10 @@ impl<P: Head> Progress<P> {
     }
 
     /// Whether fresh credentials may help, and are to be had.
-    pub(crate) fn renewal(&mut self, status: StatusCode, settings: &Settings<P>) -> Option<Renewing> {
+    pub(crate) fn renewal(&mut self, status: StatusCode, body: Kept, settings: &Settings<P>) -> Option<Renewing> {
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let renew = settings.renew.as_ref().filter(|_| is_denied && !self.has_renewed)?;
+        let may_help = is_denied && body == Kept::Whole && !self.has_renewed;
+        let renew = settings.renew.as_ref().filter(|_| may_help)?;
         self.has_renewed = true;
         Some(renew(&self.head))
     }

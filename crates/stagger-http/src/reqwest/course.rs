@@ -8,7 +8,7 @@ use reqwest_middleware::{Error, Result};
 use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Sleep, Stop, Tokio, classify};
 
 use super::error;
-use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin};
+use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
 use crate::{Deadline, Sent};
 
 /// One request, from its first attempt to its last.
@@ -61,7 +61,7 @@ impl<'s> Course<'s> {
     }
 
     /// Begins an attempt.
-    pub(super) fn send<'a>(&self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
+    pub(super) fn send<'a>(&mut self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
         self.call.attempt(send)
     }
 
@@ -88,7 +88,11 @@ impl<'s> Course<'s> {
     }
 
     pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
-        self.progress.renewal(failure.status, self.settings)
+        self.progress.renewal(failure.status, self.body, self.settings)
+    }
+
+    pub(super) fn poll_fresh(&mut self, renewing: &mut Renewing, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {
+        poll_fresh(&mut self.call, renewing, cx)
     }
 
     pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>) -> Outcome {

@@ -56,7 +56,10 @@ impl Middleware for Retry {
                         let Some((outcome, failure)) = course.answered(&answer) else { return Ok(answer) };
                         let answer = Box::new(answer);
                         let outcome = match course.renewal(failure) {
-                            Some(renewing) => course.renewed(renewing.await),
+                            Some(mut renewing) => {
+                                let fresh = poll_fn(|cx| course.poll_fresh(&mut renewing, cx)).await;
+                                course.renewed(fresh)
+                            }
                             None => outcome,
                         };
                         if let Some(last) = course.decided(outcome, failure, *answer) {

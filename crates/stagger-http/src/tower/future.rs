@@ -17,7 +17,7 @@ use super::renewal::Renewal;
 use super::replay::ReplayBody;
 use super::settings::Settings;
 use crate::Sent;
-use crate::client::{Leftover, StatusFailure, poll_begin};
+use crate::client::{Leftover, StatusFailure, poll_begin, poll_fresh};
 
 pin_project! {
     /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed, but fresh credentials.
@@ -123,14 +123,7 @@ where
                 }
             }
             if let Some(renewal) = this.renewal {
-                // Waiting for them is a part of the attempt, and has what is left of its time.
-                let fresh = match renewal.poll(cx) {
-                    Poll::Ready(fresh) => fresh,
-                    Poll::Pending => {
-                        ready!(this.call.poll_limit(cx));
-                        None
-                    }
-                };
+                let fresh = ready!(poll_fresh(this.call, &mut renewal.fresh, cx));
                 let Some(Renewal { answer, failure, .. }) = this.renewal.take().map(|renewal| *renewal) else {
                     return Poll::Pending;
                 };
@@ -152,7 +145,7 @@ where
             // There is none after the end.
             let Some(attempt) = *this.attempt else { return Poll::Pending };
             if !core::mem::take(this.is_ready) {
-                match this.call.attempt(|| this.service.poll_ready(cx)) {
+                match this.call.prepare(|| this.service.poll_ready(cx)) {
                     Poll::Ready(Ok(())) => {}
                     // A service that says so is of no more use.
                     Poll::Ready(Err(error)) => {

@@ -75,7 +75,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
 
     /// Whether fresh credentials may help, and are to be had.
     pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
-        self.progress.renewal(failure.status, &self.settings.common)
+        self.progress.renewal(failure.status, self.body.kept(), &self.settings.common)
     }
 
     /// The head of the request is wanted again.

@@ -1,6 +1,4 @@
-use core::task::{Context, Poll};
-
-use http::{HeaderMap, Response};
+use http::Response;
 
 use crate::client::{Renewing, StatusFailure};
 
@@ -9,10 +7,4 @@ pub(super) struct Renewal<R> {
     pub(super) fresh: Renewing,
     pub(super) answer: Response<R>,
     pub(super) failure: StatusFailure,
-}
-
-impl<R> Renewal<R> {
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {
-        self.fresh.as_mut().poll(cx)
-    }
 }

@@ -264,6 +264,17 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
+    let server = Server::new([status(401)]);
+    let renew = Retry::new(Retrier::new(POLICY).timeout(ms(50))).renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let started = Tokio.now();
+    assert_eq!(server.behind(renew).get(URL).send().await.unwrap().status(), 401);
+    assert_eq!(server.times().len(), 1);
+    let took = Tokio.now().saturating_since(started);
+    assert!((ms(50)..ms(60)).contains(&took), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deadline_among_the_extensions_limits_the_call_and_is_told_to_the_next_hop() {
     let server = Server { takes: ms(10), ..Server::new((0..9).map(|_| status(503))) };
     let client = server.behind(retry().timeout_header());

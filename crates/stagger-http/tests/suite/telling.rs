@@ -1,5 +1,6 @@
 //! What a request carries: keys, credentials, the number of its attempt, the time that is left.
 
+use core::future::Ready;
 use core::time::Duration;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -138,7 +139,7 @@ async fn a_denied_request_whose_body_is_gone_stays_denied() {
             Ok::<_, io::Error>(Response::builder().status(401).body(Full::<Bytes>::default()).unwrap())
         }
     });
-    let client = layer().replay_limit(3).renew(|_| async { Some(HeaderMap::new()) });
+    let client = layer().replay_limit(3).renew(|_| -> Ready<Option<HeaderMap>> { panic!("nobody could use them") });
     assert_eq!(client.layer(reads).oneshot(request(Method::PUT)).await.unwrap().status(), 401);
     assert_eq!(*calls.lock().unwrap(), 1);
 }

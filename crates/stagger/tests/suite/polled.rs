@@ -81,26 +81,28 @@ async fn without_a_limit_there_is_nothing_to_wait_for() {
 async fn dropped_at_any_point_it_gives_back_what_it_borrowed() {
     let (tokens, places) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()));
     let budgets: [Arc<dyn Budget>; 2] = [tokens.clone(), places.clone()];
-    for budget in budgets {
-        let retrier = Retrier::new(POLICY).shared_budget(budget);
-        for steps in 0..5 {
+    let mut paid = 0;
+    for steps in 0..=6 {
+        for budget in &budgets {
+            let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(budget));
             let mut call = PolledCall::new(&retrier, Tokio);
             for step in 0..steps {
-                if step % 2 == 0 {
-                    begin(&mut call).await;
-                } else {
-                    assert_eq!(call.failed::<()>(Outcome::TRANSIENT, None), None);
+                match step % 3 {
+                    0 => assert_eq!(begin(&mut call).await.number, 1 + step / 3),
+                    1 => call.attempt(|| ()),
+                    _ => assert_eq!(call.failed::<()>(Outcome::TRANSIENT, None), None),
                 }
             }
-            if steps % 2 == 0 {
+            if steps % 3 == 0 && steps > 0 {
                 // In its sleep.
-                assert!(steps == 4 || timeout(ms(0), poll_fn(|cx| call.poll_begin(cx))).await.is_ok() == (steps == 0));
+                assert!(timeout(ms(0), poll_fn(|cx| call.poll_begin(cx))).await.is_err());
             }
         }
+        // What was made stays paid, and the first attempt costs nothing.
+        paid += if steps >= 5 { 5 } else { 0 };
+        assert_eq!(tokens.snapshot().tokens, 500 - paid, "after {steps} steps");
+        assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0), "after {steps} steps");
     }
-    // What was cancelled underway stays paid: the second attempt, of three steps.
-    assert_eq!(tokens.snapshot().tokens, 500 - 2 * 5);
-    assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
