@@ -26,6 +26,7 @@ pin_project! {
     pub struct ResponseFuture<S, T, B, R>
     where
         S: Service<Request<ReplayBody<B>>>,
+        B: Body,
         T: Sleep,
         T: Clone,
     {
@@ -165,7 +166,7 @@ where
                     }
                 }
             }
-            let request = this.message.make(attempt);
+            let request = this.message.make(attempt, cx);
             let calling = this.call.attempt(|| this.service.call(request));
             this.calling.set(Some(calling));
         }
@@ -175,6 +176,7 @@ where
 impl<S, T, B, R> fmt::Debug for ResponseFuture<S, T, B, R>
 where
     S: Service<Request<ReplayBody<B>>>,
+    B: Body,
     T: Sleep + Clone,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

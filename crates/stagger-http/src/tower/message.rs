@@ -1,5 +1,6 @@
 use core::any::Any;
 use core::mem;
+use core::task::Context;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use crate::client::{Progress, Renewing, StatusFailure, is_success, mark};
 use crate::{Deadline, Sent, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
-pub(super) struct Message<B> {
+pub(super) struct Message<B: Body> {
     settings: Arc<Settings>,
     progress: Progress<request::Parts>,
     /// While the first attempt is under way, which has taken the head along.
@@ -38,7 +39,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     }
 
     /// For this attempt.
-    pub(super) fn make(&mut self, attempt: Attempt) -> Request<ReplayBody<B>> {
+    pub(super) fn make(&mut self, attempt: Attempt, cx: &mut Context<'_>) -> Request<ReplayBody<B>> {
         self.restore();
         let head = if attempt.number == 1 {
             self.spare = Some(Spare::of(&self.progress.head));
@@ -46,7 +47,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
         } else {
             self.progress.head.clone()
         };
-        let mut request = Request::from_parts(head, self.body.again());
+        let mut request = Request::from_parts(head, self.body.again(cx));
         mark(request.extensions_mut(), attempt);
         self.progress.announce(request.headers_mut(), attempt, &self.settings.common);
         request

@@ -2,9 +2,9 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
 
 /// Headers that are longer than this together, in bytes, are shared and not copied.
 const LONG: usize = 2048;
-/// Two lengths, of a name and of its value.
-const LENGTHS: usize = 2 * size_of::<u32>();
-/// In the length of a name, which is below 2^16: its value is sensitive.
+/// For a header: what is reserved, in bytes.
+const USUAL: usize = 64;
+/// Beside the lengths of a header: its value is sensitive.
 const SENSITIVE: u32 = 1 << 31;
 
 /// What is kept of the head of a request while it is on its way for the first time. It is read if that fails, and most do
@@ -22,7 +22,7 @@ pub(super) struct Spare {
 /// bytes of the usual headers is cheaper.
 #[derive(Debug)]
 enum Headers {
-    /// One after the other: the two lengths, the name, the value.
+    /// One after the other: both lengths in one number, the name, the value.
     Copied(Vec<u8>),
     Shared(HeaderMap),
 }
@@ -54,18 +54,18 @@ impl Spare {
 
 impl Headers {
     fn of(headers: &HeaderMap) -> Self {
-        let length = headers.iter().map(|(name, value)| LENGTHS + name.as_str().len() + value.len()).sum();
-        if length > LONG {
-            return Self::Shared(headers.clone());
-        }
-        let mut bytes = Vec::with_capacity(length);
+        let mut bytes = Vec::with_capacity(headers.len() * USUAL);
         for (name, value) in headers {
-            let (name, sensitive) = (name.as_str(), if value.is_sensitive() { SENSITIVE } else { 0 });
-            // Both are below `LONG`.
-            bytes.extend_from_slice(&(name.len() as u32 | sensitive).to_ne_bytes());
-            bytes.extend_from_slice(&(value.len() as u32).to_ne_bytes());
-            bytes.extend_from_slice(name.as_bytes());
-            bytes.extend_from_slice(value.as_bytes());
+            let (name, text) = (name.as_str().as_bytes(), value.as_bytes());
+            if bytes.len() + name.len() + text.len() > LONG {
+                return Self::Shared(headers.clone());
+            }
+            let sensitive = if value.is_sensitive() { SENSITIVE } else { 0 };
+            // Both are shorter than 2^15.
+            let lengths = sensitive | (name.len() as u32) << 16 | text.len() as u32;
+            bytes.extend_from_slice(&lengths.to_ne_bytes());
+            bytes.extend_from_slice(name);
+            bytes.extend_from_slice(text);
         }
         Self::Copied(bytes)
     }
@@ -81,15 +81,13 @@ fn read(mut bytes: &[u8]) -> HeaderMap {
 }
 
 fn next(bytes: &mut &[u8]) -> Option<(HeaderName, HeaderValue)> {
-    let (name, rest) = bytes.split_first_chunk()?;
-    let (value, rest) = rest.split_first_chunk()?;
-    let (name, value) = (u32::from_ne_bytes(*name), u32::from_ne_bytes(*value));
-    let is_sensitive = name & SENSITIVE != 0;
-    let (name, rest) = rest.split_at_checked((name & !SENSITIVE) as usize)?;
-    let (value, rest) = rest.split_at_checked(value as usize)?;
+    let (lengths, rest) = bytes.split_first_chunk()?;
+    let lengths = u32::from_ne_bytes(*lengths);
+    let (name, rest) = rest.split_at_checked(((lengths & !SENSITIVE) >> 16) as usize)?;
+    let (value, rest) = rest.split_at_checked((lengths & 0xFFFF) as usize)?;
     *bytes = rest;
     let mut value = HeaderValue::from_bytes(value).ok()?;
-    value.set_sensitive(is_sensitive);
+    value.set_sensitive(lengths & SENSITIVE != 0);
     Some((HeaderName::from_bytes(name).ok()?, value))
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full};
 use stagger::{Policy, Retrier, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
@@ -15,25 +15,34 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
 
-/// A body of these frames, which is pending before each.
-struct Stream(VecDeque<Result<Frame<Bytes>, &'static str>>, bool);
+/// A body of these frames, which is pending before each, unless it is known to be so long.
+struct Stream {
+    frames: VecDeque<Result<Frame<Bytes>, &'static str>>,
+    is_pending: bool,
+    length: Option<u64>,
+}
 
 impl Body for Stream {
     type Data = Bytes;
     type Error = &'static str;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
-        self.1 = !self.1;
-        if self.1 {
+        self.is_pending = !self.is_pending && self.length.is_none();
+        if self.is_pending {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Poll::Ready(self.0.pop_front())
+        Poll::Ready(self.frames.pop_front())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 }
 
 fn chunks(chunks: &[&'static str]) -> Stream {
-    Stream(chunks.iter().map(|chunk| Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))).collect(), false)
+    let frames = chunks.iter().map(|chunk| Ok(Frame::data(Bytes::from_static(chunk.as_bytes())))).collect();
+    Stream { frames, is_pending: false, length: None }
 }
 
 type Seen = Arc<Mutex<Vec<(String, Option<HeaderMap>)>>>;
@@ -88,7 +97,7 @@ async fn what_an_attempt_did_not_read_is_read_by_the_next() {
 async fn trailers_are_sent_again() {
     let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "5".parse().unwrap())]);
     let mut body = chunks(&["ab"]);
-    body.0.push_back(Ok(Frame::trailers(trailers.clone())));
+    body.frames.push_back(Ok(Frame::trailers(trailers.clone())));
     assert_eq!(sent(body, 9, 64).await, vec![("ab".to_owned(), Some(trailers)); 3]);
 }
 
@@ -123,29 +132,72 @@ async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_fails_is_not_sent_again() {
     let mut body = chunks(&["ab"]);
-    body.0.push_back(Err("!"));
+    body.frames.push_back(Err("!"));
     assert_eq!(texts(sent(body, 9, 64).await), ["ab!"]);
 }
 
-/// A server that holds on to the body of an earlier attempt gets nothing more of it, and takes nothing from the next.
+/// It is asked before it is sent: what it says then is told like the rest.
 #[tokio::test(start_paused = true)]
-async fn the_body_of_an_earlier_attempt_ends_when_the_next_begins() {
+async fn a_body_of_which_the_length_is_known_is_sent_again_like_any_other() {
+    let known = |chunks_of: &[&'static str], length| Stream { length: Some(length), ..chunks(chunks_of) };
+    for frames in 0..5 {
+        let want = "abcdef".get(..2 * frames.min(3)).unwrap();
+        assert_eq!(texts(sent(known(&["ab", "cd", "ef"], 6), frames, 64).await), [want; 3], "{frames}");
+    }
+    assert_eq!(texts(sent(known(&["ab", "cd", "ef"], 6), 9, 5).await), ["abcdef"]);
+    // It is longer than it has said.
+    assert_eq!(texts(sent(known(&["abcdef"], 1), 9, 5).await), ["abcdef"]);
+
+    let trailers = HeaderMap::from_iter([("x-sum".parse().unwrap(), "5".parse().unwrap())]);
+    let mut body = known(&[], 0);
+    body.frames.push_back(Ok(Frame::trailers(trailers.clone())));
+    assert_eq!(sent(body, 9, 64).await, vec![(String::new(), Some(trailers)); 3]);
+
+    let mut body = known(&[], 2);
+    body.frames.push_back(Err("!"));
+    assert_eq!(texts(sent(body, 9, 64).await), ["!"]);
+}
+
+/// It is as long as it says, in every attempt, and does not end before it has been read.
+#[tokio::test(start_paused = true)]
+async fn a_body_in_one_piece_is_sent_again_with_its_length() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let server = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
+        let log = Arc::clone(&log);
+        async move {
+            let mut body = request.into_body();
+            let before = (body.is_end_stream(), body.size_hint().exact());
+            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            let after = (body.is_end_stream(), body.size_hint().exact(), body.frame().await.is_none());
+            log.lock().unwrap().push((before, piece, after));
+            Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
+        }
+    });
+    let request = Request::put("/").body(Full::from("abc")).unwrap();
+    RetryLayer::new(Retrier::new(POLICY)).layer(server).oneshot(request).await.unwrap();
+    let want = ((false, Some(3)), Bytes::from_static(b"abc"), (true, Some(0), true));
+    assert_eq!(*seen.lock().unwrap(), vec![want; 3]);
+}
+
+/// A server that holds on to the stream of an earlier attempt gets nothing more of it, and takes nothing from the next.
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_an_earlier_attempt_ends_when_the_next_begins() {
     let held = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&held);
-    let server = service_fn(move |request: Request<ReplayBody<Full<Bytes>>>| {
+    let server = service_fn(move |request: Request<ReplayBody<Stream>>| {
         let mut held = log.lock().unwrap();
         held.push(request.into_body());
         let status = if held.len() < 3 { 503 } else { 200 };
         async move { Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap()) }
     });
-    let request = Request::put("/").body(Full::from("abc")).unwrap();
+    let request = Request::put("/").body(chunks(&["ab", "c"])).unwrap();
     RetryLayer::new(Retrier::new(POLICY)).layer(server).oneshot(request).await.unwrap();
     let bodies = core::mem::take(&mut *held.lock().unwrap());
     let mut read = Vec::new();
     for body in bodies {
-        let hint = body.size_hint().exact();
-        read.push((body.is_end_stream(), hint, body.collect().await.unwrap().to_bytes()));
+        read.push((body.is_end_stream(), body.collect().await.unwrap().to_bytes()));
     }
-    assert_eq!(read[..2].iter().map(|(is_over, _, body)| (*is_over, body.len())).collect::<Vec<_>>(), [(true, 0); 2]);
-    assert_eq!(read[2], (false, Some(3), Bytes::from_static(b"abc")));
+    assert_eq!(read[..2].iter().map(|(is_over, body)| (*is_over, body.len())).collect::<Vec<_>>(), [(true, 0); 2]);
+    assert_eq!(read[2], (false, Bytes::from_static(b"abc")));
 }
