@@ -1,40 +1,46 @@
 //! What a call brings along that borrows nothing: one hold on its retrier, for all that it wants of it.
 
+use core::borrow::Borrow;
 use core::ops::Deref;
 use core::time::Duration;
-use std::sync::Arc;
 
 use crate::event::{Event, EventError, Sink};
 use crate::retrier::{Listeners, Rules, Shared};
 use crate::scope::Inside;
 use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
-use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permit, Policy, Seed};
+use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permit, Policy, Retrier, Seed};
 
-/// The guards, the listeners and the limits of a retrier.
+/// The guards, the listeners and the limits of the retrier that `R` holds.
 #[derive(Debug)]
-pub(crate) struct Own<C> {
-    backed: Backed<C>,
+pub(crate) struct Own<C, R> {
+    backed: Backed<C, R>,
     limits: Limits,
     /// Whether somebody besides the listeners asks for the time.
     pub(crate) is_timed: bool,
 }
 
-impl<C: Clock + Clone> Own<C> {
-    pub(crate) const fn new(shared: Arc<Shared>, clock: C, limits: Limits) -> Self {
-        Self { backed: Backed { shared, clock }, limits, is_timed: true }
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Own<C, R> {
+    pub(crate) fn new(retrier: R, clock: C, deadline: Option<Instant>) -> Self {
+        let limits = retrier.borrow().shared().limits_until(deadline);
+        Self { backed: Backed { retrier, clock }, limits, is_timed: true }
+    }
+
+    /// What holds the retrier.
+    pub(crate) const fn retrier(&self) -> &R {
+        &self.backed.retrier
     }
 
     pub(crate) fn rules(&self) -> Rules<&Shared> {
-        Rules(&self.backed.shared)
+        Rules(self.backed.shared())
     }
 
     fn listeners(&self) -> Listeners<&Shared> {
-        Listeners(&self.backed.shared)
+        Listeners(self.backed.shared())
     }
 }
 
-impl<C: Clock + Clone> Extras for Own<C> {
-    type Held = Lent<Backed<C>>;
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
+    type Held = Lent<Backed<C, R>>;
     type Kept<E> = Option<E>;
     const TIMED: bool = true;
     const LIMITS: bool = true;
@@ -68,17 +74,17 @@ impl<C: Clock + Clone> Extras for Own<C> {
     }
 
     fn seed(&self) -> Seed {
-        self.backed.shared.seeds().seed()
+        self.backed.shared().seeds().seed()
     }
 }
 
-impl<C> Listening for Own<C> {
+impl<C, R> Listening for Own<C, R> {
     const LISTENS: bool = true;
 }
 
-impl<E: EventError, C: Clock + Clone> Sink<E> for Own<C> {
+impl<E: EventError, C: Clock + Clone, R: Borrow<Retrier> + Clone> Sink<E> for Own<C, R> {
     fn target(&self) -> &str {
-        self.backed.shared.name()
+        self.backed.shared().name()
     }
 
     fn is_listening(&self) -> bool {
@@ -94,9 +100,9 @@ impl<E: EventError, C: Clock + Clone> Sink<E> for Own<C> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfRetrier;
 
-impl<C> Terms<Own<C>> for OfRetrier {
-    fn policy<'a>(&'a self, own: &'a Own<C>) -> &'a Policy {
-        own.backed.shared.policy()
+impl<C, R: Borrow<Retrier>> Terms<Own<C, R>> for OfRetrier {
+    fn policy<'a>(&'a self, own: &'a Own<C, R>) -> &'a Policy {
+        own.backed.shared().policy()
     }
 }
 
@@ -114,20 +120,26 @@ impl<X, P: Deref<Target = Policy>> Terms<X> for P {
 
 /// The guards, held by whoever has borrowed of them; the clock is for what is dropped in the middle of an attempt.
 #[derive(Clone, Debug)]
-pub(crate) struct Backed<C> {
-    shared: Arc<Shared>,
+pub(crate) struct Backed<C, R> {
+    retrier: R,
     clock: C,
 }
 
-impl<C: Clock + Clone> Guarding for Backed<C> {
+impl<C, R: Borrow<Retrier>> Backed<C, R> {
+    fn shared(&self) -> &Shared {
+        self.retrier.borrow().shared()
+    }
+}
+
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for Backed<C, R> {
     type Held = Lent<Self>;
 
     fn guards(&self) -> Guards<'_> {
-        self.shared.guards()
+        self.shared().guards()
     }
 
     fn inside(&self) -> Inside {
-        self.shared.inside()
+        self.shared().inside()
     }
 
     fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
@@ -135,7 +147,7 @@ impl<C: Clock + Clone> Guarding for Backed<C> {
     }
 }
 
-impl<C: Clock + Clone> Lender for Backed<C> {
+impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Lender for Backed<C, R> {
     fn now(&self) -> Instant {
         self.clock.now()
     }

@@ -1,3 +1,4 @@
+use core::borrow::Borrow;
 use core::fmt;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
@@ -45,8 +46,8 @@ use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
 /// # });
 /// ```
 #[must_use = "a call does nothing until it is polled"]
-pub struct PolledCall<T: Sleep + Clone> {
-    call: Call<OfRetrier, T, Own<T>>,
+pub struct PolledCall<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
+    call: Call<OfRetrier, T, Own<T, R>>,
     /// The one timer: for a sleep, or for the time limit of an attempt.
     sleeping: Option<T::Sleeping>,
     /// Nothing to wait for, but it is another task's turn.
@@ -64,8 +65,21 @@ impl<T: Sleep + Clone> PolledCall<T> {
     /// The same with a deadline, on the timer's clock: no retry starts then or later, and an attempt's
     /// [limit](Attempt::time_limit) is what is left until then.
     pub fn until(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
-        let own = retrier.own(timer.clone(), deadline);
+        Self::held(retrier.clone(), timer, deadline)
+    }
+}
+
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
+    /// The same for a caller who holds the retrier anyway, as a part of something else: one count of references less. With
+    /// `&Retrier` the call borrows it.
+    pub fn held(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
+        let own = Own::new(retrier, timer.clone(), deadline);
         Self { call: Call::new(OfRetrier, timer, own), sleeping: None, yields: false, is_stateless: false }
+    }
+
+    /// What holds the retrier.
+    pub const fn retrier(&self) -> &R {
+        self.call.extras.retrier()
     }
 
     /// Nobody will ask for the [`elapsed`](Self::elapsed) time: the clock is read only if the policy, a limit, a guard or a
@@ -92,14 +106,14 @@ impl<T: Sleep + Clone> PolledCall<T> {
 
     /// Does `poll` under the mark of this attempt, so that calls made in it stand down; see [`scope`](crate::scope). From
     /// the first time on the attempt is one that was made, also if it is dropped.
-    pub fn attempt<R>(&mut self, poll: impl FnOnce() -> R) -> R {
+    pub fn attempt<O>(&mut self, poll: impl FnOnce() -> O) -> O {
         self.call.stands_at(Stage::Attempting);
         self.prepare(poll)
     }
 
     /// The same before the attempt is made, for what it needs first, such as a service's readiness. A call that is dropped
     /// in there gives back what was lent for the attempt.
-    pub fn prepare<R>(&self, poll: impl FnOnce() -> R) -> R {
+    pub fn prepare<O>(&self, poll: impl FnOnce() -> O) -> O {
         let _mark = Mark::deeper(self.call.policy());
         poll()
     }
@@ -209,7 +223,7 @@ impl<T: Sleep + Clone> PolledCall<T> {
     }
 }
 
-impl<T: Sleep + Clone> fmt::Debug for PolledCall<T> {
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> fmt::Debug for PolledCall<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PolledCall").field("attempt", &self.attempts()).finish_non_exhaustive()
     }

@@ -15,7 +15,6 @@ use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
 #[cfg(target_has_atomic = "64")]
 use crate::levers::Levers;
-use crate::own::Own;
 use crate::rule::{Plain, Reading, Rule};
 use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
@@ -314,9 +313,8 @@ impl Retrier {
         HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
-    /// What a call brings along that borrows nothing.
-    pub(crate) fn own<C: Clock + Clone>(&self, clock: C, deadline: Option<Instant>) -> Own<C> {
-        Own::new(Arc::clone(&self.shared), clock, Limits { deadline, ..self.shared.limits })
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     fn change(mut self, change: impl FnOnce(&mut Shared)) -> Self {
@@ -390,6 +388,10 @@ impl Shared {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn limits_until(&self, deadline: Option<Instant>) -> Limits {
+        Limits { deadline, ..self.limits }
     }
 
     pub(crate) const fn inside(&self) -> Inside {

@@ -5,7 +5,7 @@ use core::task::{Context, Poll};
 use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
-use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Sleep, Stop, Tokio, classify};
+use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, Stop, Tokio, classify};
 
 use super::error;
 use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
@@ -14,7 +14,7 @@ use crate::{Deadline, Sent};
 /// One request, from its first attempt to its last.
 pub(super) struct Course<'s> {
     settings: &'s Settings<Request>,
-    call: PolledCall<Tokio>,
+    call: PolledCall<Tokio, &'s Retrier>,
     progress: Progress<Request>,
     body: Kept,
     leftover: Option<Leftover<Body, <Tokio as Sleep>::Sleeping>>,
@@ -29,7 +29,7 @@ impl<'s> Course<'s> {
         let deadline = extensions.get::<Deadline>().map(|deadline| deadline.0);
         Self {
             settings,
-            call: PolledCall::until(&settings.retrier, Tokio, deadline).untimed(),
+            call: PolledCall::held(&settings.retrier, Tokio, deadline).untimed(),
             progress: Progress::new(request, settings),
             body: Kept::Whole,
             leftover: None,

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::message::Message;
 use super::renewal::Renewal;
 use super::replay::ReplayBody;
-use super::settings::Settings;
+use super::settings::{Held, Settings};
 use crate::Sent;
 use crate::client::{Leftover, StatusFailure, poll_begin, poll_fresh};
 
@@ -32,7 +32,7 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PolledCall<T>,
+        call: PolledCall<T, Held>,
         message: Message<B>,
         // The attempt that is being made, from the moment that it may begin.
         attempt: Option<Attempt>,
@@ -54,9 +54,10 @@ where
 {
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
         let message = Message::new(request, settings);
+        let held = Held(Arc::clone(settings));
         Self {
             service,
-            call: PolledCall::until(&settings.common.retrier, timer.clone(), message.deadline(&timer)).untimed(),
+            call: PolledCall::held(held, timer.clone(), message.deadline(&timer)).untimed(),
             timer,
             message,
             attempt: None,
@@ -87,7 +88,7 @@ where
                     ready!(this.call.poll_limit(cx));
                     this.calling.set(None);
                     *this.attempt = None;
-                    let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps);
+                    let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps, this.call.retrier());
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
                         return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
                     }
@@ -98,11 +99,11 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(answer) => {
-                        let Some((outcome, failure)) = this.message.answered(&answer) else {
+                        let Some((outcome, failure)) = this.message.answered(&answer, this.call.retrier()) else {
                             this.call.succeeded();
                             return Poll::Ready(Ok(answer));
                         };
-                        if let Some(fresh) = this.message.renewal(failure) {
+                        if let Some(fresh) = this.message.renewal(failure, this.call.retrier()) {
                             *this.renewal = Some(Box::new(Renewal { fresh, answer, failure }));
                         } else {
                             if this.call.failed(outcome, Some(&failure)).is_some() {
@@ -112,10 +113,10 @@ where
                         }
                     }
                     Err(error) => {
-                        let sent = this.message.how_far(&error);
+                        let sent = this.call.retrier().how_far(&error);
                         let outcome =
                             if sent == Sent::Unprocessed { Outcome::Unprocessed } else { this.call.outcome(&error) };
-                        let outcome = this.message.failed(outcome, sent);
+                        let outcome = this.message.failed(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
                         }
@@ -128,7 +129,7 @@ where
                 let Some(Renewal { answer, failure, .. }) = this.renewal.take().map(|renewal| *renewal) else {
                     return Poll::Pending;
                 };
-                let outcome = this.message.renewed(fresh);
+                let outcome = this.message.renewed(fresh, this.call.retrier());
                 if this.call.failed(outcome, Some(&failure)).is_some() {
                     return Poll::Ready(Ok(answer));
                 }
@@ -166,7 +167,7 @@ where
                     }
                 }
             }
-            let request = this.message.make(attempt, cx);
+            let request = this.message.make(attempt, this.call.retrier(), cx);
             let calling = this.call.attempt(|| this.service.call(request));
             this.calling.set(Some(calling));
         }

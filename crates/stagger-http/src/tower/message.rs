@@ -1,7 +1,5 @@
-use core::any::Any;
 use core::mem;
 use core::task::Context;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, request};
@@ -16,7 +14,6 @@ use crate::{Deadline, Sent, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
 pub(super) struct Message<B: Body> {
-    settings: Arc<Settings>,
     progress: Progress<request::Parts>,
     /// While the first attempt is under way, which has taken the head along.
     spare: Option<Spare>,
@@ -24,10 +21,10 @@ pub(super) struct Message<B: Body> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Message<B> {
-    pub(super) fn new(request: Request<B>, settings: &Arc<Settings>) -> Self {
+    pub(super) fn new(request: Request<B>, settings: &Settings) -> Self {
         let (parts, body) = request.into_parts();
         let progress = Progress::new(parts, &settings.common);
-        Self { settings: Arc::clone(settings), progress, spare: None, body: ReplayBody::new(body, settings.replay) }
+        Self { progress, spare: None, body: ReplayBody::new(body, settings.replay) }
     }
 
     /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
@@ -39,7 +36,12 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     }
 
     /// For this attempt.
-    pub(super) fn make(&mut self, attempt: Attempt, cx: &mut Context<'_>) -> Request<ReplayBody<B>> {
+    pub(super) fn make(
+        &mut self,
+        attempt: Attempt,
+        settings: &Settings,
+        cx: &mut Context<'_>,
+    ) -> Request<ReplayBody<B>> {
         self.restore();
         let head = if attempt.number == 1 {
             self.spare = Some(Spare::of(&self.progress.head));
@@ -49,34 +51,33 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
         };
         let mut request = Request::from_parts(head, self.body.again(cx));
         mark(request.extensions_mut(), attempt);
-        self.progress.announce(request.headers_mut(), attempt, &self.settings.common);
+        self.progress.announce(request.headers_mut(), attempt, &settings.common);
         request
     }
 
     /// What an answer means that is a failure.
-    pub(super) fn answered<R>(&mut self, answer: &Response<R>) -> Option<(Outcome, StatusFailure)> {
+    pub(super) fn answered<R>(
+        &mut self,
+        answer: &Response<R>,
+        settings: &Settings,
+    ) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (answer.status(), answer.headers());
         if is_success(status, headers) {
             return None;
         }
         self.restore();
-        Some(self.progress.answered(status, headers, self.body.kept(), &self.settings.common))
+        Some(self.progress.answered(status, headers, self.body.kept(), &settings.common))
     }
 
     /// What came of an attempt without an answer.
-    pub(super) fn failed(&mut self, outcome: Outcome, sent: Sent) -> Outcome {
+    pub(super) fn failed(&mut self, outcome: Outcome, sent: Sent, settings: &Settings) -> Outcome {
         self.restore();
-        self.progress.failed(outcome, sent, self.body.kept(), &self.settings.common)
-    }
-
-    /// How far it has come, that failed with this error.
-    pub(super) fn how_far<E: Any>(&self, error: &E) -> Sent {
-        self.settings.how_far(error)
+        self.progress.failed(outcome, sent, self.body.kept(), &settings.common)
     }
 
     /// Whether fresh credentials may help, and are to be had.
-    pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
-        self.progress.renewal(failure.status, self.body.kept(), &self.settings.common)
+    pub(super) fn renewal(&mut self, failure: StatusFailure, settings: &Settings) -> Option<Renewing> {
+        self.progress.renewal(failure.status, self.body.kept(), &settings.common)
     }
 
     /// The head of the request is wanted again.
@@ -87,7 +88,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     }
 
     /// What an answer means that was denied, when fresh credentials are there, or are not.
-    pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
-        self.progress.renewed(fresh, self.body.kept(), &self.settings.common)
+    pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
+        self.progress.renewed(fresh, self.body.kept(), &settings.common)
     }
 }

@@ -1,12 +1,33 @@
 use core::any::Any;
+use core::borrow::Borrow;
 use core::error::Error;
 use core::fmt;
+use core::ops::Deref;
 use std::io;
 use std::sync::Arc;
 
 use http::request;
+use stagger::Retrier;
 
 use crate::{Sent, client};
+
+/// A call's hold on what it is made with: the one count of references that a request costs.
+#[derive(Clone, Debug)]
+pub(super) struct Held(pub(super) Arc<Settings>);
+
+impl Deref for Held {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl Borrow<Retrier> for Held {
+    fn borrow(&self) -> &Retrier {
+        &self.0.common.retrier
+    }
+}
 
 /// What every call through a layer is made with.
 #[derive(Clone)]

@@ -266,7 +266,8 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
 #[tokio::test(start_paused = true)]
 async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
     let server = Server::new([status(401)]);
-    let renew = Retry::new(Retrier::new(POLICY).timeout(ms(50))).renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let renew =
+        Retry::new(Retrier::new(POLICY).timeout(ms(50))).renew(|_| core::future::pending::<Option<HeaderMap>>());
     let started = Tokio.now();
     assert_eq!(server.behind(renew).get(URL).send().await.unwrap().status(), 401);
     assert_eq!(server.times().len(), 1);
