@@ -1,4 +1,4 @@
-//! The pages of `docs/guide`, one module each, so that the code on them is compiled and run as doc tests. What they say
+//! The README and the pages of `docs/guide`, one module each, so that the code on them is compiled and run as doc tests. What they say
 //! about delays is held by the tests of this package:
 //!
 //! ```sh
@@ -6,6 +6,10 @@
 //! ```
 
 #![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub mod readme {}
 
 #[doc = include_str!("../../../docs/guide/README.md")]
 pub mod index {}

@@ -132,7 +132,3 @@ pub use timer::FuturesTimer;
 #[cfg(feature = "tokio")]
 pub use timer::Tokio;
 pub use timer::{BlockingSleep, Sleep, SleepFn, ThreadSleep};
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
