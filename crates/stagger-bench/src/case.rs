@@ -30,10 +30,16 @@ pub(crate) enum Table {
     PendingDue,
     /// A million pending retries, of which one is cancelled, and another taken in.
     PendingCancelled,
+    /// A tower layer, and a request without a body.
+    LayerGet,
+    /// A tower layer, and a request with a body.
+    LayerPut,
+    /// A middleware for reqwest.
+    Middleware,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Delay,
         Self::Blocking,
         Self::Future,
@@ -46,6 +52,9 @@ impl Table {
         Self::GuardsFailure,
         Self::PendingDue,
         Self::PendingCancelled,
+        Self::LayerGet,
+        Self::LayerPut,
+        Self::Middleware,
     ];
 
     pub(crate) const fn section(self) -> Section {
@@ -60,6 +69,7 @@ impl Table {
             | Self::FailuresTokioReal => Section::D,
             Self::GuardsSuccess | Self::GuardsFailure => Section::E,
             Self::PendingDue | Self::PendingCancelled => Section::F,
+            Self::LayerGet | Self::LayerPut | Self::Middleware => Section::H,
         }
     }
 
@@ -94,6 +104,9 @@ impl Table {
             Self::GuardsFailure => "E. Guards: what a failure or a retry pays, one thread and two on the same object",
             Self::PendingDue => "F. A million pending retries: one is due, and waits again",
             Self::PendingCancelled => "F. A million pending retries: one is cancelled, and another waits",
+            Self::LayerGet => "H. HTTP, answered at once: a tower layer, no body",
+            Self::LayerPut => "H. HTTP, answered at once: a tower layer, a body of 1 KiB",
+            Self::Middleware => "H. HTTP, answered at once: a middleware for reqwest",
         }
     }
 }
@@ -116,6 +129,8 @@ pub(crate) enum Section {
     F,
     /// Crates, build time, size.
     G,
+    /// HTTP, answered at once.
+    H,
 }
 
 /// Which side of the comparison a row is on.

@@ -71,13 +71,18 @@ impl<'a> Findings<'a> {
 
     /// The row of stagger with this name.
     pub(crate) fn stagger(self, table: Table, name: &str) -> Option<&'a Row> {
-        self.0.iter().find(|row| row.table == table && row.role == Role::Stagger && row.name == name)
+        self.named(table, Role::Stagger, name)
+    }
+
+    /// The row with this name.
+    pub(crate) fn named(self, table: Table, role: Role, name: &str) -> Option<&'a Row> {
+        self.0.iter().find(|row| row.table == table && row.role == role && row.name == name)
     }
 
     /// What the rows of a table are compared with: the work itself where that is the question, else the best floor.
     pub(crate) fn yardstick(self, table: Table) -> Option<&'a Row> {
         let role = match table {
-            Table::Blocking | Table::Future => Role::Bare,
+            Table::Blocking | Table::Future | Table::LayerGet | Table::LayerPut | Table::Middleware => Role::Bare,
             _ => Role::Floor,
         };
         self.least(table, role, Row::ns)

@@ -3,7 +3,7 @@
 use crate::case::{Role, Section, Table};
 use crate::findings::{Findings, Row};
 use crate::weight::Weight;
-use crate::{blocking, delay, failures, future, guards, pending};
+use crate::{blocking, delay, failures, future, guards, http, pending};
 
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -50,6 +50,7 @@ pub(crate) fn evaluate(rows: &[Row], weights: &[Weight], wanted: impl Fn(Section
         shared(findings),
         waiting(findings),
         weight(weights),
+        requests(findings),
     ];
     goals.into_iter().flatten().filter(|goal| wanted(goal.section)).collect()
 }
@@ -188,6 +189,31 @@ fn weight(weights: &[Weight]) -> Vec<Goal> {
             "crates",
         ),
         g("clean build, of backon's").most(both.map(|(ours, backon)| ours.seconds / backon.seconds), 1.0, "×"),
+    ]
+}
+
+fn requests(findings: Findings<'_>) -> Vec<Goal> {
+    let [layer, guarded, long] =
+        [(Table::LayerGet, http::RETRIES), (Table::LayerGet, http::GUARDED), (Table::LayerPut, http::RETRIES)]
+            .map(|(table, name)| findings.stagger(table, name));
+    let middleware = findings.stagger(Table::Middleware, http::MIDDLEWARE);
+    let alone = findings.yardstick(Table::LayerGet).and_then(Row::allocations);
+    let guarded_peer = findings.named(Table::LayerGet, Role::Peer, http::TOWER_GUARDED);
+    let h = |claim| At { section: Section::H, claim };
+    vec![
+        h("layer, no body: faster than the best peer").least(findings.ahead(Table::LayerGet, layer), 1.0, "×"),
+        h("layer with a budget, no body: faster than tower's").least(
+            guarded_peer.and_then(Row::ns).zip(guarded.and_then(Row::ns)).map(|(peer, ours)| peer / ours),
+            1.0,
+            "×",
+        ),
+        h("layer, 1 KiB: faster than the best peer").least(findings.ahead(Table::LayerPut, long), 1.0, "×"),
+        h("layer, no body").most(
+            layer.and_then(Row::allocations).zip(alone).map(|(ours, alone)| ours - alone),
+            1.0,
+            "allocations",
+        ),
+        h("middleware: faster than the best peer").least(findings.ahead(Table::Middleware, middleware), 1.0, "×"),
     ]
 }
 

@@ -4,7 +4,7 @@
 pub(crate) const TEXT: &str = include_str!("../../../Cargo.lock");
 
 /// The crates that stagger is compared with.
-pub(crate) const PEERS: [&str; 18] = [
+pub(crate) const PEERS: [&str; 19] = [
     "again",
     "aws-smithy-runtime",
     "backoff",
@@ -15,6 +15,7 @@ pub(crate) const PEERS: [&str; 18] = [
     "governor",
     "mulligan",
     "recloser",
+    "reqwest-retry",
     "retry",
     "retry-policies",
     "tokio-retry",

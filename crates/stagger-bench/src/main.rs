@@ -16,6 +16,7 @@ mod findings;
 mod future;
 mod goals;
 mod guards;
+mod http;
 mod lockfile;
 mod measure;
 mod memory;
@@ -69,5 +70,14 @@ fn measured(options: &Options) -> io::Result<Report> {
 }
 
 fn all_cases() -> Vec<Case> {
-    [delay::cases(), blocking::cases(), future::cases(), failures::cases(), guards::cases(), pending::cases()].concat()
+    let sections = [
+        delay::cases(),
+        blocking::cases(),
+        future::cases(),
+        failures::cases(),
+        guards::cases(),
+        pending::cases(),
+        http::cases(),
+    ];
+    sections.concat()
 }

@@ -28,18 +28,23 @@ impl BackoffAndBudget {
             retries: 3,
         }
     }
+
+    /// An attempt has ended: whether there is another, and when.
+    pub(crate) fn ended(&mut self, is_success: bool) -> Option<tokio::time::Sleep> {
+        if is_success {
+            self.budget.deposit();
+            return None;
+        }
+        self.retries = self.retries.checked_sub(1)?;
+        self.budget.withdraw().then(|| self.backoff.next_backoff())
+    }
 }
 
 impl<T, E> Policy<(), T, E> for BackoffAndBudget {
     type Future = tokio::time::Sleep;
 
     fn retry(&mut self, _request: &mut (), result: &mut Result<T, E>) -> Option<Self::Future> {
-        if result.is_ok() {
-            self.budget.deposit();
-            return None;
-        }
-        self.retries = self.retries.checked_sub(1)?;
-        self.budget.withdraw().then(|| self.backoff.next_backoff())
+        self.ended(result.is_ok())
     }
 
     fn clone_request(&mut self, _request: &()) -> Option<()> {
