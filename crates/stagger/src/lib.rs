@@ -97,6 +97,7 @@ mod retrier;
 mod rule;
 pub mod scope;
 mod setup;
+mod shared;
 pub mod sinks;
 mod steps;
 pub mod testing;

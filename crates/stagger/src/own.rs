@@ -5,9 +5,9 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use crate::event::{Event, EventError, Sink};
-use crate::retrier::{Listeners, Rules, Shared};
 use crate::scope::Inside;
 use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
+use crate::shared::{Listeners, Rules, Shared};
 use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permit, Policy, Retrier, Seed};
 
 /// The guards, the listeners and the limits of the retrier that `R` holds.

@@ -1,7 +1,6 @@
-use core::any::{Any, TypeId};
+use core::any::TypeId;
 use core::fmt;
 use core::future::Future;
-use core::ops::Deref;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,19 +9,17 @@ use crate::blocking::Blocking;
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
-use crate::event::{Event, EventError, Sink};
+use crate::event::{Event, EventError};
 use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
 #[cfg(target_has_atomic = "64")]
 use crate::levers::Levers;
-use crate::rule::{Plain, Reading, Rule};
+use crate::rule::{Plain, Reading};
 use crate::scope::Inside;
-use crate::setup::{Explained, Guarded, LastAttempt, Limits, Listening, Setup};
+use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
+use crate::shared::{Levered, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
-use crate::{
-    Breaker, Budget, Clock, Entropy, Error, Guards, Instant, Outcome, Policy, Seed, Sleep, SystemEntropy, ThreadSleep,
-    classify,
-};
+use crate::{Breaker, Budget, Clock, Error, Outcome, Policy, Seed, Sleep, ThreadSleep};
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
 ///
@@ -49,35 +46,6 @@ use crate::{
 pub struct Retrier {
     shared: Arc<Shared>,
 }
-
-/// What the clones of a retrier share.
-#[derive(Clone)]
-pub struct Shared {
-    policy: Policy,
-    name: Arc<str>,
-    budget: Option<Arc<dyn Budget>>,
-    breaker: Option<Arc<dyn Breaker>>,
-    inside: Inside,
-    #[cfg(target_has_atomic = "64")]
-    lever: Option<Levered>,
-    rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    listeners: Vec<Listener>,
-    limits: Limits,
-    seeds: Seeds,
-}
-
-/// The budget that calls are lent by under a lever, and where it comes from.
-#[cfg(target_has_atomic = "64")]
-#[derive(Clone)]
-struct Levered {
-    levers: Levers,
-    budget: Arc<dyn Budget>,
-}
-
-type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-
-/// The rule for one type of error, as it is kept among those for others.
-struct RuleFor<E>(Box<dyn Fn(&E) -> Outcome + Send + Sync>);
 
 /// What a retrier's calls bring along.
 type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
@@ -370,123 +338,8 @@ impl Retrier {
     }
 }
 
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrier")
-            .field("name", &self.name)
-            .field("policy", &self.policy)
-            .field("budget", &self.budget)
-            .field("breaker", &self.breaker)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn limits_until(&self, deadline: Option<Instant>) -> Limits {
-        Limits { deadline, ..self.limits }
-    }
-
-    pub(crate) const fn inside(&self) -> Inside {
-        self.inside
-    }
-
-    pub(crate) const fn seeds(&self) -> Seeds {
-        self.seeds
-    }
-
-    pub(crate) fn guards(&self) -> Guards<'_> {
-        let mut guards = Guards::none();
-        guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
-        #[cfg(target_has_atomic = "64")]
-        if let Some(levered) = &self.lever {
-            guards.budget = Some(&*levered.budget);
-        }
-        guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
-        guards
-    }
-}
-
 impl fmt::Debug for Retrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
-    }
-}
-
-/// The rules of a retrier: by the type of the error, on the way of a failure only.
-#[derive(Clone, Copy)]
-pub struct Rules<H>(pub(crate) H);
-
-impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Rules({})", self.0.rules.len())
-    }
-}
-
-impl<H: Deref<Target = Shared>> Rules<H> {
-    /// What the rule for this type of error says, if there is one.
-    pub(crate) fn given<E: Any>(&self, error: &E) -> Option<Outcome> {
-        let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
-        Some((rule.0)(error))
-    }
-}
-
-impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
-    fn outcome(&self, error: &E) -> Outcome {
-        self.given(error).unwrap_or_else(|| classify::built_in(error))
-    }
-}
-
-/// The listeners of a retrier.
-#[derive(Clone, Copy)]
-pub struct Listeners<H>(pub(crate) H);
-
-impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Listeners({})", self.0.listeners.len())
-    }
-}
-
-impl<H: Deref<Target = Shared>> Listeners<H> {
-    pub(crate) fn is_anybody(&self) -> bool {
-        !self.0.listeners.is_empty()
-    }
-}
-
-impl<H> Listening for Listeners<H> {
-    const LISTENS: bool = true;
-}
-
-impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
-    fn target(&self) -> &str {
-        &self.0.name
-    }
-
-    fn is_listening(&self) -> bool {
-        self.is_anybody()
-    }
-
-    fn emit(&self, event: Event<'_>, error: Option<&E>) {
-        let event = Event { error: error.map(|error| error as &dyn EventError), ..event };
-        for listen in &self.0.listeners {
-            listen(&event);
-        }
-    }
-}
-
-/// The system's entropy, unless a seed was given.
-#[derive(Clone, Copy, Debug)]
-pub struct Seeds(Option<Seed>);
-
-impl Entropy for Seeds {
-    fn seed(&self) -> Seed {
-        self.0.unwrap_or_else(|| SystemEntropy.seed())
     }
 }

@@ -1,0 +1,158 @@
+//! What the clones of a retrier share, and how a call finds it.
+
+use core::any::{Any, TypeId};
+use core::fmt;
+use core::ops::Deref;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::event::{Event, EventError, Sink};
+#[cfg(target_has_atomic = "64")]
+use crate::levers::Levers;
+use crate::rule::Rule;
+use crate::scope::Inside;
+use crate::setup::{Limits, Listening};
+use crate::{Breaker, Budget, Entropy, Guards, Instant, Outcome, Policy, Seed, SystemEntropy, classify};
+/// What the clones of a retrier share.
+#[derive(Clone)]
+pub struct Shared {
+    pub(crate) policy: Policy,
+    pub(crate) name: Arc<str>,
+    pub(crate) budget: Option<Arc<dyn Budget>>,
+    pub(crate) breaker: Option<Arc<dyn Breaker>>,
+    pub(crate) inside: Inside,
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) lever: Option<Levered>,
+    pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) limits: Limits,
+    pub(crate) seeds: Seeds,
+}
+
+/// The budget that calls are lent by under a lever, and where it comes from.
+#[cfg(target_has_atomic = "64")]
+#[derive(Clone)]
+pub(crate) struct Levered {
+    pub(crate) levers: Levers,
+    pub(crate) budget: Arc<dyn Budget>,
+}
+
+pub(crate) type Listener = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+
+/// The rule for one type of error, as it is kept among those for others.
+pub(crate) struct RuleFor<E>(pub(crate) Box<dyn Fn(&E) -> Outcome + Send + Sync>);
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrier")
+            .field("name", &self.name)
+            .field("policy", &self.policy)
+            .field("budget", &self.budget)
+            .field("breaker", &self.breaker)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn limits_until(&self, deadline: Option<Instant>) -> Limits {
+        Limits { deadline, ..self.limits }
+    }
+
+    pub(crate) const fn inside(&self) -> Inside {
+        self.inside
+    }
+
+    pub(crate) const fn seeds(&self) -> Seeds {
+        self.seeds
+    }
+
+    pub(crate) fn guards(&self) -> Guards<'_> {
+        let mut guards = Guards::none();
+        guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
+        #[cfg(target_has_atomic = "64")]
+        if let Some(levered) = &self.lever {
+            guards.budget = Some(&*levered.budget);
+        }
+        guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
+        guards
+    }
+}
+
+/// The rules of a retrier: by the type of the error, on the way of a failure only.
+#[derive(Clone, Copy)]
+pub struct Rules<H>(pub(crate) H);
+
+impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rules({})", self.0.rules.len())
+    }
+}
+
+impl<H: Deref<Target = Shared>> Rules<H> {
+    /// What the rule for this type of error says, if there is one.
+    pub(crate) fn given<E: Any>(&self, error: &E) -> Option<Outcome> {
+        let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
+        Some((rule.0)(error))
+    }
+}
+
+impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
+    fn outcome(&self, error: &E) -> Outcome {
+        self.given(error).unwrap_or_else(|| classify::built_in(error))
+    }
+}
+
+/// The listeners of a retrier.
+#[derive(Clone, Copy)]
+pub struct Listeners<H>(pub(crate) H);
+
+impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listeners({})", self.0.listeners.len())
+    }
+}
+
+impl<H: Deref<Target = Shared>> Listeners<H> {
+    pub(crate) fn is_anybody(&self) -> bool {
+        !self.0.listeners.is_empty()
+    }
+}
+
+impl<H> Listening for Listeners<H> {
+    const LISTENS: bool = true;
+}
+
+impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
+    fn target(&self) -> &str {
+        &self.0.name
+    }
+
+    fn is_listening(&self) -> bool {
+        self.is_anybody()
+    }
+
+    fn emit(&self, event: Event<'_>, error: Option<&E>) {
+        let event = Event { error: error.map(|error| error as &dyn EventError), ..event };
+        for listen in &self.0.listeners {
+            listen(&event);
+        }
+    }
+}
+
+/// The system's entropy, unless a seed was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds(pub(crate) Option<Seed>);
+
+impl Entropy for Seeds {
+    fn seed(&self) -> Seed {
+        self.0.unwrap_or_else(|| SystemEntropy.seed())
+    }
+}
