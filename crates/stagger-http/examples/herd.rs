@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use stagger::{Admission, Attempt, Policy, Retrier, policy};
+use stagger::{Admission, Policy, Retrier, policy};
 use stagger_http::advice::SLOT;
+use stagger_http::attempt_number;
 use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -106,7 +107,7 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
             let (server, note) = (server.clone(), note.clone());
             async move {
                 sleep(way).await;
-                let is_first = request.extensions().get::<Attempt>().is_none_or(|attempt| attempt.number == 1);
+                let is_first = attempt_number(request.extensions()) == 1;
                 note(if is_first { |log| &mut log.first } else { |log| &mut log.again });
                 let mut answer = server.oneshot(request.map(|_| Body::new())).await?;
                 if says != Says::Appointment {

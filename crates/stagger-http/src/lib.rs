@@ -28,5 +28,5 @@ pub mod tower;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use hop::{ATTEMPT, Deadline, TIMEOUT};
+pub use hop::{ATTEMPT, Deadline, TIMEOUT, attempt_number};
 pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};

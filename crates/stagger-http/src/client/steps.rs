@@ -8,7 +8,7 @@ macro_rules! steps {
             /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not.
             ///
             /// From the second attempt on, and in any that has a limit of time, an [`Attempt`](stagger::Attempt) is among the
-            /// request's extensions; whoever finds none is in the first.
+            /// request's extensions; [`attempt_number`]($crate::attempt_number) reads them.
             #[must_use]
             pub fn attempt_header(self) -> Self {
                 self.common(|settings| settings.attempt_header = $crate::client::Header::Sent)

@@ -13,9 +13,9 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Action, Attempt, Clock as _, Policy, Refused, Retrier, Stop, Tokio, policy};
+use stagger::{Action, Clock as _, Policy, Refused, Retrier, Stop, Tokio, policy};
 use stagger_http::reqwest::Retry;
-use stagger_http::{Deadline, Repeat, StatusFailure};
+use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -91,7 +91,7 @@ impl Middleware for Server {
         assert_eq!(request.url().as_str(), URL);
         self.arrived.lock().unwrap().push(Arrived {
             after: self.start.elapsed(),
-            attempt: extensions.get::<Attempt>().map_or(1, |attempt| attempt.number),
+            attempt: attempt_number(extensions),
             headers: request.headers().clone(),
             body: request.body().and_then(Body::as_bytes).map(Bytes::copy_from_slice),
         });

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
-use stagger::{Action, Attempt, Budget, Policy, Retrier, Stop, policy};
+use stagger::{Action, Budget, Policy, Retrier, Stop, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
-use stagger_http::{Repeat, Sent, StatusFailure};
+use stagger_http::{Repeat, Sent, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
@@ -47,7 +47,7 @@ pub(super) fn server(
         let (answers, log) = (Arc::clone(&answers), Arc::clone(&log));
         async move {
             let (parts, body) = request.into_parts();
-            let attempt = parts.extensions.get::<Attempt>().map_or(1, |attempt| attempt.number);
+            let attempt = attempt_number(&parts.extensions);
             let header = parts.headers.get("x-retry-attempt").map(|value| value.to_str().unwrap().to_owned());
             assert_eq!((parts.uri.path(), &parts.headers["x-it"]), ("/here", &"1".parse().unwrap()));
             let body = body.collect().await.unwrap().to_bytes();

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::any;
 use http::{Method, Request};
-use stagger::{Attempt, Policy, Ratio, Retrier};
+use stagger::{Policy, Ratio, Retrier};
+use stagger_http::attempt_number;
 use stagger_kit::{Port, Program, Ready, Server, descriptors};
 use tokio::time::Instant;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -75,7 +76,7 @@ async fn client(number: usize, address: SocketAddr, policy: Policy, waits: Waits
     let (mut hyper, told) = (hyper(), Arc::new(Mutex::new(None::<Instant>)));
     let network = service_fn(move |request: Request<Body>| {
         let told = Arc::clone(&told);
-        if request.extensions().get::<Attempt>().is_some_and(|attempt| attempt.number == 2) {
+        if attempt_number(request.extensions()) == 2 {
             waits.lock().unwrap().push(told.lock().unwrap().unwrap().elapsed());
         }
         let answer = hyper.call(request);
