@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use stagger::breaker::CircuitBreaker;
-use stagger::{Breaker as _, Clock as _, Outcome, Refused, Retrier, Seed, Tokio};
+use stagger::{Breaker as _, Clock as _, LastAttempt, Outcome, Refused, Retrier, Seed, Tokio};
 use stagger_http::tower::{Error, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
@@ -26,6 +26,21 @@ async fn an_attempt_that_takes_too_long_is_dropped() {
     assert_eq!(error.to_string(), Refused::TimedOut.to_string());
     assert_eq!(started.elapsed(), ms(4 * 10 + 3 * 100 + 4).min(started.elapsed()));
     assert!(started.elapsed() >= ms(340));
+}
+
+/// A timeout makes room for another attempt. Where none is left, a late answer is better than none.
+#[tokio::test(start_paused = true)]
+async fn ht_31_the_last_attempt_may_take_longer_than_the_others() {
+    let slow = service_fn(|_: Sent1| async {
+        sleep(ms(500)).await;
+        status(200)
+    });
+    let started = Instant::now();
+    let retrier = Retrier::new(POLICY).timeout(ms(10)).last_attempt(LastAttempt::Untimed);
+    let answer = RetryLayer::new(retrier).layer(slow).oneshot(request(Method::GET, "")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let took = started.elapsed();
+    assert!((ms(3 * 10 + 3 * 100 + 500)..=ms(3 * 10 + 3 * 100 + 500 + 8)).contains(&took), "{took:?}");
 }
 
 /// Nobody knows whether it was carried out.
