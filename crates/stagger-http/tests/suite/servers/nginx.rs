@@ -12,7 +12,7 @@ use axum::routing::any;
 use http::{Method, Request};
 use stagger::{Policy, Ratio, Retrier};
 use stagger_http::attempt_number;
-use stagger_kit::{Port, Program, Ready, Server, descriptors};
+use stagger_kit::{Port, Program, Ready, Server, Signal, descriptors};
 use tokio::time::Instant;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
@@ -98,12 +98,14 @@ fn a_thousand_clients_come_after_what_they_were_told_and_not_together(status: u1
     let (directory, port, waits) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap(), Waits::default());
     let statuses = on_threads(async {
         let upstream = serve(Router::new().route("/", any(|| async { "in" }))).await;
-        let _server = nginx(directory.path(), &port, upstream, status);
+        let mut server = nginx(directory.path(), &port, upstream, status);
         let clients = (0..CLIENTS).map(|number| client(number, port.address(), policy, Arc::clone(&waits)));
         let mut statuses = Vec::new();
         for client in clients.map(tokio::spawn).collect::<Vec<_>>() {
             statuses.push(client.await.unwrap());
         }
+        // It writes the line about a request after it has answered, and all of them before it ends.
+        server.stop(Signal::QUIT, Duration::from_secs(20)).unwrap();
         statuses
     });
     assert!(statuses.iter().all(|&got| got == 200 || got == status), "{statuses:?}");
