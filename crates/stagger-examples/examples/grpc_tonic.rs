@@ -29,8 +29,12 @@ use crate::stock::stock_client::StockClient;
 use crate::stock::stock_server::{Stock, StockServer};
 use crate::stock::{CountReply, CountRequest, OrderReply, OrderRequest};
 
-// What is generated follows the generator's style.
-#[allow(unreachable_pub, unused_qualifications, clippy::std_instead_of_core)]
+#[allow(
+    unreachable_pub,
+    unused_qualifications,
+    clippy::std_instead_of_core,
+    reason = "the generator has its own style"
+)]
 mod stock {
     tonic::include_proto!("stock");
 }

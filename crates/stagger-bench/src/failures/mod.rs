@@ -12,9 +12,11 @@ use crate::case::Case;
 
 /// Every row of the five tables.
 pub(crate) fn cases() -> Vec<Case> {
-    let mut cases = floor::cases();
-    cases.extend(stagger::cases());
-    #[cfg(feature = "peers")]
-    cases.extend(peers::cases());
-    cases
+    [
+        floor::cases(),
+        stagger::cases(),
+        #[cfg(feature = "peers")]
+        peers::cases(),
+    ]
+    .concat()
 }

@@ -11,9 +11,11 @@ use crate::case::Case;
 
 /// Every row of the two tables.
 pub(crate) fn cases() -> Vec<Case> {
-    let mut cases = floor::cases();
-    cases.extend(stagger::cases());
-    #[cfg(feature = "peers")]
-    cases.extend(peers::cases());
-    cases
+    [
+        floor::cases(),
+        stagger::cases(),
+        #[cfg(feature = "peers")]
+        peers::cases(),
+    ]
+    .concat()
 }
