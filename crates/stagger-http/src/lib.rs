@@ -1,7 +1,16 @@
 //! HTTP retries that don't stampede: what is safe to repeat, when the server said, and nothing held while waiting.
 //!
-//! What a server says about coming back is read by [`advice`], what a status means by [`status`], and whether a request
-//! may be sent twice by [`Repeat`].
+//! | for | there is | feature |
+//! |---|---|---|
+//! | clients on tower: hyper, axum, tonic | `tower::RetryLayer` | `tower`, by default |
+//! | servers on tower | `tower::AdmissionLayer`, `tower::CallerLayer` | `tower`, by default |
+//! | reqwest | `reqwest::Retry`, a middleware in three lines | `reqwest-middleware` |
+//! | clients that need neither | `recipes` | |
+//! | gRPC on the wire | [`grpc`]; its service config, in `service_config` | `service-config` |
+//!
+//! They are made of parts that stand alone: what a server says about coming back is read by [`advice`], what a status means
+//! by [`status`], and whether a request may be sent twice by [`Repeat`]. The policy, budget, breaker, rules and listeners are
+//! those of a [`Retrier`](stagger::Retrier).
 
 pub mod advice;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
