@@ -81,7 +81,7 @@ pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
 pub use profile::{Profile, ProfileJitter};
 pub use ratio::Ratio;
 pub use reconnect::{Generation, Phase, Reconnect, Step};
-pub use retry::Retry;
+pub use retry::{Health, Retry};
 pub use schedule::{Delays, Schedule};
 pub use seed::Seed;
 pub use state::State;

@@ -1,8 +1,7 @@
 use core::time::Duration;
 
 use crate::guard::Permit;
-use crate::retry::Health;
-use crate::{Decision, Guards, Instant, Outcome, Policy, Retry, Seed, Source, State, Stop};
+use crate::{Decision, Guards, Health, Instant, Outcome, Policy, Retry, Seed, Source, State, Stop};
 
 /// What a connection must have lived at least to count as healthy, if the policy does not say.
 const STABLE_AFTER: Duration = Duration::from_secs(10);

@@ -10,9 +10,9 @@ use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
 use crate::{Decision, Guards, Hint, Instant, Outcome, Policy, Seed, Source, Stop};
 
-/// Whether a connection that was lost had lived long enough to count as healthy.
+/// Whether a connection that was lost had lived long enough to count as healthy. There is nothing in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
+pub enum Health {
     /// It had: an episode begins.
     Stable,
     /// It had not: the backoff goes on.
@@ -188,12 +188,13 @@ impl<'a> Retry<'a> {
         }
     }
 
-    /// A connection that had been opened was lost: [`Reconnect`](crate::Reconnect)'s way in.
+    /// A connection that had been opened was lost: what [`Reconnect`](crate::Reconnect) does, for those who keep no more
+    /// than a [`State`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
     ///
     /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
     /// first failure after it; without a spread the loss itself is the schedule's first failure. Otherwise the loss is
     /// one more failure of the attempt that opened it. The guards know of that attempt's success already.
-    pub(crate) fn lost(
+    pub fn lost(
         &mut self,
         health: Health,
         outcome: Outcome,

@@ -31,9 +31,11 @@ pub(crate) enum Purpose {
     Hint = 2,
     /// Which of two neighbouring ticks of a coarse timer is taken.
     Dither = 3,
+    /// Whatever somebody else needs chance for.
+    Own = 4,
 }
 
-/// Bits of a draw's number that tell its purpose. Four purposes are in use; eight are reserved.
+/// Bits of a draw's number that tell its purpose. Five purposes are in use; eight are reserved.
 const PURPOSE_BITS: u32 = 3;
 /// Bits above these tell the episode: how often the count of retries was started again.
 const EPISODE_SHIFT: u32 = PURPOSE_BITS + 32;
@@ -67,10 +69,24 @@ impl Seed {
         Self(scramble(id.wrapping_add(scramble(self.0))))
     }
 
+    /// 64 random bits for a purpose of your own: the `n`-th of them, for `n` below 2^61, and none that a delay is made of.
+    ///
+    /// For whoever wants chance that can be repeated and that does not depend on the order in which things happen, such as
+    /// what the network does in a simulation.
+    #[inline]
+    #[must_use]
+    pub const fn draw(self, n: u64) -> u64 {
+        self.numbered((n << PURPOSE_BITS) + Purpose::Own as u64)
+    }
+
     /// The bits of the draw for `purpose` at retry `n` of an episode.
     #[inline]
     pub(crate) const fn bits(self, episode: u32, n: u32, purpose: Purpose) -> u64 {
-        let number = ((episode as u64) << EPISODE_SHIFT) + ((n as u64) << PURPOSE_BITS) + purpose as u64;
+        self.numbered(((episode as u64) << EPISODE_SHIFT) + ((n as u64) << PURPOSE_BITS) + purpose as u64)
+    }
+
+    #[inline]
+    const fn numbered(self, number: u64) -> u64 {
         fold(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))
     }
 
@@ -123,6 +139,7 @@ mod tests {
             seed.bits(0, 1, Purpose::Hint),
             seed.bits(0, 2, Purpose::Delay),
             seed.bits(1, 1, Purpose::Delay),
+            seed.draw(1),
             seed.for_call(7).get(),
             Seed::new(0).for_call(0).get(),
         ];
@@ -134,6 +151,7 @@ mod tests {
                 0xa96b_bb7a_a1f9_d10c,
                 0x9580_2823_aeae_2c64,
                 2_563_172_213_274_292_337,
+                17_153_841_685_004_970_084,
                 11_461_534_527_337_161_066,
                 12_035_550_249_420_947_055,
             ],
@@ -149,7 +167,7 @@ mod tests {
             assert!(seen.insert(seed.for_call(id).get()), "call {id}");
         }
         for n in 0..200 {
-            for purpose in [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither] {
+            for purpose in [Purpose::Spread, Purpose::Delay, Purpose::Hint, Purpose::Dither, Purpose::Own] {
                 assert!(seen.insert(seed.bits(0, n, purpose)), "retry {n}, {purpose:?}");
                 assert!(seen.insert(seed.bits(1, n, purpose)), "retry {n}, {purpose:?}, next episode");
             }

@@ -1,0 +1,30 @@
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::event::Event;
+use super::world::{Interrupted, World};
+use crate::Watch;
+
+/// How many events there are between two looks at the watch.
+const LOOK: u64 = 1 << 14;
+
+/// The reference: one event after the other, from a binary heap.
+pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
+    let mut clients = world.clients();
+    let mut events = BinaryHeap::with_capacity(clients.len());
+    for (id, client) in (0..).zip(&mut clients) {
+        events.extend(world.begin(id, client).map(|at| Reverse(Event::new(at, id))));
+    }
+    let mut seen = watch.begin();
+    let mut taken = 0_u64;
+    while let Some(Reverse(event)) = events.pop() {
+        let id = event.client();
+        let next = world.event(event.at(), id, &mut clients[id as usize]);
+        events.extend(next.map(|at| Reverse(Event::new(at, id))));
+        taken += 1;
+        if taken % LOOK == 0 {
+            watch.look(&mut seen, world.progress())?;
+        }
+    }
+    watch.look(&mut seen, world.progress())
+}

@@ -1,0 +1,25 @@
+/// What the engines drive: clients, each with at most one event to come, and what they have in common.
+pub(crate) trait World {
+    /// What is kept of one client.
+    type Client: Copy;
+
+    /// The shortest time from an event of a client to its next, in microseconds; at least 1.
+    fn shortest(&self) -> u64;
+
+    /// The clients, as they are before anything has happened.
+    fn clients(&self) -> Vec<Self::Client>;
+
+    /// The first event of this client, in microseconds, if it has one.
+    fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// The event of this client has come. Says when its next one is, if there is one: [`shortest`](Self::shortest)
+    /// after this one, or later.
+    fn event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
+
+    /// How far it is, in the unit in which the watch was told the whole.
+    fn progress(&self) -> u64;
+}
+
+/// A run was interrupted before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interrupted;

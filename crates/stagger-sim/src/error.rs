@@ -1,0 +1,89 @@
+use core::fmt;
+
+/// Everything that is wrong with a scenario, each with the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    faults: Vec<ScenarioFault>,
+}
+
+/// One thing that is wrong with a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScenarioFault {
+    /// The number of clients is 0, or above 67,108,864.
+    Clients,
+    /// The rate is not a number above 0, or above a billion a second.
+    Rate,
+    /// The backlog is 0.
+    Backlog,
+    /// The shortest way of a message is longer than the longest, or that is above an hour.
+    Network,
+    /// What happens in the scenario ends after its horizon.
+    BeyondHorizon,
+    /// The horizon is 0, or longer than 76 hours.
+    Horizon,
+    /// A server that gives appointments is given a rate below one a second.
+    AppointmentRate,
+}
+
+impl ScenarioError {
+    /// The faults, in a fixed order.
+    pub fn faults(&self) -> impl Iterator<Item = ScenarioFault> + '_ {
+        self.faults.iter().copied()
+    }
+
+    /// `Ok` if none of the faults is there.
+    pub(crate) fn check(faults: impl IntoIterator<Item = (ScenarioFault, bool)>) -> Result<(), Self> {
+        let faults: Vec<_> = faults.into_iter().filter(|&(_, is_there)| is_there).map(|(fault, _)| fault).collect();
+        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
+    }
+}
+
+impl fmt::Display for ScenarioFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clients => {
+                "the number of clients is not within 1 and 67,108,864; \
+                 figures for more are those of fewer with rate and backlog in proportion"
+            }
+            Self::Rate => {
+                "the rate is not a number above 0 and up to 1,000,000,000 a second; say what the server can take"
+            }
+            Self::Backlog => "the backlog is 0, so nobody could ever come in; use 1 or more",
+            Self::Network => "the shortest way of a message is longer than the longest, or that is above an hour; exchange them, or use less",
+            Self::BeyondHorizon => {
+                "the clients are hit, or the server is up again, only after the horizon; raise the horizon"
+            }
+            Self::Horizon => "the horizon is 0 or above 76 hours; use something in between",
+            Self::AppointmentRate => {
+                "appointments want a rate of at least 1 a second; raise the rate, or use other hints"
+            }
+        })
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, fault) in self.faults.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { "; " })?;
+            fault.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for ScenarioError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_is_told_at_once() {
+        let faults = [(ScenarioFault::Rate, true), (ScenarioFault::Network, false), (ScenarioFault::Backlog, true)];
+        let error = ScenarioError::check(faults).unwrap_err();
+        assert_eq!(error.faults().collect::<Vec<_>>(), [ScenarioFault::Rate, ScenarioFault::Backlog]);
+        let text = error.to_string();
+        assert!(text.contains("say what the server can take; the backlog is 0"), "{text}");
+    }
+}

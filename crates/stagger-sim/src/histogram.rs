@@ -1,0 +1,108 @@
+/// Whole numbers by how often they came, to a thousandth of their size: what quantiles are read from.
+///
+/// Up to 2048 every number has a cell; above, each power of two is cut into 1024. It takes as much memory as the largest
+/// number asks for, at most 350 kB, however many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Histogram {
+    cells: Vec<u64>,
+    count: u64,
+    sum: u128,
+    largest: u64,
+}
+
+/// Cells of each power of two.
+const FINE_BITS: u32 = 10;
+
+impl Histogram {
+    #[inline]
+    pub(crate) fn add(&mut self, value: u64) {
+        let cell = cell(value);
+        if cell >= self.cells.len() {
+            self.cells.resize(cell + 1, 0);
+        }
+        self.cells[cell] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.largest = self.largest.max(value);
+    }
+
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) const fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The largest, exactly; 0 of nothing.
+    pub(crate) const fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// The `rank`-th smallest, from 1; `None` if there are fewer.
+    pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
+        if rank >= self.count {
+            return (rank == self.count && rank > 0).then_some(self.largest);
+        }
+        let mut below = 0;
+        let cell = self.cells.iter().position(|&count| {
+            below += count;
+            below >= rank
+        })?;
+        Some(middle(cell).min(self.largest))
+    }
+
+    /// The number below which this share of `whole` lies; `None` if so many have not come.
+    pub(crate) fn quantile(&self, share: f64, whole: u64) -> Option<u64> {
+        self.ranked(((share * whole as f64).ceil() as u64).max(1))
+    }
+}
+
+#[inline]
+const fn cell(value: u64) -> usize {
+    let shift = (u64::BITS - 1 - FINE_BITS).saturating_sub((value | 1).leading_zeros());
+    ((shift as usize) << FINE_BITS) + (value >> shift) as usize
+}
+
+/// The number in the middle of a cell.
+const fn middle(cell: usize) -> u64 {
+    let shift = (cell >> FINE_BITS).saturating_sub(1);
+    let fine = (cell - (shift << FINE_BITS)) as u64;
+    (fine << shift) + ((1 << shift) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_follow_one_another_and_their_middles_lie_in_them() {
+        let mut last = 0;
+        for value in
+            (0..5_000).chain((13..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + (1 << (bit - 1))]))
+        {
+            let cell = cell(value);
+            assert!(cell >= last, "{value}");
+            last = cell;
+            assert_eq!(super::cell(middle(cell)), cell, "{value}");
+            assert!(middle(cell).abs_diff(value) <= value / 1_024, "{value}: {}", middle(cell));
+        }
+    }
+
+    #[test]
+    fn small_numbers_and_the_largest_are_exact() {
+        let mut histogram = Histogram::default();
+        [5, 1, 3, 3, 1_000_003].into_iter().for_each(|value| histogram.add(value));
+        let got: Vec<_> = (0..7).map(|rank| histogram.ranked(rank)).collect();
+        assert_eq!(got[1..], [Some(1), Some(3), Some(3), Some(5), Some(1_000_003), None]);
+        assert_eq!(histogram.quantile(0.5, 5), Some(3));
+        assert_eq!(histogram.quantile(0.99, 6), None, "one of six has not come");
+        assert_eq!((histogram.sum(), histogram.count(), histogram.largest()), (1_000_015, 5, 1_000_003));
+    }
+
+    #[test]
+    fn nothing_has_no_quantile() {
+        assert_eq!(Histogram::default().quantile(0.5, 0), None);
+        assert_eq!(Histogram::default().ranked(0), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Retry storms under a virtual clock.
+//!
+//! The same [`Policy`](stagger_core::Policy) that runs in production, with up to 67 million clients at once: what does it
+//! do to the server, how long does it take until everyone is back, and how far is that from the best possible? The clients
+//! decide by [`stagger_core::Retry`] itself, each with its own seed and state; there is no copy of any formula here.
+//!
+//! | scenario | what happens |
+//! |---|---|
+//! | [`reconnect`] | everyone loses the connection at once, and a server lets in so many a second |
+//!
+//! ```
+//! use core::time::Duration;
+//! use stagger_core::{Policy, Seed};
+//! use stagger_sim::reconnect::Scenario;
+//!
+//! let scenario = Scenario::builder(10_000).rate(500.0).backlog(250).build()?;
+//! let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts().build()?;
+//! let figures = scenario.run(&policy, Seed::new(1));
+//!
+//! // Full jitter makes five attempts where one would do, a quarter of all clients at once among the first ...
+//! assert!((4.7..5.0).contains(&figures.attempts_per_client()));
+//! assert!(figures.peak() > 2_400);
+//! // ... and needs twice the time that the server would.
+//! assert!(figures.efficiency().time.is_some_and(|share| share < 0.5));
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
+//! # Chance
+//!
+//! Every draw is numbered by seed, client and attempt: a seed gives the same figures on every machine, with either
+//! [`Engine`] and any number of threads. What belongs to the world (when a client is hit, how long a message takes) is the
+//! same for every policy.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod engine;
+mod error;
+mod histogram;
+mod network;
+mod random;
+pub mod reconnect;
+mod series;
+mod time;
+mod watch;
+
+pub use engine::Engine;
+pub use error::{ScenarioError, ScenarioFault};
+pub use series::Series;
+pub use watch::Watch;

@@ -1,0 +1,111 @@
+use core::time::Duration;
+
+use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, Retry, Seed, State};
+
+use super::First;
+use crate::time::instant;
+
+/// What every client goes by: one policy, and a seed for each.
+///
+/// With [`First::AfterDelay`] these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test
+/// below holds them to it, delay by delay.
+#[derive(Clone, Copy)]
+pub(super) struct Rule<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) seeds: Seed,
+    pub(super) first: First,
+}
+
+impl Rule<'_> {
+    /// The connection is lost, at `now` in microseconds. Says when the first attempt is sent; `None` if there is none.
+    pub(super) fn lost(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
+        *state = State::new();
+        let mut retry = self.retry(id, state);
+        match self.first {
+            First::AtOnce => Some(retry.spread(|| instant(now))),
+            First::AfterDelay => {
+                // Draws are numbered by episode, and the first one was the connection that is lost now.
+                retry.reset();
+                delay(&retry.lost(Health::Stable, Outcome::TRANSIENT, || instant(now), &Guards::none()))
+            }
+        }
+    }
+
+    /// An attempt is sent, at `now` in microseconds.
+    #[inline(always)]
+    pub(super) fn sends(&self, id: u32, state: &mut State, now: u64) {
+        // Without a breaker nothing refuses, and without a budget nothing is lent.
+        let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
+    }
+
+    /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;
+    /// `None` if it gives up.
+    #[inline(always)]
+    pub(super) fn failed(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+        delay(&self.retry(id, state).decide(outcome, Permit::NONE, || instant(now), &Guards::none()))
+    }
+
+    #[inline]
+    fn retry<'s>(&'s self, id: u32, state: &'s mut State) -> Retry<'s> {
+        Retry::new(self.policy, state, self.seeds.for_call(u64::from(id)))
+    }
+}
+
+#[inline]
+fn delay(decision: &Decision) -> Option<Duration> {
+    match decision {
+        Decision::Retry { after, .. } => Some(*after),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stagger_core::{Profile, Reconnect, Step};
+
+    use super::*;
+
+    /// The delays of a connection that is lost and then refused eleven times, in the library's own machine.
+    fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
+        let (mut link, guards) = (Reconnect::new(seed), Guards::none());
+        let Step::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
+        let _ = link.opened(generation, || instant(0), &guards);
+        let (mut now, mut delays) = (lost, Vec::new());
+        while delays.len() < 12 {
+            let Step::Wait { after, until, .. } =
+                link.ended(generation, Outcome::TRANSIENT, instant(now), policy, &guards)
+            else {
+                break;
+            };
+            delays.push(after);
+            let Step::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
+            (generation, now) = (next, until.as_nanos() / 1_000);
+        }
+        delays
+    }
+
+    fn simulated(policy: &Policy, seeds: Seed, lost: u64) -> Vec<Duration> {
+        let rule = Rule { policy, seeds, first: First::AfterDelay };
+        let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
+        let mut next = rule.lost(7, &mut state, now);
+        while let (Some(after), true) = (next, delays.len() < 12) {
+            delays.push(after);
+            now += crate::time::micros(after);
+            rule.sends(7, &mut state, now);
+            next = rule.failed(7, &mut state, Outcome::TRANSIENT, now);
+        }
+        delays
+    }
+
+    #[test]
+    fn a_client_waits_as_long_as_a_program_with_its_seed_would() {
+        for profile in Profile::all() {
+            let (policy, seeds) = (profile.policy(), Seed::new(3));
+            // Long after the beginning, so that the connection was healthy.
+            let lost = 100_000_000;
+            let got = simulated(&policy, seeds, lost);
+            assert_eq!(got, in_production(&policy, seeds.for_call(7), lost), "{}", profile.name());
+            assert_eq!(got.is_empty(), policy.max_attempts().is_some_and(|most| most.get() == 0), "{}", profile.name());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use core::time::Duration;
+
+use crate::Series;
+
+/// What came of a scenario with one policy and one seed. Times run from the beginning of the scenario.
+///
+/// Quantiles of times are good to a thousandth of themselves; everything else is exact.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// The clients there were.
+    pub clients: u64,
+    /// How many the server let in a second.
+    pub rate: f64,
+    /// Attempts that were sent.
+    pub attempts: u64,
+    /// Clients that are connected in the end.
+    pub connected: u64,
+    /// Clients that gave up, because their policy has no further attempt.
+    pub gave_up: u64,
+    /// Clients that would have gone on after the horizon.
+    pub unfinished: u64,
+    /// Attempts that arrived, in each tenth of a second.
+    pub arrivals: Series,
+    /// Clients that were connected, in each tenth of a second.
+    pub connects: Series,
+    /// The most attempts of which no answer had come yet.
+    pub peak_in_flight: u64,
+    /// The most handshakes that were waiting or underway at the server.
+    pub peak_backlog: u64,
+    /// When half of all clients were connected; `None` if they never were.
+    pub t50: Option<Duration>,
+    /// When 99 % of all clients were connected; `None` if they never were.
+    pub t99: Option<Duration>,
+    /// When the last client was connected, exactly; `None` if some never were.
+    pub t100: Option<Duration>,
+    /// How long clients took from their own loss, of those that were connected: the mean.
+    pub took_mean: Duration,
+    /// How long clients took from their own loss, half of all clients.
+    pub took_p50: Option<Duration>,
+    /// How long clients took from their own loss, 99 % of all clients.
+    pub took_p99: Option<Duration>,
+    /// How long a client slept between its attempts, the mean of all clients.
+    pub waited_mean: Duration,
+    /// The attempts of a client, half of those that are through.
+    pub attempts_p50: Option<u64>,
+    /// The attempts of a client, 99 % of those that are through.
+    pub attempts_p99: Option<u64>,
+    /// The most attempts of one client.
+    pub attempts_most: u64,
+}
+
+/// How close to the best possible, each as a share in 0..=1: 1 is the limit that no policy can pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Efficiency {
+    /// `clients / attempts`: the limit is one attempt for each.
+    pub attempts: f64,
+    /// `(clients / rate) / t100`; `None` if somebody never came in.
+    pub time: Option<f64>,
+    /// `(clients / 2 · rate) / took_mean`; `None` if somebody never came in.
+    pub mean_time: Option<f64>,
+}
+
+impl Figures {
+    /// Attempts for each client, the mean.
+    #[must_use]
+    pub fn attempts_per_client(&self) -> f64 {
+        self.attempts as f64 / self.clients as f64
+    }
+
+    /// The most arrivals in a tenth of a second.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.arrivals.peak(Duration::ZERO)
+    }
+
+    /// The most arrivals in a tenth of a second that does not begin before `from`: beyond the first wave, which is the same
+    /// for all policies with one base.
+    #[must_use]
+    pub fn peak_from(&self, from: Duration) -> u64 {
+        self.arrivals.peak(from)
+    }
+
+    /// The most arrivals in ten tenths of a second in a row.
+    #[must_use]
+    pub fn peak_second(&self) -> u64 {
+        self.arrivals.peak_of(10, Duration::ZERO)
+    }
+
+    /// For how long, in tenths of a second, more arrived than the server can take.
+    #[must_use]
+    pub fn overload(&self) -> Duration {
+        let most = self.rate * Series::BIN.as_secs_f64();
+        let bins = self.arrivals.counts().iter().filter(|&&count| f64::from(count) > most).count();
+        Series::BIN.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
+    }
+
+    /// How close it comes to the limits.
+    #[must_use]
+    pub fn efficiency(&self) -> Efficiency {
+        let best = self.clients as f64 / self.rate;
+        let everyone = self.t100.is_some();
+        Efficiency {
+            attempts: self.clients as f64 / self.attempts as f64,
+            time: self.t100.map(|last| best / last.as_secs_f64()),
+            mean_time: everyone.then(|| best / 2.0 / self.took_mean.as_secs_f64()),
+        }
+    }
+}

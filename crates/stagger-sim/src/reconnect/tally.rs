@@ -1,0 +1,77 @@
+use core::time::Duration;
+
+use super::{Figures, Scenario};
+use crate::Series;
+use crate::histogram::Histogram;
+use crate::series::Underway;
+
+/// What is counted while a scenario runs. Times are in microseconds.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) arrivals: Series,
+    pub(super) in_flight: Underway,
+    /// What everyone waited in all. It fits: 2^26 clients wait for less than 2^38 µs each.
+    pub(super) waited: u64,
+    /// Clients whose next attempt would arrive after the horizon, or its answer.
+    pub(super) beyond: u64,
+    connects: Series,
+    connected_at: Histogram,
+    took: Histogram,
+    /// Of each client that is through.
+    attempts: Histogram,
+    gave_up: u64,
+}
+
+impl Tally {
+    pub(super) fn connected(&mut self, at: u64, took: u64, attempts: u32) {
+        self.in_flight.ends(at);
+        self.connects.add(at);
+        self.connected_at.add(at);
+        self.took.add(took);
+        self.attempts.add(u64::from(attempts));
+    }
+
+    pub(super) fn gave_up(&mut self, attempts: u32) {
+        self.gave_up += 1;
+        self.attempts.add(u64::from(attempts));
+    }
+
+    /// Clients about which nothing more is to come.
+    pub(super) const fn through(&self) -> u64 {
+        self.attempts.count() + self.beyond
+    }
+
+    pub(super) fn figures(self, scenario: &Scenario, peak_backlog: u64) -> Figures {
+        let clients = scenario.clients();
+        let Self { connected_at, took, attempts, .. } = &self;
+        let time = |micros: Option<u64>| micros.map(Duration::from_micros);
+        let through = attempts.count();
+        Figures {
+            clients,
+            rate: scenario.rate(),
+            attempts: self.arrivals.sum(),
+            connected: connected_at.count(),
+            gave_up: self.gave_up,
+            unfinished: self.beyond,
+            peak_in_flight: self.in_flight.peak(),
+            peak_backlog,
+            t50: time(connected_at.quantile(0.5, clients)),
+            t99: time(connected_at.quantile(0.99, clients)),
+            t100: time(connected_at.quantile(1.0, clients)),
+            took_mean: mean(took.sum(), took.count()),
+            took_p50: time(took.quantile(0.5, clients)),
+            took_p99: time(took.quantile(0.99, clients)),
+            waited_mean: mean(u128::from(self.waited), clients),
+            attempts_p50: attempts.quantile(0.5, through),
+            attempts_p99: attempts.quantile(0.99, through),
+            attempts_most: attempts.largest(),
+            arrivals: self.arrivals,
+            connects: self.connects,
+        }
+    }
+}
+
+/// Of microseconds.
+fn mean(sum: u128, count: u64) -> Duration {
+    Duration::from_nanos(u64::try_from(sum * 1_000 / u128::from(count.max(1))).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,167 @@
+use core::time::Duration;
+
+use crate::time::micros;
+
+/// How often something happened in each tenth of a second from the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Series {
+    counts: Vec<u32>,
+}
+
+/// In microseconds. A constant, for events are many and divisions dear.
+const BIN: u64 = 100_000;
+
+impl Series {
+    /// The width of a bin: 100 ms. Bins begin at its multiples.
+    pub const BIN: Duration = Duration::from_micros(BIN);
+
+    #[inline]
+    pub(crate) fn add(&mut self, at: u64) {
+        let bin = (at / BIN) as usize;
+        match self.counts.get_mut(bin) {
+            Some(count) => *count += 1,
+            None => self.reach(bin),
+        }
+    }
+
+    #[cold]
+    fn reach(&mut self, bin: usize) {
+        self.counts.resize(bin, 0);
+        self.counts.push(1);
+    }
+
+    /// The counts, up to the last bin in which anything happened.
+    #[must_use]
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// All counts together.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// The largest count of a bin that does not begin before `from`; 0 of nothing.
+    #[must_use]
+    pub fn peak(&self, from: Duration) -> u64 {
+        self.peak_of(1, from)
+    }
+
+    /// The largest sum of `bins` bins in a row, none of which begins before `from`; 0 of nothing.
+    #[must_use]
+    pub fn peak_of(&self, bins: usize, from: Duration) -> u64 {
+        let first = usize::try_from(micros(from).div_ceil(BIN)).unwrap_or(usize::MAX);
+        let counts = self.counts.get(first..).unwrap_or_default();
+        let (mut sum, mut peak) = (0, 0);
+        for (at, &count) in counts.iter().enumerate() {
+            sum += u64::from(count);
+            sum -= at.checked_sub(bins).map_or(0, |gone| u64::from(counts[gone]));
+            peak = sum.max(peak);
+        }
+        peak
+    }
+}
+
+/// How many are underway, from the times at which each begins and ends, to the millisecond.
+///
+/// Beginnings are told ahead of time, by as much as somebody sleeps. Beyond an hour it counts in coarser steps, so that it
+/// stays within 16 MB.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Underway {
+    changes: Vec<i32>,
+    /// A step is a millisecond, doubled so many times.
+    doubled: u32,
+}
+
+const MOST_STEPS: usize = 1 << 22;
+
+impl Underway {
+    #[inline]
+    pub(crate) fn begins(&mut self, at: u64) {
+        self.change(at, 1);
+    }
+
+    #[inline]
+    pub(crate) fn ends(&mut self, at: u64) {
+        self.change(at, -1);
+    }
+
+    #[inline]
+    fn change(&mut self, at: u64, by: i32) {
+        match self.changes.get_mut((at / 1_000) as usize >> self.doubled) {
+            Some(change) => *change += by,
+            None => self.reach(at, by),
+        }
+    }
+
+    #[cold]
+    fn reach(&mut self, at: u64, by: i32) {
+        while (at / 1_000) as usize >> self.doubled >= MOST_STEPS {
+            self.doubled += 1;
+            self.changes = self.changes.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        let step = (at / 1_000) as usize >> self.doubled;
+        if step >= self.changes.len() {
+            self.changes.resize(step + 1, 0);
+        }
+        self.changes[step] += by;
+    }
+
+    /// The most that were underway at the end of a step.
+    pub(crate) fn peak(&self) -> u64 {
+        let (mut level, mut peak) = (0_i64, 0);
+        for &change in &self.changes {
+            level += i64::from(change);
+            peak = level.max(peak);
+        }
+        peak.unsigned_abs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(times: &[u64]) -> Series {
+        let mut series = Series::default();
+        times.iter().for_each(|&at| series.add(at));
+        series
+    }
+
+    #[test]
+    fn bins_begin_at_multiples_of_their_width() {
+        assert_eq!(series(&[0, 99_999, 100_000, 399_999]).counts(), [2, 1, 0, 1]);
+    }
+
+    #[test]
+    fn the_peak_is_of_bins_that_begin_late_enough() {
+        let series = series(&[0, 0, 0, 100_000, 200_000, 200_000]);
+        assert_eq!(series.peak(Duration::ZERO), 3);
+        assert_eq!(series.peak(Duration::from_micros(1)), 2);
+        assert_eq!(series.peak(Duration::from_micros(200_001)), 0);
+        assert_eq!(series.peak_of(2, Duration::ZERO), 4);
+        assert_eq!(series.peak_of(2, Duration::from_millis(100)), 3);
+    }
+
+    #[test]
+    fn underway_are_those_that_began_and_have_not_ended() {
+        let mut underway = Underway::default();
+        underway.begins(5_000);
+        underway.begins(1_000);
+        underway.ends(4_000);
+        underway.begins(3_000);
+        underway.ends(9_000);
+        assert_eq!(underway.peak(), 2);
+    }
+
+    #[test]
+    fn beyond_an_hour_steps_become_coarser_and_nobody_is_lost() {
+        let mut underway = Underway::default();
+        underway.begins(0);
+        underway.begins(crate::engine::LAST);
+        underway.begins(1);
+        assert_eq!(underway.peak(), 3);
+        assert!(underway.changes.len() <= MOST_STEPS, "{}", underway.changes.len());
+    }
+}

@@ -1,0 +1,6 @@
+//! The simulator from outside: the published tables, and what must hold for every scenario.
+
+#[cfg(test)]
+mod sim {
+    mod reconnect;
+}

@@ -1,0 +1,95 @@
+//! Both engines, held against each other.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use stagger_core::{Jitter, Policy, Profile, Ratio, Seed};
+use stagger_sim::Engine;
+use stagger_sim::reconnect::{First, Hints, Scenario};
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let jitters = prop_oneof![
+        Just(Jitter::None),
+        Just(Jitter::Full),
+        Just(Jitter::Equal),
+        Just(Jitter::Decorrelated),
+        Just(Jitter::Factor(Ratio::percent(30))),
+    ];
+    let made = (1_u64..2_000, 1_u64..50, jitters, 0_u64..3_000, prop_oneof![Just(None), (1_u32..12).prop_map(Some)])
+        .prop_map(|(base, grows, jitter, spread, most)| {
+            let base = Duration::from_millis(base);
+            let builder = Policy::exponential(base, base * u32::try_from(grows).unwrap())
+                .jitter(jitter)
+                .spread(Duration::from_millis(spread));
+            most.map_or(builder.unlimited_attempts(), |most| builder.max_attempts(most)).build().unwrap()
+        });
+    let named = (0..Profile::all().count()).prop_map(|n| Profile::all().nth(n).unwrap().policy());
+    prop_oneof![3 => made, 1 => named]
+}
+
+fn hints() -> impl Strategy<Value = Hints> {
+    prop_oneof![
+        Just(Hints::Silent),
+        (0_u64..5_000).prop_map(|millis| Hints::After(Duration::from_millis(millis))),
+        Just(Hints::Slots),
+        Just(Hints::Appointments),
+    ]
+}
+
+fn scenarios() -> impl Strategy<Value = Scenario> {
+    let micros = |most: u64| (0..most).prop_map(Duration::from_micros);
+    let first = prop_oneof![Just(First::AfterDelay), Just(First::AtOnce)];
+    let ways = prop_oneof![Just((0_u64, 0_u64)), (0_u64..50, 0_u64..50), (0_u64..60_000, 0_u64..60_000)];
+    let size = prop_oneof![1_u64..50, 1_u64..3_000];
+    (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints()).prop_map(
+        |(clients, rate, backlog, (least, more), hits, down, first, hints)| {
+            Scenario::builder(clients)
+                .rate(rate)
+                .backlog(backlog)
+                .one_way(Duration::from_micros(least), Duration::from_micros(least + more))
+                .hits_within(hits)
+                .down_for(down)
+                .horizon(Duration::from_secs(100))
+                .first(first)
+                .hints(hints)
+                .build()
+                .unwrap()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_calendar_gives_what_the_heap_gives(scenario in scenarios(), policy in policies(), seed: u64) {
+        let seed = Seed::new(seed);
+        let (calendar, heap) = (scenario.run(&policy, seed), scenario.run_on(Engine::Heap, &policy, seed));
+        prop_assert_eq!(calendar, heap);
+    }
+
+    #[test]
+    fn everyone_is_accounted_for(scenario in scenarios(), policy in policies(), seed: u64) {
+        let figures = scenario.run(&policy, Seed::new(seed));
+        prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
+        prop_assert!(figures.attempts >= figures.connected);
+        prop_assert_eq!(figures.connects.sum(), figures.connected);
+        prop_assert_eq!(figures.t100.is_some(), figures.connected == figures.clients);
+    }
+}
+
+/// Large enough that bins are put into order by counting, and microseconds are shared by many.
+#[test]
+fn the_calendar_gives_what_the_heap_gives_with_many_clients() {
+    let short = Duration::from_secs(5);
+    let scenario = Scenario::builder(200_000).rate(4_000.0).backlog(2_000).horizon(short).build().unwrap();
+    for jitter in [Jitter::Full, Jitter::Decorrelated, Jitter::None] {
+        let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
+            .jitter(jitter)
+            .unlimited_attempts()
+            .build()
+            .unwrap();
+        let seed = Seed::new(5);
+        assert!(scenario.run(&policy, seed) == scenario.run_on(Engine::Heap, &policy, seed), "{jitter:?}");
+    }
+}

@@ -1,0 +1,8 @@
+//! Mass disconnect.
+
+mod engines;
+mod faults;
+mod hints;
+mod strategies;
+mod tables;
+mod watched;
