@@ -6,6 +6,7 @@
 //!
 //! | scenario | what happens |
 //! |---|---|
+//! | [`occ`] | everyone writes one row, and of those who read it at the same time one is let through |
 //! | [`reconnect`] | everyone loses the connection at once, and a server lets in so many a second |
 //!
 //! ```
@@ -34,10 +35,13 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod client;
 mod engine;
 mod error;
 mod histogram;
 mod network;
+mod normal;
+pub mod occ;
 mod random;
 pub mod reconnect;
 mod series;

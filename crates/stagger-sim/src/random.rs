@@ -12,11 +12,6 @@ pub(crate) struct World {
     messages: Seed,
 }
 
-/// The seed of what clients draw, as far as their policies let them.
-pub(crate) const fn clients(seed: Seed) -> Seed {
-    seed.for_call(0)
-}
-
 /// 32 random bits for each of two messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
@@ -28,6 +23,7 @@ pub(crate) struct Ways {
 
 impl World {
     pub(crate) const fn new(seed: Seed) -> Self {
+        // The clients' own draws are those of call 0.
         Self { hits: seed.for_call(1), messages: seed.for_call(2) }
     }
 

@@ -2,5 +2,6 @@
 
 #[cfg(test)]
 mod sim {
+    mod occ;
     mod reconnect;
 }

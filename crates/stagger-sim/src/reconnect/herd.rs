@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::{Outcome, State};
 
-use super::client::Rule;
 use super::server::{Answer, Server};
 use super::tally::Tally;
-use super::{Figures, Scenario};
+use super::{Figures, First, Scenario};
+use crate::client::Rule;
 use crate::engine::World;
 use crate::random;
 use crate::time::micros;
@@ -90,7 +90,10 @@ impl<S: Server> World for Herd<'_, S> {
 
     fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
         let now = self.lost_at(id);
-        let after = self.rule.lost(id, &mut client.state, now);
+        let after = match self.scenario.first {
+            First::AfterDelay => self.rule.lost(id, &mut client.state, now),
+            First::AtOnce => Some(self.rule.called(id, &mut client.state, now)),
+        };
         let way = self.chance.ways(id, 0).next;
         self.send(id, client, now, after, way)
     }

@@ -16,7 +16,6 @@
 //! No policy needs less than one attempt for each client, `clients / rate` for all of them, and half of that on average:
 //! [`Figures::efficiency`] says how close a policy comes.
 
-mod client;
 mod figures;
 mod herd;
 mod scenario;

@@ -3,9 +3,9 @@ use core::time::Duration;
 use stagger_core::{Admission, Hint, Policy, Seed};
 
 use super::Figures;
-use super::client::Rule;
 use super::herd::Herd;
 use super::server::{Acceptor, Appointments, Plain, Server, Slots};
+use crate::client::Rule;
 use crate::engine::{CLIENT_BITS, LAST};
 use crate::network::Network;
 use crate::time::micros;
@@ -22,7 +22,7 @@ pub struct Scenario {
     pub(super) hits_within: u64,
     pub(super) up_at: u64,
     pub(super) horizon: u64,
-    first: First,
+    pub(super) first: First,
     hints: Hints,
 }
 
@@ -120,7 +120,7 @@ impl Scenario {
 
     fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
         watch.expect(self.clients());
-        let rule = Rule { policy, seeds: random::clients(seed), first: self.first };
+        let rule = Rule::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
         match (self.hints, self.admission()) {
             (Hints::Appointments, Some(admission)) => {

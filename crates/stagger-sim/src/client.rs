@@ -2,38 +2,43 @@ use core::time::Duration;
 
 use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, Retry, Seed, State};
 
-use super::First;
 use crate::time::instant;
 
 /// What every client goes by: one policy, and a seed for each.
-///
-/// With [`First::AfterDelay`] these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test
-/// below holds them to it, delay by delay.
 #[derive(Clone, Copy)]
-pub(super) struct Rule<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) seeds: Seed,
-    pub(super) first: First,
+pub(crate) struct Rule<'a> {
+    policy: &'a Policy,
+    seeds: Seed,
 }
 
-impl Rule<'_> {
-    /// The connection is lost, at `now` in microseconds. Says when the first attempt is sent; `None` if there is none.
-    pub(super) fn lost(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
+impl<'a> Rule<'a> {
+    /// For a run with this seed.
+    pub(crate) const fn new(policy: &'a Policy, seed: Seed) -> Self {
+        Self { policy, seeds: seed.for_call(0) }
+    }
+
+    /// The connection is lost, at `now` in microseconds. Says after what time the first attempt is sent; `None` if there
+    /// is none.
+    ///
+    /// From here on these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test below holds
+    /// them to it, delay by delay.
+    pub(crate) fn lost(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
         *state = State::new();
         let mut retry = self.retry(id, state);
-        match self.first {
-            First::AtOnce => Some(retry.spread(|| instant(now))),
-            First::AfterDelay => {
-                // Draws are numbered by episode, and the first one was the connection that is lost now.
-                retry.reset();
-                delay(&retry.lost(Health::Stable, Outcome::TRANSIENT, || instant(now), &Guards::none()))
-            }
-        }
+        // Draws are numbered by episode, and the first one was the connection that is lost now.
+        retry.reset();
+        delay(&retry.lost(Health::Stable, Outcome::TRANSIENT, || instant(now), &Guards::none()))
+    }
+
+    /// A call is made, at `now` in microseconds. Says after what time its first attempt is sent.
+    pub(crate) fn called(&self, id: u32, state: &mut State, now: u64) -> Duration {
+        *state = State::new();
+        self.retry(id, state).spread(|| instant(now))
     }
 
     /// An attempt is sent, at `now` in microseconds.
     #[inline(always)]
-    pub(super) fn sends(&self, id: u32, state: &mut State, now: u64) {
+    pub(crate) fn sends(&self, id: u32, state: &mut State, now: u64) {
         // Without a breaker nothing refuses, and without a budget nothing is lent.
         let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
     }
@@ -41,7 +46,7 @@ impl Rule<'_> {
     /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;
     /// `None` if it gives up.
     #[inline(always)]
-    pub(super) fn failed(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+    pub(crate) fn failed(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide(outcome, Permit::NONE, || instant(now), &Guards::none()))
     }
 
@@ -85,7 +90,7 @@ mod tests {
     }
 
     fn simulated(policy: &Policy, seeds: Seed, lost: u64) -> Vec<Duration> {
-        let rule = Rule { policy, seeds, first: First::AfterDelay };
+        let rule = Rule { policy, seeds };
         let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
         let mut next = rule.lost(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {

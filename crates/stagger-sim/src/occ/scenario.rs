@@ -1,0 +1,93 @@
+use core::time::Duration;
+
+use stagger_core::{Policy, Seed};
+
+use super::Figures;
+use super::row::Row;
+use crate::client::Rule;
+use crate::engine::CLIENT_BITS;
+use crate::network::Network;
+use crate::{Engine, ScenarioError, ScenarioFault, Watch};
+
+/// How many write one row. Plain data; what is built makes sense.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scenario {
+    pub(super) clients: u32,
+    /// Of a message's way, in microseconds.
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+}
+
+/// The settings of a [`Scenario`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ScenarioBuilder {
+    clients: u64,
+    mean: Duration,
+    deviation: Duration,
+}
+
+impl Scenario {
+    /// So many clients, 1 to 67,108,864; they get in each other's way, so a thousand is many. The other settings are at
+    /// their defaults.
+    pub const fn builder(clients: u64) -> ScenarioBuilder {
+        ScenarioBuilder { clients, mean: Duration::from_millis(10), deviation: Duration::from_millis(2) }
+    }
+
+    /// How many clients there are.
+    #[must_use]
+    pub const fn clients(&self) -> u64 {
+        self.clients as u64
+    }
+
+    /// What happens with this policy. The seed is that of the whole run; each client has its own.
+    #[must_use]
+    pub fn run(&self, policy: &Policy, seed: Seed) -> Figures {
+        self.run_on(Engine::Heap, policy, seed)
+    }
+
+    /// [`run`](Self::run) on an engine of your choice; the figures are the same. With clients this few and times this short
+    /// the heap is the faster one.
+    #[must_use]
+    pub fn run_on(&self, engine: Engine, policy: &Policy, seed: Seed) -> Figures {
+        // A watch that nobody else has is never cancelled.
+        self.watched_on(engine, policy, seed, &Watch::new()).unwrap_or_default()
+    }
+
+    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    #[must_use]
+    pub fn watched(&self, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
+        self.watched_on(Engine::Heap, policy, seed, watch)
+    }
+
+    fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
+        watch.expect(self.clients());
+        let mut row = Row::new(self, Rule::new(policy, seed), seed);
+        engine.run(&mut row, watch).ok()?;
+        Some(row.figures())
+    }
+}
+
+impl ScenarioBuilder {
+    /// How long a message is underway, one way: normally distributed with this mean and standard deviation. Default 10 and
+    /// 2 ms. Range: up to an hour.
+    pub const fn one_way(self, mean: Duration, deviation: Duration) -> Self {
+        Self { mean, deviation, ..self }
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Every [`ScenarioFault`] at once.
+    pub fn build(self) -> Result<Scenario, ScenarioError> {
+        ScenarioError::check([
+            (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
+            (ScenarioFault::Network, self.mean.max(self.deviation) > Network::LONGEST),
+        ])?;
+        Ok(Scenario {
+            clients: self.clients as u32,
+            mean: self.mean.as_secs_f64() * 1e6,
+            deviation: self.deviation.as_secs_f64() * 1e6,
+        })
+    }
+}

@@ -1,0 +1,4 @@
+//! Optimistic concurrency.
+
+mod engines;
+mod table;
