@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`occ`] | everyone writes one row, and of those who read it at the same time one is let through |
 //! | [`reconnect`] | everyone loses the connection at once, and a server lets in so many a second |
+//! | [`fluid`] | the same with shares instead of clients, at once and without chance |
 //!
 //! ```
 //! use core::time::Duration;
@@ -38,6 +39,7 @@
 mod client;
 mod engine;
 mod error;
+pub mod fluid;
 mod histogram;
 mod network;
 mod normal;

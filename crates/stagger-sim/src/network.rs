@@ -19,6 +19,10 @@ impl Network {
         Self { least, choice: micros(most) - least + 1 }
     }
 
+    pub(crate) const fn bounds(self) -> (Duration, Duration) {
+        (Duration::from_micros(self.least), Duration::from_micros(self.least + self.choice - 1))
+    }
+
     /// In microseconds.
     #[inline]
     pub(crate) const fn way(self, bits: u32) -> u64 {

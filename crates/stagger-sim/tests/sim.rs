@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod sim {
+    mod fluid;
     mod occ;
     mod reconnect;
 }

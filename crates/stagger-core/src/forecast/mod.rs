@@ -51,6 +51,13 @@ impl Policy {
         within(self.bounds(n)?, shares, |q| law.quantile(q))
     }
 
+    /// Whether the delay of a retry depends on its number alone, and not on the delays that the same call has drawn before,
+    /// as with decorrelated jitter.
+    #[must_use]
+    pub const fn has_independent_delays(&self) -> bool {
+        !matches!(self.curve.shape.route, Route::Decorrelated | Route::Once(..) | Route::Polly)
+    }
+
     /// The least and the greatest time that passes in waiting until retry `n` starts: the delays 1 to `n`, and the
     /// spread.
     #[must_use]
@@ -167,4 +174,30 @@ fn within<const K: usize>(
         _ if share >= 1.0 => most,
         _ => Duration::from_nanos(quantile(share)).clamp(least, most),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Jitter, Profile};
+
+    /// Whether the delays of the retries 2 to 9 are the same whatever was drawn before them.
+    fn forgets(policy: &Policy) -> bool {
+        let (mut low, mut high) = (policy.curve.first, policy.curve.first);
+        (1..9).all(|n| {
+            let after = |carry, bits| policy.next_delay(carry, n, Kind::Transient, bits).unwrap().carry;
+            (low, high) = (after(low, 0), after(high, u64::MAX));
+            let next = |carry| policy.next_delay(carry, n + 1, Kind::Transient, u64::MAX / 3).unwrap().delay;
+            next(low) == next(high)
+        })
+    }
+
+    #[test]
+    fn delays_are_independent_where_nothing_is_remembered_of_those_before() {
+        let decorrelated = Policy::DEFAULT.to_builder().jitter(Jitter::Decorrelated).build().unwrap();
+        for policy in Profile::all().map(Profile::policy).chain([decorrelated]) {
+            assert_eq!(policy.has_independent_delays(), forgets(&policy), "{policy}");
+        }
+        assert!(Policy::stop().build().unwrap().has_independent_delays());
+    }
 }

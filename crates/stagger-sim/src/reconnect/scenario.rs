@@ -19,10 +19,10 @@ pub struct Scenario {
     backlog: u32,
     pub(super) network: Network,
     /// The rest is in microseconds.
-    pub(super) hits_within: u64,
-    pub(super) up_at: u64,
-    pub(super) horizon: u64,
-    pub(super) first: First,
+    pub(crate) hits_within: u64,
+    pub(crate) up_at: u64,
+    pub(crate) horizon: u64,
+    pub(crate) first: First,
     hints: Hints,
 }
 
@@ -97,6 +97,19 @@ impl Scenario {
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
+    }
+
+    pub(crate) const fn backlog(&self) -> u32 {
+        self.backlog
+    }
+
+    pub(crate) const fn hints(&self) -> Hints {
+        self.hints
+    }
+
+    /// The shortest and the longest time that a message is underway.
+    pub(crate) const fn one_way(&self) -> (Duration, Duration) {
+        self.network.bounds()
     }
 
     /// What happens with this policy. The seed is that of the whole run; each client has its own.

@@ -1,0 +1,135 @@
+use core::time::Duration;
+
+use stagger_core::Policy;
+
+use super::cohort::Cohort;
+use super::law::Law;
+use super::outlook::Outlook;
+use super::step::{STEP, STEPS_OF_A_BIN, steps, time};
+use super::{Figures, Unfit};
+use crate::reconnect::Scenario;
+
+/// It is over when fewer than this are still waiting, and less than half a client.
+const NOBODY: f64 = 1e-6;
+
+/// What happens in a scenario with this policy, if its clients are too many to count.
+///
+/// # Errors
+/// [`Unfit`] where shares of clients are not enough.
+pub fn run(scenario: &Scenario, policy: &Policy) -> Result<Figures, Unfit> {
+    match Outlook::new(scenario, policy)? {
+        Some(outlook) => Flow::new(scenario).run(&outlook, policy.max_elapsed().map_or(f64::INFINITY, steps)),
+        None => Ok(Figures { gave_up: 1.0, ..Figures::default() }),
+    }
+}
+
+/// The server and what is counted, in shares of the clients and steps of time.
+struct Flow {
+    half_a_client: f64,
+    /// On the way out, for first attempts; on the way back and out again, for the others.
+    ways: [Vec<f64>; 2],
+    back: f64,
+    hits_within: f64,
+    horizon: usize,
+    up_at: usize,
+    /// What the server does in a step, and what may wait.
+    rate: f64,
+    room: f64,
+    waiting: f64,
+    /// The sum of the times of all who were connected.
+    times: f64,
+    figures: Figures,
+}
+
+impl Flow {
+    fn new(scenario: &Scenario) -> Self {
+        let clients = scenario.clients() as f64;
+        let (least, most) = scenario.one_way();
+        let (least, most) = (steps(least), steps(most));
+        Self {
+            half_a_client: 0.5 / clients,
+            ways: [1, 2].map(|ways| Law::of_ways(ways, least, most)),
+            back: (least + most) / 2.0,
+            hits_within: steps(Duration::from_micros(scenario.hits_within)),
+            horizon: steps(Duration::from_micros(scenario.horizon)) as usize,
+            up_at: steps(Duration::from_micros(scenario.up_at)) as usize,
+            rate: scenario.rate() * STEP.as_secs_f64() / clients,
+            room: f64::from(scenario.backlog()) / clients,
+            waiting: 0.0,
+            times: 0.0,
+            figures: Figures::default(),
+        }
+    }
+
+    fn run(mut self, outlook: &Outlook, limit: f64) -> Result<Figures, Unfit> {
+        let last = outlook.after.len() - 1;
+        let mut cohorts: Vec<_> = (0..=last).map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
+        let mut arrived = vec![0.0; cohorts.len()];
+        for step in 0..=self.horizon {
+            let missing = 1.0 - self.figures.connected - self.figures.gave_up;
+            if missing < NOBODY.min(self.half_a_client) {
+                break;
+            }
+            if step as f64 > limit {
+                return Err(Unfit::Elapsed);
+            }
+            cohorts[0].add(self.hit(step), &outlook.first);
+            for (attempt, (cohort, arrived)) in cohorts.iter().zip(&mut arrived).enumerate() {
+                *arrived = cohort.arrive(&self.ways[attempt.min(1)]);
+            }
+            let arrives = arrived.iter().sum::<f64>();
+            let accepted = self.take(step, arrives);
+            let refused = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
+            for (attempt, law) in outlook.after.iter().enumerate().filter(|_| refused > 0.0) {
+                let share = refused * arrived[attempt];
+                match law {
+                    Some(law) => cohorts[(attempt + 1).min(last)].add(share, law),
+                    None => self.figures.gave_up += share,
+                }
+            }
+            cohorts.iter_mut().for_each(Cohort::advance);
+        }
+        self.figures.took_mean =
+            time((self.times / self.figures.connected.max(f64::MIN_POSITIVE) - self.hits_within / 2.0).max(0.0));
+        Ok(self.figures)
+    }
+
+    /// The share of the clients that is hit in this step.
+    fn hit(&self, step: usize) -> f64 {
+        let until = |step: f64| if step >= self.hits_within { 1.0 } else { step / self.hits_within };
+        match step {
+            0 => until(1.0),
+            step => until(step as f64 + 1.0) - until(step as f64),
+        }
+    }
+
+    /// So much arrives in this step. Says how much of it is accepted.
+    fn take(&mut self, step: usize, arrives: f64) -> f64 {
+        let figures = &mut self.figures;
+        figures.attempts_per_client += arrives;
+        let bin = step / STEPS_OF_A_BIN;
+        if bin >= figures.arrivals.len() {
+            figures.arrivals.resize(bin + 1, 0.0);
+        }
+        figures.arrivals[bin] += arrives;
+        if step < self.up_at {
+            return 0.0;
+        }
+        let accepted = arrives.min(self.room - self.waiting + self.rate);
+        self.waiting += accepted;
+        figures.peak_backlog = figures.peak_backlog.max(self.waiting - self.rate);
+        // One after the other: who is accepted last is done last.
+        let connected = step as f64 + 0.5 + self.waiting / self.rate + self.back;
+        self.waiting = (self.waiting - self.rate).max(0.0);
+        self.times += accepted * connected;
+        figures.connected += accepted;
+        for (share, at) in
+            [(0.5, &mut figures.t50), (0.99, &mut figures.t99), (1.0 - self.half_a_client, &mut figures.t100)]
+        {
+            if figures.connected >= share {
+                at.get_or_insert_with(|| time(connected));
+            }
+        }
+        accepted
+    }
+}

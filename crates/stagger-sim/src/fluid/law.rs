@@ -1,0 +1,125 @@
+use stagger_core::Policy;
+
+use super::step::steps;
+
+/// How a delay is distributed: uniform in pieces. Times are in steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Law {
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A share of 1, uniform between two times; where those are one, all of it is there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Piece {
+    pub(super) share: f64,
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+/// Parts into which a distribution is cut before those that are one uniform piece are put together again.
+const PARTS: usize = 256;
+
+impl Law {
+    pub(super) fn uniform(from: f64, to: f64) -> Self {
+        Self { pieces: vec![Piece { share: 1.0, from, to }] }
+    }
+
+    /// That of retry `n` of a policy; `None` if there is no such retry.
+    pub(super) fn of_retry(policy: &Policy, n: u32) -> Option<Self> {
+        let shares: [f64; PARTS + 1] = core::array::from_fn(|part| part as f64 / PARTS as f64);
+        let ends = policy.quantiles(n, shares)?.map(steps);
+        let mut pieces: Vec<Piece> = Vec::new();
+        for pair in ends.windows(2) {
+            let width = pair[1] - pair[0];
+            match pieces.last_mut() {
+                Some(last) if (width - last.width_of_a_part()).abs() < 1e-3 => {
+                    last.share += 1.0 / PARTS as f64;
+                    last.to = pair[1];
+                }
+                _ => pieces.push(Piece { share: 1.0 / PARTS as f64, from: pair[0], to: pair[1] }),
+            }
+        }
+        Some(Self { pieces })
+    }
+
+    /// Of the network: the sum of so many uniform ways, as weights of whole steps.
+    pub(super) fn of_ways(ways: u32, from: f64, to: f64) -> Vec<f64> {
+        // The distribution function of the sum by its density on a grid finer than a step.
+        const FINE: usize = 64;
+        let cells = (((to - from) * FINE as f64).round() as usize).max(1);
+        let mut density = vec![1.0];
+        for _ in 0..ways {
+            let mut sum = vec![0.0; density.len() + cells - 1];
+            for (at, share) in density.iter().enumerate() {
+                sum[at..at + cells].iter_mut().for_each(|cell| *cell += share / cells as f64);
+            }
+            density = sum;
+        }
+        let mut weights = Vec::new();
+        for (at, share) in density.into_iter().enumerate() {
+            // The middle of the cell, to the nearest step; not to the step that it began in, which is over.
+            let time = f64::from(ways) * from + (at as f64 + f64::from(ways) / 2.0) / FINE as f64;
+            let step = (time.round() as usize).max(1);
+            if weights.len() <= step {
+                weights.resize(step + 1, 0.0);
+            }
+            weights[step] += share;
+        }
+        weights
+    }
+}
+
+impl Piece {
+    fn width_of_a_part(&self) -> f64 {
+        (self.to - self.from) / (self.share * PARTS as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use stagger_core::Profile;
+
+    use super::*;
+
+    #[test]
+    fn a_uniform_delay_is_one_piece_and_a_cut_one_is_two() {
+        let full = Policy::exponential(Duration::from_secs(1), Duration::from_secs(8)).build().unwrap();
+        assert_eq!(Law::of_retry(&full, 2), Some(Law::uniform(0.0, 400.0)));
+        let none = full.to_builder().jitter(stagger_core::Jitter::None).build().unwrap();
+        assert_eq!(Law::of_retry(&none, 1), Some(Law::uniform(200.0, 200.0)));
+        // Ceilings of 8 s and ±10 %, cut at 8.4 s after the draw.
+        let cut = "stubborn-io cap=8400ms base=8s".parse().unwrap();
+        let pieces = Law::of_retry(&cut, 1).unwrap().pieces;
+        assert!(pieces.len() <= 3, "{pieces:?}");
+    }
+
+    #[test]
+    fn pieces_make_a_whole_with_the_mean_of_the_delay() {
+        for profile in Profile::all().filter(|profile| profile.policy().has_independent_delays()) {
+            let policy = profile.policy();
+            for n in 1..8 {
+                let Some(law) = Law::of_retry(&policy, n) else { continue };
+                let whole: f64 = law.pieces.iter().map(|piece| piece.share).sum();
+                let mean: f64 = law.pieces.iter().map(|piece| piece.share * (piece.from + piece.to) / 2.0).sum();
+                let want = steps(policy.mean(n).unwrap());
+                assert!((whole - 1.0).abs() < 1e-9, "{} {n}: {whole}", profile.name());
+                assert!((mean - want).abs() < 1e-3 * want + 1e-3, "{} {n}: {mean} is not {want}", profile.name());
+            }
+        }
+    }
+
+    #[test]
+    fn ways_keep_their_mean_and_are_as_wide_as_they_are() {
+        let weights = Law::of_ways(2, 2.0, 8.0);
+        let whole: f64 = weights.iter().sum();
+        let mean: f64 = weights.iter().enumerate().map(|(step, weight)| step as f64 * weight).sum();
+        let square: f64 = weights.iter().enumerate().map(|(step, weight)| (step as f64 - mean).powi(2) * weight).sum();
+        assert!((whole - 1.0).abs() < 1e-9 && (mean - 10.0).abs() < 0.01, "{whole} {mean}");
+        // Two uniform ways of six steps, and a twelfth for the steps.
+        assert!((square - (2.0 * 36.0 + 1.0) / 12.0).abs() < 0.05, "{square}");
+        assert_eq!(weights[..4], [0.0; 4]);
+        assert_eq!(Law::of_ways(1, 0.0, 0.0), [0.0, 1.0], "nothing arrives in the step in which it was sent");
+    }
+}

@@ -1,0 +1,29 @@
+use core::fmt;
+
+/// Why a scenario or a policy has no mean field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// Delays depend on the delays that were drawn before.
+    Delays,
+    /// The server gives hints.
+    Hints,
+    /// There is a limit of attempts, above 256.
+    Attempts,
+    /// The limit of time is reached before everyone is back: it stops each client at a time of its own.
+    Elapsed,
+}
+
+/// A lower-case fragment, with the way out.
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Delays => "each delay depends on the one before it; simulate the clients one by one",
+            Self::Hints => "the server's hints are different for each client; simulate the clients one by one",
+            Self::Attempts => "the limit of attempts is above 256; lower it, or simulate the clients one by one",
+            Self::Elapsed => "the limit of time stops clients before all are back; simulate the clients one by one",
+        })
+    }
+}
+
+impl core::error::Error for Unfit {}
