@@ -10,7 +10,7 @@ pub struct ScenarioError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScenarioFault {
-    /// The number of clients is 0, or above 67,108,864.
+    /// The number of clients or of processes is 0, or that of clients or requests is above 67,108,864.
     Clients,
     /// The rate is not a number above 0, or above a billion a second.
     Rate,
@@ -18,6 +18,8 @@ pub enum ScenarioFault {
     Backlog,
     /// The shortest way of a message is longer than the longest, or that is above an hour.
     Network,
+    /// A client stops waiting before any answer can have come.
+    Timeout,
     /// What happens in the scenario ends after its horizon.
     BeyondHorizon,
     /// The horizon is 0, or longer than 76 hours.
@@ -43,7 +45,7 @@ impl fmt::Display for ScenarioFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Clients => {
-                "the number of clients is not within 1 and 67,108,864; \
+                "the number of clients or requests is not within 1 and 67,108,864; \
                  figures for more are those of fewer with rate and backlog in proportion"
             }
             Self::Rate => {
@@ -51,8 +53,9 @@ impl fmt::Display for ScenarioFault {
             }
             Self::Backlog => "the backlog is 0, so nobody could ever come in; use 1 or more",
             Self::Network => "the shortest way of a message is longer than the longest, or that is above an hour; exchange them, or use less",
+            Self::Timeout => "the time-out ends before any answer can come; use more than a round trip",
             Self::BeyondHorizon => {
-                "the clients are hit, or the server is up again, only after the horizon; raise the horizon"
+                "not everyone is hit, or the server not up again, before the horizon; raise the horizon"
             }
             Self::Horizon => "the horizon is 0 or above 76 hours; use something in between",
             Self::AppointmentRate => {

@@ -7,6 +7,7 @@
 //! | scenario | what happens |
 //! |---|---|
 //! | [`occ`] | everyone writes one row, and of those who read it at the same time one is let through |
+//! | [`outage`] | requests come all the time, and a server stalls for a while: does it come back? |
 //! | [`reconnect`] | everyone loses the connection at once, and a server lets in so many a second |
 //! | [`fluid`] | the same with shares instead of clients, at once and without chance |
 //!
@@ -36,14 +37,15 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod chance;
 mod client;
 mod engine;
 mod error;
 pub mod fluid;
 mod histogram;
 mod network;
-mod normal;
 pub mod occ;
+pub mod outage;
 mod random;
 pub mod reconnect;
 mod series;

@@ -42,6 +42,17 @@ impl Series {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
+    /// The counts of what happened from one time until before another, both at whole bins.
+    pub(crate) fn sum_within(&self, from: Duration, until: Duration) -> u64 {
+        let bin = |time: Duration| usize::try_from(micros(time) / BIN).unwrap_or(usize::MAX).min(self.counts.len());
+        self.counts[bin(from)..bin(until).max(bin(from))].iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// The counts of whole seconds.
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.counts.chunks(10).map(|bins| bins.iter().map(|&count| u64::from(count)).sum())
+    }
+
     /// The largest count of a bin that does not begin before `from`; 0 of nothing.
     #[must_use]
     pub fn peak(&self, from: Duration) -> u64 {

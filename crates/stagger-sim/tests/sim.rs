@@ -4,5 +4,6 @@
 mod sim {
     mod fluid;
     mod occ;
+    mod outage;
     mod reconnect;
 }

@@ -3,9 +3,9 @@ use core::time::Duration;
 use stagger_core::{Outcome, Seed, State};
 
 use super::{Figures, Scenario};
+use crate::chance::normal;
 use crate::client::Rule;
 use crate::engine::{CLIENT_BITS, LAST, World};
-use crate::normal::normal;
 use crate::time::micros;
 
 /// The row, and everyone who wants to write it.

@@ -1,12 +1,11 @@
-//! Normal numbers from numbered draws, by sums, products and roots alone, so that they are the same everywhere.
+//! Distributions of numbered draws, by sums, products and roots alone, so that they are the same everywhere.
 
 /// The standard normal number that 64 random bits stand for: the quantile at their share of 1.
 ///
 /// Source: M. Wichura, algorithm AS 241 (PPND16), Applied Statistics 37 (1988); good to 16 digits.
 #[inline]
 pub(crate) fn normal(bits: u64) -> f64 {
-    // In the middle of one of 2^53 intervals, so that it is never 0 or 1.
-    let share = ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    let share = share(bits);
     let q = share - 0.5;
     if q.abs() <= 0.425 {
         let r = 0.180_625 - q * q;
@@ -15,6 +14,17 @@ pub(crate) fn normal(bits: u64) -> f64 {
     let r = (-ln(share.min(1.0 - share))).sqrt();
     let far = if r <= 5.0 { ratio(&SHOULDER, r - 1.6) } else { ratio(&TAIL, r - 5.0) };
     if q < 0.0 { -far } else { far }
+}
+
+/// The exponentially distributed number with mean 1 that 64 random bits stand for.
+#[inline]
+pub(crate) fn exponential(bits: u64) -> f64 {
+    -ln(share(bits))
+}
+
+/// In the middle of one of 2^52 intervals, so that it is never 0 or 1.
+fn share(bits: u64) -> f64 {
+    ((bits >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }
 
 /// The natural logarithm of a number in (0, 1), normal and finite.
@@ -150,6 +160,17 @@ mod tests {
         // Five standard errors: 1/√n, and √2/√n for the square.
         assert!(mean.abs() < 0.016, "{mean}");
         assert!((square - 1.0).abs() < 0.023, "{square}");
+    }
+
+    #[test]
+    fn exponential_numbers_have_mean_and_deviation_one() {
+        let count = 100_000;
+        let draws: Vec<_> = (0..count).map(|n| exponential(Seed::new(2).draw(n))).collect();
+        let mean = draws.iter().sum::<f64>() / count as f64;
+        let square = draws.iter().map(|x| x * x).sum::<f64>() / count as f64;
+        // Five standard errors: 1/√n, and √20/√n for the square.
+        assert!((mean - 1.0).abs() < 0.016 && (square - 2.0).abs() < 0.071, "{mean} {square}");
+        assert!(exponential(0).is_finite() && exponential(u64::MAX) >= 0.0);
     }
 
     #[test]

@@ -1,0 +1,49 @@
+use core::fmt;
+
+use stagger_core::{Breaker, Budget, Guards};
+
+/// The guards of one client process, as a program has them.
+///
+/// ```
+/// use stagger_core::budget::Tokens;
+/// use stagger_sim::outage::Process;
+///
+/// let process = Process::unguarded().budget(Tokens::new());
+/// # let _ = process;
+/// ```
+#[derive(Default)]
+#[must_use]
+pub struct Process {
+    budget: Option<Box<dyn Budget>>,
+    breaker: Option<Box<dyn Breaker>>,
+}
+
+impl Process {
+    /// None.
+    pub const fn unguarded() -> Self {
+        Self { budget: None, breaker: None }
+    }
+
+    /// With this budget for retries.
+    pub fn budget(self, budget: impl Budget + 'static) -> Self {
+        Self { budget: Some(Box::new(budget)), ..self }
+    }
+
+    /// With this circuit breaker.
+    pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
+        Self { breaker: Some(Box::new(breaker)), ..self }
+    }
+
+    pub(super) fn guards(&self) -> Guards<'_> {
+        let mut guards = Guards::none();
+        guards.budget = self.budget.as_deref();
+        guards.breaker = self.breaker.as_deref();
+        guards
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("budget", &self.budget).field("breaker", &self.breaker).finish()
+    }
+}

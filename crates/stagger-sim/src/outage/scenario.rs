@@ -1,0 +1,181 @@
+use core::time::Duration;
+
+use stagger_core::{Policy, Seed};
+
+use super::traffic::Traffic;
+use super::{Figures, Process};
+use crate::engine::{CLIENT_BITS, LAST};
+use crate::network::Network;
+use crate::time::micros;
+use crate::{Engine, ScenarioError, ScenarioFault, Watch};
+
+/// What comes, which server it meets, and what happens to that. Plain data; what is built makes sense.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scenario {
+    pub(super) rate: f64,
+    pub(super) capacity: f64,
+    pub(super) queue: u32,
+    pub(super) processes: u32,
+    pub(super) outage: Outage,
+    /// The rest is in microseconds.
+    pub(super) one_way: u64,
+    pub(super) timeout: u64,
+    pub(super) begins: u64,
+    pub(super) lasts: u64,
+    pub(super) horizon: u64,
+}
+
+/// The settings of a [`Scenario`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ScenarioBuilder {
+    rate: f64,
+    capacity: f64,
+    queue: u32,
+    processes: u32,
+    outage: Outage,
+    one_way: Duration,
+    timeout: Duration,
+    begins: Duration,
+    lasts: Duration,
+    horizon: Duration,
+}
+
+/// What an outage is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outage {
+    /// The server stands still: nothing is begun, what is underway waits, and the queue fills.
+    #[default]
+    Stall,
+    /// Everyone is turned away at once; what is in the queue is done.
+    Reject,
+}
+
+impl Scenario {
+    pub(super) const MOST_REQUESTS: usize = 1 << CLIENT_BITS;
+
+    /// So many requests a second, above 0. The other settings are at their defaults.
+    pub const fn builder(rate: f64) -> ScenarioBuilder {
+        ScenarioBuilder {
+            rate,
+            capacity: 1_000.0,
+            queue: 3_000,
+            processes: 10,
+            outage: Outage::Stall,
+            one_way: Duration::from_millis(5),
+            timeout: Duration::from_secs(1),
+            begins: Duration::from_secs(20),
+            lasts: Duration::from_secs(2),
+            horizon: Duration::from_secs(120),
+        }
+    }
+
+    /// How many client processes there are.
+    #[must_use]
+    pub const fn processes(&self) -> u32 {
+        self.processes
+    }
+
+    /// What happens with this policy, and with these guards in each process: they are made with a seed of their own, for
+    /// those that want chance. The other seed is that of the whole run.
+    #[must_use]
+    pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Figures {
+        self.run_on(Engine::Heap, policy, guards, seed)
+    }
+
+    /// [`run`](Self::run) on an engine of your choice; the figures are the same.
+    #[must_use]
+    pub fn run_on(&self, engine: Engine, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Figures {
+        // A watch that nobody else has is never cancelled.
+        self.watched_on(engine, policy, guards, seed, &Watch::new()).unwrap_or_default()
+    }
+
+    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    #[must_use]
+    pub fn watched(
+        &self,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> Process,
+        seed: Seed,
+        watch: &Watch,
+    ) -> Option<Figures> {
+        self.watched_on(Engine::Heap, policy, guards, seed, watch)
+    }
+
+    fn watched_on(
+        &self,
+        engine: Engine,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> Process,
+        seed: Seed,
+        watch: &Watch,
+    ) -> Option<Figures> {
+        let own = seed.for_call(3);
+        let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
+        let mut traffic = Traffic::new(self, policy, processes, seed);
+        watch.expect(traffic.count());
+        engine.run(&mut traffic, watch).ok()?;
+        Some(traffic.figures())
+    }
+}
+
+impl ScenarioBuilder {
+    /// How many jobs the server does in a second. Default 1,000. Range: above 0, up to a billion.
+    pub const fn capacity(self, capacity: f64) -> Self {
+        Self { capacity, ..self }
+    }
+
+    /// How many jobs there can be at the server, the one that is being done included. Default 3,000. Range: 1 and up.
+    pub const fn queue(self, queue: u32) -> Self {
+        Self { queue, ..self }
+    }
+
+    /// How many client processes there are, each with guards of its own. Default 10. Range: 1 and up.
+    pub const fn processes(self, processes: u32) -> Self {
+        Self { processes, ..self }
+    }
+
+    /// What the outage is, when it begins and how long it lasts. Default [`Outage::Stall`], 20 s and 2 s.
+    pub const fn outage(self, outage: Outage, begins: Duration, lasts: Duration) -> Self {
+        Self { outage, begins, lasts, ..self }
+    }
+
+    /// How long a message is underway, one way. Default 5 ms. Range: up to an hour.
+    pub const fn one_way(self, one_way: Duration) -> Self {
+        Self { one_way, ..self }
+    }
+
+    /// How long a client waits for the answer to one attempt. Default 1 s. Range: a round trip and more.
+    pub const fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// When the simulation ends. Default two minutes. Range: as long as 67 million requests come, and up to 76 hours.
+    pub const fn horizon(self, horizon: Duration) -> Self {
+        Self { horizon, ..self }
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Every [`ScenarioFault`] at once.
+    pub fn build(self) -> Result<Scenario, ScenarioError> {
+        let fits = |rate: f64| rate > 0.0 && rate <= 1e9;
+        let (begins, lasts, horizon) = (micros(self.begins), micros(self.lasts), micros(self.horizon));
+        // A tenth more than on average, which chance never reaches.
+        let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
+        ScenarioError::check([
+            (ScenarioFault::Clients, self.processes == 0 || requests > Scenario::MOST_REQUESTS as f64),
+            (ScenarioFault::Rate, !fits(self.rate) || !fits(self.capacity)),
+            (ScenarioFault::Backlog, self.queue == 0),
+            (ScenarioFault::Network, self.one_way > Network::LONGEST),
+            (ScenarioFault::Timeout, self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > LAST),
+            (ScenarioFault::BeyondHorizon, begins.saturating_add(lasts) > horizon),
+            (ScenarioFault::Horizon, horizon == 0 || horizon > LAST),
+        ])?;
+        let (one_way, timeout) = (micros(self.one_way), micros(self.timeout));
+        let Self { rate, capacity, queue, processes, outage, .. } = self;
+        Ok(Scenario { rate, capacity, queue, processes, outage, one_way, timeout, begins, lasts, horizon })
+    }
+}

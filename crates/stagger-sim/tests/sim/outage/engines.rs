@@ -1,0 +1,55 @@
+use core::time::Duration;
+
+use stagger_core::breaker::CircuitBreaker;
+use stagger_core::budget::{Adaptive, Tokens};
+use stagger_core::{Policy, Seed};
+use stagger_sim::outage::{Outage, Process, Scenario};
+use stagger_sim::{Engine, ScenarioFault};
+
+#[test]
+fn the_calendar_gives_what_the_heap_gives() {
+    let policy = Policy::DEFAULT.to_builder().spread(Duration::from_millis(50)).build().unwrap();
+    for outage in [Outage::Stall, Outage::Reject] {
+        let seconds = Duration::from_secs;
+        let scenario = Scenario::builder(200.0).capacity(300.0).queue(400).processes(7);
+        let scenario = scenario.outage(outage, seconds(2), seconds(2)).horizon(seconds(8)).build().unwrap();
+        let guards = |seed: Seed| {
+            let breaker = CircuitBreaker::builder(seed).consecutive(3).build().unwrap();
+            Process::unguarded().budget(Adaptive::new(seed)).breaker(breaker)
+        };
+        let run = |engine| scenario.run_on(engine, &policy, guards, Seed::new(3));
+        let figures = run(Engine::Heap);
+        assert_eq!(run(Engine::Calendar), figures, "{outage:?}");
+        assert!(figures.refused > 0 && figures.attempts.sum() > figures.requests.sum() / 4, "{figures:?}");
+    }
+}
+
+#[test]
+fn processes_do_not_share_their_guards() {
+    let scenario = |processes| Scenario::builder(700.0).processes(processes).build().unwrap();
+    let attempts = |processes| {
+        let guards = |_| Process::unguarded().budget(Tokens::builder().reward(0).build().unwrap());
+        scenario(processes).run(&Policy::DEFAULT, guards, Seed::new(1)).amplification()
+    };
+    // A hundred retries for each process.
+    assert!(attempts(100) > 1.05 * attempts(1), "{} {}", attempts(100), attempts(1));
+}
+
+#[test]
+fn a_scenario_that_makes_no_sense_cannot_be_built() {
+    let (plain, zero, day) = (Scenario::builder(700.0), Duration::ZERO, Duration::from_secs(86_400));
+    for (builder, want) in [
+        (Scenario::builder(0.0), ScenarioFault::Rate),
+        (Scenario::builder(f64::NAN), ScenarioFault::Rate),
+        (plain.capacity(f64::NEG_INFINITY), ScenarioFault::Rate),
+        (plain.queue(0), ScenarioFault::Backlog),
+        (plain.processes(0), ScenarioFault::Clients),
+        (plain.horizon(day * 3), ScenarioFault::Clients),
+        (plain.timeout(Duration::from_millis(9)), ScenarioFault::Timeout),
+        (plain.timeout(Duration::MAX), ScenarioFault::Timeout),
+        (plain.outage(Outage::Stall, day, zero), ScenarioFault::BeyondHorizon),
+        (plain.outage(Outage::Stall, zero, Duration::MAX), ScenarioFault::BeyondHorizon),
+    ] {
+        assert_eq!(builder.build().unwrap_err().faults().collect::<Vec<_>>(), [want], "{builder:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The reference figures of an independent implementation of the same model, and ours beside them.
+
+use core::time::Duration;
+
+use stagger_core::Seed;
+use stagger_sim::outage::{Figures, Outage, Scenario, ScenarioBuilder};
+
+use super::strategies::Strategy;
+
+/// Means of five runs; a recovery of `None` is "never". The last two are those of the last ten seconds.
+struct Row {
+    name: &'static str,
+    amplification: f64,
+    success: f64,
+    peak: f64,
+    recovery: Option<f64>,
+    goodput: f64,
+    attempts: f64,
+}
+
+const fn row(
+    name: &'static str,
+    [amplification, success, peak]: [f64; 3],
+    recovery: Option<f64>,
+    [goodput, attempts]: [f64; 2],
+) -> Row {
+    Row { name, amplification, success, peak, recovery, goodput, attempts }
+}
+
+/// 700 requests a second, ten processes, and the server stalls.
+#[rustfmt::skip]
+const FEW: &[Row] = &[
+    row("none", [1.0, 0.959, 762.0], Some(2.4), [1.0, 1.0]),
+    row("imm3", [3.979, 0.0, 5279.0], None, [0.0, 4.0]),
+    row("fixed3", [3.973, 0.0, 4650.0], None, [0.0, 4.0]),
+    row("full3", [3.973, 0.0, 4749.0], None, [0.0, 3.99]),
+    row("full9", [9.741, 0.0, 7742.0], None, [0.0, 10.03]),
+    row("full9_aws500", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
+    row("full9_ratio10", [1.024, 0.892, 1701.0], Some(7.8), [1.0, 1.0]),
+    row("full9_grpc", [1.001, 0.958, 759.0], Some(2.6), [1.0, 1.0]),
+    row("full3_aws500", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
+    row("full3_ratio10", [1.024, 0.892, 1701.0], Some(7.8), [1.0, 1.0]),
+    row("full3_grpc", [1.001, 0.958, 759.0], Some(2.6), [1.0, 1.0]),
+    row("full9_ratio10s", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
+    row("full3_ratio10s", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
+];
+
+/// The same with a thousand processes.
+#[rustfmt::skip]
+const FLEET: &[Row] = &[
+    row("none", [1.0, 0.957, 770.0], Some(2.4), [1.0, 1.0]),
+    row("imm3", [3.979, 0.0, 5422.0], None, [0.0, 3.99]),
+    row("fixed3", [3.973, 0.0, 4820.0], None, [0.0, 3.99]),
+    row("full3", [3.973, 0.0, 4751.0], None, [0.0, 3.99]),
+    row("full9", [9.744, 0.0, 7701.0], None, [0.0, 9.98]),
+    row("full9_aws500", [2.427, 0.51, 7700.0], Some(38.2), [1.0, 1.0]),
+    row("full9_ratio10", [9.489, 0.0, 7741.0], None, [0.0, 9.74]),
+    row("full9_grpc", [1.057, 0.84, 1996.0], Some(12.2), [1.0, 1.0]),
+    row("full3_aws500", [2.427, 0.124, 4751.0], Some(70.4), [1.0, 1.0]),
+    row("full3_ratio10", [3.973, 0.0, 4751.0], None, [0.0, 3.99]),
+    row("full3_grpc", [1.055, 0.842, 2007.0], Some(12.0), [1.0, 1.0]),
+    row("full9_ratio10s", [2.427, 0.51, 7700.0], Some(38.2), [1.0, 1.0]),
+    row("full3_ratio10s", [2.427, 0.124, 4751.0], Some(70.4), [1.0, 1.0]),
+];
+
+/// 900 requests a second, ten processes, and the server rejects.
+#[rustfmt::skip]
+const REJECTED: &[Row] = &[
+    row("none", [1.0, 0.975, 974.0], Some(0.0), [1.0, 1.0]),
+    row("imm3", [1.059, 0.976, 3598.0], Some(0.0), [1.0, 1.0]),
+    row("fixed3", [1.056, 0.98, 3553.0], Some(0.0), [1.0, 1.0]),
+    row("full3", [1.057, 0.98, 3539.0], Some(0.0), [1.0, 1.0]),
+    row("full9", [9.657, 0.02, 9569.0], None, [0.0, 10.1]),
+    row("full9_aws500", [1.011, 0.975, 1879.0], Some(0.0), [1.0, 1.0]),
+    row("full9_ratio10", [1.021, 0.975, 2664.0], Some(0.0), [1.0, 1.0]),
+    row("full9_grpc", [1.0, 0.975, 977.0], Some(0.0), [1.0, 1.0]),
+    row("full3_aws500", [1.011, 0.975, 1903.0], Some(0.0), [1.0, 1.0]),
+    row("full3_ratio10", [1.021, 0.975, 2748.0], Some(0.0), [1.0, 1.0]),
+    row("full3_grpc", [1.0, 0.975, 977.0], Some(0.0), [1.0, 1.0]),
+    row("full9_ratio10s", [1.011, 0.975, 1879.0], Some(0.0), [1.0, 1.0]),
+    row("full3_ratio10s", [1.011, 0.975, 1903.0], Some(0.0), [1.0, 1.0]),
+];
+
+/// The outage of the tables: two seconds from 20 s on.
+fn hit(rate: f64, processes: u32, outage: Outage) -> ScenarioBuilder {
+    Scenario::builder(rate).processes(processes).outage(outage, Duration::from_secs(20), Duration::from_secs(2))
+}
+
+const RUNS: u32 = 5;
+
+/// Mean and standard deviation.
+fn moments(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> (f64, f64) {
+    let values: Vec<_> = runs.iter().map(figure).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// The same verdict for each strategy, and its figures within 1 %, or half a second, and four standard errors of the
+/// difference of two means: the reference does not tell how its runs differ, but ours do.
+fn compare(scenario: ScenarioBuilder, rows: &[Row]) {
+    let scenario = scenario.build().unwrap();
+    let mut failures = String::new();
+    for row in rows {
+        let strategy = Strategy::named(row.name);
+        let runs: Vec<_> = (0..RUNS).map(|seed| strategy.run(&scenario, Seed::new(u64::from(seed)))).collect();
+        for run in runs.iter().filter(|run| run.is_metastable() != row.recovery.is_none()) {
+            failures += &format!("{:<14} recovers after {:?}, not {:?}\n", row.name, run.recovery(), row.recovery);
+        }
+        let recovery = |run: &Figures| run.recovery().unwrap_or_default().as_secs_f64();
+        for (what, (got, deviation), want, tolerance) in [
+            ("amplification", moments(&runs, Figures::amplification), row.amplification, 0.01),
+            ("success", moments(&runs, Figures::success), row.success, 0.01),
+            ("peak", moments(&runs, |run| run.peak_second() as f64), row.peak, 0.01),
+            ("recovery", moments(&runs, recovery), row.recovery.unwrap_or_default(), 0.01),
+            ("goodput", moments(&runs, Figures::last_goodput), row.goodput, 0.01),
+            ("attempts", moments(&runs, Figures::last_attempts), row.attempts, 0.01),
+        ] {
+            let least = if what == "recovery" { 0.5 } else { 0.001 };
+            let chance = 4.0 * deviation * (2.0 / f64::from(RUNS)).sqrt();
+            if (got - want).abs() > tolerance * want + least + chance {
+                failures += &format!("{:<14} {what:<14} {got:>9.3} is not {want:>9.3} ({deviation:.3})\n", row.name);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+#[test]
+fn every_strategy_meets_a_stall_as_in_the_table() {
+    compare(hit(700.0, 10, Outage::Stall), FEW);
+}
+
+#[test]
+fn every_strategy_of_a_large_fleet_meets_a_stall_as_in_the_table() {
+    compare(hit(700.0, 1_000, Outage::Stall), FLEET);
+}
+
+#[test]
+fn every_strategy_meets_rejections_as_in_the_table() {
+    compare(hit(900.0, 10, Outage::Reject), REJECTED);
+}
