@@ -48,11 +48,13 @@ pub mod occ;
 pub mod outage;
 mod random;
 pub mod reconnect;
+mod runs;
 mod series;
 mod time;
 mod watch;
 
 pub use engine::Engine;
 pub use error::{ScenarioError, ScenarioFault};
+pub use runs::Runs;
 pub use series::Series;
 pub use watch::Watch;

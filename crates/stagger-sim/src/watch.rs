@@ -20,18 +20,32 @@ use crate::engine::Interrupted;
 #[derive(Debug, Default)]
 pub struct Watch {
     cancelled: AtomicBool,
+    /// Of all runs together; a run is `RUN`.
     done: AtomicU64,
-    whole: AtomicU64,
+    planned: AtomicU64,
+    begun: AtomicU64,
 }
 
-/// What a run has told of its progress already.
-pub(crate) struct Seen(u64);
+/// What one run counts: shares of it are whole numbers, and four billion runs have room.
+const RUN: u64 = 1 << 32;
+
+/// One run, and what it has told of its progress already.
+pub(crate) struct Progress<'a> {
+    watch: &'a Watch,
+    whole: u64,
+    told: u64,
+}
 
 impl Watch {
     /// Nothing has begun.
     #[must_use]
     pub const fn new() -> Self {
-        Self { cancelled: AtomicBool::new(false), done: AtomicU64::new(0), whole: AtomicU64::new(0) }
+        Self {
+            cancelled: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            planned: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+        }
     }
 
     /// Stops what is underway, and what would begin later.
@@ -45,27 +59,32 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The share that is done, in 0..=1; 0 if nothing has begun. It counts clients that are through.
+    /// The share that is done, in 0..=1; 0 if nothing has begun. Of a run it counts the clients that are through, so the
+    /// last of them take longer than the first.
     #[must_use]
     pub fn share(&self) -> f64 {
-        match self.whole.load(Ordering::Relaxed) {
-            0 => 0.0,
-            whole => (self.done.load(Ordering::Relaxed) as f64 / whole as f64).min(1.0),
-        }
+        let runs = self.planned.load(Ordering::Relaxed).max(self.begun.load(Ordering::Relaxed)).max(1);
+        self.done.load(Ordering::Relaxed) as f64 / (runs as f64 * RUN as f64)
     }
 
-    /// So much more is to be done.
-    pub(crate) fn expect(&self, whole: u64) {
-        self.whole.fetch_add(whole, Ordering::Relaxed);
+    /// So many runs are to be made.
+    pub(crate) fn plan(&self, runs: usize) {
+        self.planned.fetch_add(runs as u64, Ordering::Relaxed);
     }
 
-    pub(crate) const fn begin(&self) -> Seen {
-        Seen(0)
+    /// A run begins in which so many are to come through.
+    pub(crate) fn begin(&self, whole: u64) -> Progress<'_> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Progress { watch: self, whole: whole.max(1), told: 0 }
     }
+}
 
-    /// Tells the progress of a run, and asks whether it shall go on.
-    pub(crate) fn look(&self, seen: &mut Seen, progress: u64) -> Result<(), Interrupted> {
-        self.done.fetch_add(progress - core::mem::replace(&mut seen.0, progress), Ordering::Relaxed);
-        if self.is_cancelled() { Err(Interrupted) } else { Ok(()) }
+impl Progress<'_> {
+    /// Tells how many are through, and asks whether to go on.
+    pub(crate) fn tell(&mut self, through: u64) -> Result<(), Interrupted> {
+        let share = (u128::from(RUN) * u128::from(through) / u128::from(self.whole)) as u64;
+        self.watch.done.fetch_add(share - self.told, Ordering::Relaxed);
+        self.told = share;
+        if self.watch.is_cancelled() { Err(Interrupted) } else { Ok(()) }
     }
 }

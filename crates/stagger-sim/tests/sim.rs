@@ -6,4 +6,5 @@ mod sim {
     mod occ;
     mod outage;
     mod reconnect;
+    mod runs;
 }

@@ -26,7 +26,7 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
             calendar.push(Event::new(at, id));
         }
     }
-    let mut seen = watch.begin();
+    let mut progress = watch.begin(clients.len() as u64);
     let mut events = Vec::new();
     let mut fetched = Vec::with_capacity(BLOCK);
     while calendar.take(&mut events) {
@@ -42,9 +42,9 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
                 clients[event.client() as usize] = *client;
             }
         }
-        watch.look(&mut seen, world.progress())?;
+        progress.tell(world.through())?;
     }
-    watch.look(&mut seen, world.progress())
+    progress.tell(world.through())
 }
 
 /// Events in bins of time.

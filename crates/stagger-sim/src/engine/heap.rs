@@ -15,7 +15,7 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
     for (id, client) in (0..).zip(&mut clients) {
         events.extend(world.begin(id, client).map(|at| Reverse(Event::new(at, id))));
     }
-    let mut seen = watch.begin();
+    let mut progress = watch.begin(clients.len() as u64);
     let mut taken = 0_u64;
     while let Some(Reverse(event)) = events.pop() {
         let id = event.client();
@@ -23,8 +23,8 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
         events.extend(next.map(|at| Reverse(Event::new(at, id))));
         taken += 1;
         if taken % LOOK == 0 {
-            watch.look(&mut seen, world.progress())?;
+            progress.tell(world.through())?;
         }
     }
-    watch.look(&mut seen, world.progress())
+    progress.tell(world.through())
 }

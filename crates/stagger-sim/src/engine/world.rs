@@ -16,8 +16,8 @@ pub(crate) trait World {
     /// after this one, or later.
     fn event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
 
-    /// How far it is, in the unit in which the watch was told the whole.
-    fn progress(&self) -> u64;
+    /// How many clients are through: nothing more happens to them.
+    fn through(&self) -> u64;
 }
 
 /// A run was interrupted before its end.

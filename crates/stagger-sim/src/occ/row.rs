@@ -123,7 +123,7 @@ impl World for Row<'_> {
         next.map(|next| next.max(at + 1))
     }
 
-    fn progress(&self) -> u64 {
+    fn through(&self) -> u64 {
         self.written + self.gave_up
     }
 }

@@ -61,7 +61,6 @@ impl Scenario {
     }
 
     fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        watch.expect(self.clients());
         let mut row = Row::new(self, Rule::new(policy, seed), seed);
         engine.run(&mut row, watch).ok()?;
         Some(row.figures())

@@ -114,7 +114,6 @@ impl Scenario {
         let own = seed.for_call(3);
         let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
         let mut traffic = Traffic::new(self, policy, processes, seed);
-        watch.expect(traffic.count());
         engine.run(&mut traffic, watch).ok()?;
         Some(traffic.figures())
     }

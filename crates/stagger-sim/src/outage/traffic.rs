@@ -72,10 +72,6 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    pub(super) fn count(&self) -> u64 {
-        self.requests.len() as u64
-    }
-
     pub(super) fn figures(self) -> Figures {
         let Tally { attempts, requests, successes, served, refused, .. } = self.tally;
         Figures {
@@ -105,7 +101,6 @@ impl<'a> Traffic<'a> {
             }
             Err(_) => {
                 self.tally.refused += 1;
-                self.tally.through += 1;
                 None
             }
         }
@@ -149,7 +144,6 @@ impl<'a> Traffic<'a> {
                 }
             }
             decision => {
-                self.tally.through += 1;
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(born);
@@ -201,10 +195,12 @@ impl World for Traffic<'_> {
             Next::Hear(answer) => self.hear(at, id, request, answer),
         };
         // The engine is promised a time that passes.
-        next.map(|next| next.max(at + 1)).filter(|&next| next < self.scenario.horizon)
+        let next = next.map(|next| next.max(at + 1)).filter(|&next| next < self.scenario.horizon);
+        self.tally.through += u64::from(next.is_none());
+        next
     }
 
-    fn progress(&self) -> u64 {
+    fn through(&self) -> u64 {
         self.tally.through
     }
 }

@@ -125,7 +125,7 @@ impl<S: Server> World for Herd<'_, S> {
         }
     }
 
-    fn progress(&self) -> u64 {
+    fn through(&self) -> u64 {
         self.tally.through()
     }
 }

@@ -132,7 +132,6 @@ impl Scenario {
     }
 
     fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        watch.expect(self.clients());
         let rule = Rule::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
         match (self.hints, self.admission()) {
