@@ -168,6 +168,13 @@ impl<'a> Retry<'a> {
         }
     }
 
+    /// [`decide`](Self::decide) for a call without guards, compiled into its caller: for those who make millions of decisions
+    /// a second, as a simulation does.
+    #[inline(always)]
+    pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
+        self.answer(outcome, Permit::NONE, now, &Guards::none())
+    }
+
     #[inline(always)]
     fn answer(
         &mut self,

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::chunks::{Bin, Chunks};
-use super::event::Event;
+use super::event::{CLIENT_BITS, Event};
 use super::order::Order;
 use super::world::{Interrupted, World};
 use crate::Watch;
@@ -15,42 +15,55 @@ const LONGEST_RING: u32 = 18;
 const MINUTE: u32 = 26;
 
 /// Clients that are fetched together: enough that memory is read for many at once, few enough to stay in the nearest cache.
-const BLOCK: usize = 128;
+const BLOCK: usize = 64;
+
+/// The bits of a key that tell the entry within its bin; the client stands above them, and the microsecond above that.
+const INDEX_BITS: u32 = u64::BITS - WIDEST - CLIENT_BITS;
 
 /// The fast engine: see the module.
 pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
-    let mut clients = world.clients();
-    let mut calendar = Calendar::new(world.shortest(), clients.len());
-    for (id, client) in (0..).zip(&mut clients) {
-        if let Some(at) = world.begin(id, client) {
-            calendar.push(Event::new(at, id));
+    let count = world.count();
+    let fresh = world.client();
+    let mut calendar = Calendar::new(world.shortest(), count as usize, INDEX_BITS, fresh);
+    for id in 0..count {
+        let mut client = fresh;
+        if let Some(at) = world.begin(id, &mut client) {
+            calendar.push(Event::new(at, id), &client);
         }
     }
-    let mut progress = watch.begin(clients.len() as u64);
-    let mut events = Vec::new();
-    let mut fetched = Vec::with_capacity(BLOCK);
-    while calendar.take(&mut events) {
-        for block in events.chunks(BLOCK) {
-            // Nobody is in a bin twice, so a block can be fetched before any of it happens. These loads do not wait for
-            // each other, and safe code has no other way to say "this will be needed".
-            fetched.clear();
-            fetched.extend(block.iter().map(|event| clients[event.client() as usize]));
-            for (event, client) in block.iter().zip(&mut fetched) {
-                if let Some(at) = world.event(event.at(), event.client(), client) {
-                    calendar.push(Event::new(at, event.client()));
+    let mut progress = watch.begin(u64::from(count));
+    let (mut events, mut clients) = ([Event::new(0, 0); BLOCK], [fresh; BLOCK]);
+    let mut next = [None; BLOCK];
+    while let Some(bin) = calendar.take() {
+        for begin in (0..calendar.places.len()).step_by(BLOCK) {
+            let block = &calendar.places[begin..];
+            // These loads do not wait for each other, and safe code has no other way to say "this will be needed".
+            for (&place, (event, client)) in block.iter().zip(events.iter_mut().zip(&mut clients)) {
+                let (at, who) = calendar.chunks.at(place);
+                (*event, *client) = (at, *who);
+            }
+            let length = block.len().min(BLOCK);
+            for (next, (event, client)) in next.iter_mut().zip(events.iter().zip(&mut clients)).take(length) {
+                *next = world.event(event.at(), event.client(), client);
+            }
+            // Not in the loop above: a client that was just written in parts and is read as a whole would have to wait until
+            // every write before it has reached the memory.
+            for (next, (event, client)) in next.iter().zip(events.iter().zip(&clients)).take(length) {
+                if let Some(at) = *next {
+                    calendar.push(Event::new(at, event.client()), client);
                 }
-                clients[event.client() as usize] = *client;
             }
         }
+        calendar.chunks.release(bin);
         progress.tell(world.through())?;
     }
     progress.tell(world.through())
 }
 
-/// Events in bins of time.
-struct Calendar {
+/// Events in bins of time, each with its client.
+struct Calendar<C> {
     order: Order,
-    chunks: Chunks,
+    chunks: Chunks<C>,
     /// The bins from `next` on, each at its number modulo the length of the ring.
     ring: Vec<Bin>,
     /// What is further away, by the turn of the ring.
@@ -61,72 +74,101 @@ struct Calendar {
     next: u64,
     width_bits: u32,
     ring_bits: u32,
+    index_bits: u32,
+    /// Of the bin that was taken: what it is sorted by, and the places of its entries in order.
+    keys: Vec<u64>,
+    places: Vec<u32>,
 }
 
-impl Calendar {
-    fn new(shortest: u64, events: usize) -> Self {
+impl<C: Copy> Calendar<C> {
+    fn new(shortest: u64, events: usize, index_bits: u32, fresh: C) -> Self {
         let width_bits = shortest.max(1).ilog2().min(WIDEST);
         let ring_bits = (MINUTE - width_bits).min(LONGEST_RING);
         Self {
-            order: Order::new(width_bits),
-            chunks: Chunks::new(events, 1 << ring_bits),
+            order: Order::new(width_bits, CLIENT_BITS + index_bits),
+            chunks: Chunks::new(events, 1 << ring_bits, fresh),
             ring: vec![Bin::default(); 1 << ring_bits],
             later: BTreeMap::new(),
             near: 0,
             next: 0,
             width_bits,
             ring_bits,
+            index_bits,
+            keys: Vec::new(),
+            places: Vec::new(),
         }
     }
 
-    #[inline]
-    fn push(&mut self, event: Event) {
+    #[inline(always)]
+    fn push(&mut self, event: Event, client: &C) {
         let bin = event.at() >> self.width_bits;
         debug_assert!(bin >= self.next, "the world keeps to its shortest time");
         let ahead = bin.wrapping_sub(self.next);
         if ahead < self.ring.len() as u64 {
             let slot = (bin & (self.ring.len() as u64 - 1)) as usize;
-            self.chunks.push(&mut self.ring[slot], event);
+            self.chunks.push(&mut self.ring[slot], event, client);
             self.near += 1;
         } else {
-            self.push_later(event);
+            self.push_later(event, client);
         }
     }
 
     #[cold]
-    fn push_later(&mut self, event: Event) {
+    fn push_later(&mut self, event: Event, client: &C) {
         let turn = event.at() >> (self.width_bits + self.ring_bits);
-        self.chunks.push(self.later.entry(turn).or_default(), event);
+        self.chunks.push(self.later.entry(turn).or_default(), event, client);
     }
 
-    /// The events of the next bin that has any, in order. `false`: there are none left.
-    fn take(&mut self, events: &mut Vec<Event>) -> bool {
+    /// Takes the next bin that has any events, and puts their places in order. Whoever has dealt with them releases it.
+    fn take(&mut self) -> Option<Bin> {
         let mask = self.ring.len() as u64 - 1;
         loop {
             if self.near == 0 {
-                let Some((&turn, _)) = self.later.first_key_value() else { return false };
+                let (&turn, _) = self.later.first_key_value()?;
                 self.next = turn << self.ring_bits;
             }
             if self.next & mask == 0 {
                 self.turn();
             }
-            let slot = (self.next & mask) as usize;
+            let bin = core::mem::take(&mut self.ring[(self.next & mask) as usize]);
             self.next += 1;
-            if !self.ring[slot].is_empty() {
-                self.order.put(&self.chunks, self.ring[slot], events);
-                self.chunks.release(&mut self.ring[slot]);
-                self.near -= events.len();
-                return true;
+            if !bin.is_empty() {
+                self.sort(bin);
+                self.near -= self.places.len();
+                return Some(bin);
             }
         }
     }
 
+    /// The places of a bin's entries, by time and then by client.
+    fn sort(&mut self, bin: Bin) {
+        let Self { chunks, keys, places, .. } = self;
+        places.clear();
+        places.extend(chunks.places(bin).map(|(place, _)| place));
+        if places.len() >> self.index_bits != 0 {
+            // More entries than a key can tell apart: tens of millions within milliseconds.
+            places.sort_unstable_by_key(|&place| chunks.at(place).0);
+            return;
+        }
+        let mask = (1 << self.width_bits) - 1;
+        keys.clear();
+        keys.extend((0..).zip(chunks.places(bin)).map(|(index, (_, event))| {
+            ((event.at() & mask) << CLIENT_BITS | u64::from(event.client())) << self.index_bits | index
+        }));
+        self.order.sort(keys);
+        let mask = (1 << self.index_bits) - 1;
+        // In place, the keys become the places: what they were sorted from is needed until the last of them.
+        keys.iter_mut().for_each(|key| *key = u64::from(places[(*key & mask) as usize]));
+        places.clear();
+        places.extend(keys.iter().map(|&place| place as u32));
+    }
+
     /// The ring begins again: what was too far away belongs into it now.
     fn turn(&mut self) {
-        let Some(mut bin) = self.later.remove(&(self.next >> self.ring_bits)) else { return };
-        let events: Vec<_> = self.chunks.slices(bin).flatten().copied().collect();
-        self.chunks.release(&mut bin);
-        events.into_iter().for_each(|event| self.push(event));
+        let Some(bin) = self.later.remove(&(self.next >> self.ring_bits)) else { return };
+        let entries: Vec<_> = self.chunks.places(bin).map(|(place, event)| (event, *self.chunks.at(place).1)).collect();
+        self.chunks.release(bin);
+        entries.iter().for_each(|(event, client)| self.push(*event, client));
     }
 }
 
@@ -134,15 +176,19 @@ impl Calendar {
 mod tests {
     use super::*;
 
+    fn taken(calendar: &mut Calendar<()>) -> Option<Vec<(u64, u32)>> {
+        let bin = calendar.take()?;
+        let events = calendar.places.iter().map(|&place| calendar.chunks.at(place).0);
+        let events = events.map(|event| (event.at(), event.client())).collect();
+        calendar.chunks.release(bin);
+        Some(events)
+    }
+
     /// Bins of 16 µs, a ring of 2^18 of them: 4 s.
-    fn taken(times: &[u64]) -> Vec<u64> {
-        let mut calendar = Calendar::new(16, times.len());
-        (0..).zip(times).for_each(|(id, &at)| calendar.push(Event::new(at, id)));
-        let (mut bin, mut all) = (Vec::new(), Vec::new());
-        while calendar.take(&mut bin) {
-            all.extend(bin.iter().map(|event| event.at()));
-        }
-        all
+    fn of(events: &[(u64, u32)]) -> Calendar<()> {
+        let mut calendar = Calendar::new(16, events.len(), INDEX_BITS, ());
+        events.iter().for_each(|&(at, id)| calendar.push(Event::new(at, id), &()));
+        calendar
     }
 
     #[test]
@@ -151,32 +197,38 @@ mod tests {
         let mut times = vec![0, 15, 16, 4 * second, 5 * second, 3_600 * second, 3_600 * second + 1, 70_000 * second];
         let want = times.clone();
         times.reverse();
-        assert_eq!(taken(&times), want);
+        let mut calendar = of(&times.into_iter().map(|at| (at, 0)).collect::<Vec<_>>());
+        let got: Vec<_> = core::iter::from_fn(|| taken(&mut calendar)).flatten().map(|(at, _)| at).collect();
+        assert_eq!(got, want);
     }
 
     #[test]
     fn a_far_event_joins_the_bin_that_nearer_ones_were_put_into() {
-        let mut calendar = Calendar::new(16, 4);
         let turn = 16 << LONGEST_RING;
-        calendar.push(Event::new(turn, 1));
-        calendar.push(Event::new(turn - 16, 2));
-        let mut bin = Vec::new();
-        assert!(calendar.take(&mut bin));
-        assert_eq!(bin, [Event::new(turn - 16, 2)]);
-        calendar.push(Event::new(turn + 1, 3));
-        assert!(calendar.take(&mut bin));
-        assert_eq!(bin, [Event::new(turn, 1), Event::new(turn + 1, 3)]);
-        assert!(!calendar.take(&mut bin));
+        let mut calendar = of(&[(turn, 1), (turn - 16, 2)]);
+        assert_eq!(taken(&mut calendar), Some(vec![(turn - 16, 2)]));
+        calendar.push(Event::new(turn + 1, 3), &());
+        assert_eq!(taken(&mut calendar), Some(vec![(turn, 1), (turn + 1, 3)]));
+        assert_eq!(taken(&mut calendar), None);
     }
 
     #[test]
     fn what_comes_of_an_event_may_be_in_the_very_next_bin() {
-        let mut calendar = Calendar::new(16, 1);
-        calendar.push(Event::new(15, 0));
-        let mut bin = Vec::new();
-        assert!(calendar.take(&mut bin));
-        calendar.push(Event::new(31, 0));
-        assert!(calendar.take(&mut bin));
-        assert_eq!(bin, [Event::new(31, 0)]);
+        let mut calendar = of(&[(15, 0)]);
+        assert_eq!(taken(&mut calendar), Some(vec![(15, 0)]));
+        calendar.push(Event::new(31, 0), &());
+        assert_eq!(taken(&mut calendar), Some(vec![(31, 0)]));
+    }
+
+    #[test]
+    fn a_bin_with_more_entries_than_a_key_can_count_is_in_order_too() {
+        let events: Vec<_> = (0..1_000).map(|n| (u64::from(n * 7 % 16), n * 13 % 1_000)).collect();
+        let mut want = events.clone();
+        want.sort_unstable();
+        for index_bits in [4, 10, INDEX_BITS] {
+            let mut calendar = Calendar::new(16, events.len(), index_bits, ());
+            events.iter().for_each(|&(at, id)| calendar.push(Event::new(at, id), &()));
+            assert!(taken(&mut calendar).as_ref() == Some(&want), "{index_bits} bits");
+        }
     }
 }

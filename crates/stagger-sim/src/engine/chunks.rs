@@ -1,16 +1,22 @@
 use super::event::Event;
 
-/// Events in any number of bins, in one piece of memory.
+/// Events with their clients, in any number of bins, in one piece of memory.
 ///
 /// A bin is a chain of chunks. A vector for each would double when it is full and keep what it once needed; here an event
-/// takes its eight bytes and a bin half a chunk, and a bin itself is four bytes, so those in use stay in the cache.
-pub(super) struct Chunks {
+/// takes its own bytes and a bin half a chunk, and a bin itself is four bytes, so those in use stay in the cache.
+///
+/// A client is where its event is, and not in a place of its own: what is written and read is then next to each other, and
+/// only the sort within a bin, which fits into a cache, goes back and forth.
+pub(super) struct Chunks<C> {
     events: Vec<Event>,
+    clients: Vec<C>,
     /// The chunk before this one in its bin, or behind it in the list of free ones.
     links: Vec<u32>,
     /// The first free chunk; 0, which is never used, for none.
     free: u32,
     bits: u32,
+    /// What there is where nobody was put yet.
+    filler: C,
 }
 
 /// The events of one bin: where the last of them ends in the memory. 0 is empty.
@@ -23,24 +29,24 @@ impl Bin {
     }
 }
 
-impl Chunks {
+impl<C: Copy> Chunks<C> {
     /// For about so many events in so many bins.
-    pub(super) fn new(events: usize, bins: usize) -> Self {
-        // From one cache line to one page of memory: a few events in many bins shall not touch more than they need.
-        let bits = (events / bins).clamp(8, 512).next_power_of_two().trailing_zeros();
-        let mut chunks = Self { events: Vec::new(), links: Vec::new(), free: 0, bits };
-        chunks.events.reserve_exact(events + (bins.min(events) << bits) / 2);
-        chunks.grow();
-        chunks
+    pub(super) fn new(events: usize, bins: usize, filler: C) -> Self {
+        // A few events in many bins shall not touch much more memory than they need.
+        let bits = (events / bins).clamp(4, 128).next_power_of_two().trailing_zeros();
+        let enough = events + ((bins.min(events) + 1) << bits) / 2;
+        let (events, clients) = (Vec::with_capacity(enough), Vec::with_capacity(enough));
+        Self { events, clients, links: vec![0], free: 0, bits, filler }
     }
 
     #[inline]
-    pub(super) fn push(&mut self, bin: &mut Bin, event: Event) {
+    pub(super) fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
         let mask = (1 << self.bits) - 1;
         if bin.0 & mask == 0 {
             bin.0 = self.chain(bin.0 >> self.bits);
         }
         self.events[bin.0 as usize] = event;
+        self.clients[bin.0 as usize] = *client;
         bin.0 += 1;
     }
 
@@ -62,27 +68,36 @@ impl Chunks {
     fn grow(&mut self) -> u32 {
         let chunk = self.links.len() as u32;
         self.links.push(0);
-        self.events.resize(self.events.len() + (1 << self.bits), Event::new(0, 0));
+        self.events.resize(self.links.len() << self.bits, Event::new(0, 0));
+        self.clients.resize(self.links.len() << self.bits, self.filler);
         chunk
     }
 
-    /// The events of a bin, a chunk at a time, the last one first.
-    pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = &[Event]> {
+    /// Whose event is at this place, which [`places`](Self::places) told, and when it is.
+    #[inline]
+    pub(super) fn at(&self, place: u32) -> (Event, &C) {
+        (self.events[place as usize], &self.clients[place as usize])
+    }
+
+    /// The events of a bin, each with its place.
+    pub(super) fn places(&self, bin: Bin) -> impl Iterator<Item = (u32, Event)> {
         let mut end = bin.0;
-        core::iter::from_fn(move || {
+        let slices = core::iter::from_fn(move || {
             let chunk = end.checked_sub(1)? >> self.bits;
-            let slice = &self.events[(chunk << self.bits) as usize..end as usize];
+            let begin = chunk << self.bits;
+            let slice = &self.events[begin as usize..end as usize];
             end = match self.links[chunk as usize] {
                 0 => 0,
                 before => (before + 1) << self.bits,
             };
-            Some(slice)
-        })
+            Some((begin..).zip(slice.iter().copied()))
+        });
+        slices.flatten()
     }
 
     /// Empties a bin.
-    pub(super) fn release(&mut self, bin: &mut Bin) {
-        let Some(last) = core::mem::take(&mut bin.0).checked_sub(1) else { return };
+    pub(super) fn release(&mut self, bin: Bin) {
+        let Some(last) = bin.0.checked_sub(1) else { return };
         let first_free = core::mem::replace(&mut self.free, last >> self.bits);
         let mut chunk = self.free as usize;
         while self.links[chunk] != 0 {
@@ -96,18 +111,24 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    fn content(chunks: &Chunks, bin: Bin) -> Vec<u64> {
-        let mut times: Vec<_> = chunks.slices(bin).flatten().map(|event| event.at()).collect();
+    /// The times of the events, each of whom has its time for a client, too.
+    fn content(chunks: &Chunks<u64>, bin: Bin) -> Vec<u64> {
+        let mut times: Vec<_> = chunks.places(bin).map(|(place, event)| (chunks.at(place), event)).collect();
+        assert!(times.iter().all(|&((there, &client), event)| there == event && client == event.at()), "{times:?}");
         times.sort_unstable();
-        times
+        times.into_iter().map(|(_, event)| event.at()).collect()
+    }
+
+    fn push(chunks: &mut Chunks<u64>, bin: &mut Bin, at: u64) {
+        chunks.push(bin, Event::new(at, 0), &at);
     }
 
     #[test]
     fn a_bin_holds_what_was_put_into_it_and_no_other_does() {
-        let mut chunks = Chunks::new(100, 3);
+        let mut chunks = Chunks::new(100, 3, 0);
         let mut bins = [Bin::default(); 3];
         for at in 0..3_000 {
-            chunks.push(&mut bins[(at % 3) as usize], Event::new(at, 0));
+            push(&mut chunks, &mut bins[(at % 3) as usize], at);
         }
         for (bin, rest) in bins.into_iter().zip(0..) {
             assert_eq!(content(&chunks, bin), (0..1_000).map(|n| n * 3 + rest).collect::<Vec<_>>());
@@ -116,18 +137,18 @@ mod tests {
 
     #[test]
     fn what_was_released_is_used_again_before_memory_grows() {
-        let mut chunks = Chunks::new(1_000, 1);
+        let mut chunks = Chunks::new(1_000, 1, 0);
         let mut kept = Bin::default();
-        (0..100).for_each(|at| chunks.push(&mut kept, Event::new(at, 1)));
+        (0..100).for_each(|at| push(&mut chunks, &mut kept, at));
         let mut size = None;
         for round in 0..10 {
             let mut bin = Bin::default();
-            (0..777).for_each(|at| chunks.push(&mut bin, Event::new(at + round, 0)));
+            (0..777).for_each(|at| push(&mut chunks, &mut bin, at + round));
             assert_eq!(content(&chunks, bin).len(), 777);
-            chunks.release(&mut bin);
-            assert!(bin.is_empty());
+            chunks.release(bin);
             assert_eq!(*size.get_or_insert(chunks.events.len()), chunks.events.len(), "round {round}");
         }
+        chunks.release(Bin::default());
         assert_eq!(content(&chunks, kept), (0..100).collect::<Vec<_>>());
     }
 }

@@ -10,7 +10,7 @@ const LOOK: u64 = 1 << 14;
 
 /// The reference: one event after the other, from a binary heap.
 pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
-    let mut clients = world.clients();
+    let mut clients = vec![world.client(); world.count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());
     for (id, client) in (0..).zip(&mut clients) {
         events.extend(world.begin(id, client).map(|at| Reverse(Event::new(at, id))));

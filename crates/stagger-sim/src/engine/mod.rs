@@ -5,8 +5,8 @@
 //!
 //! - [`heap`] takes one event after the other from a binary heap. It is the reference.
 //! - [`calendar`] keeps events in bins of time that are no wider than the shortest way from one event of a client to its
-//!   next, so a bin is complete when its turn comes. It is put into order as a whole, and the clients are fetched as a
-//!   block: memory is read for many at once, where the heap waits for each.
+//!   next, so a bin is complete when its turn comes. It is put into order as a whole, and what is known of its clients lies
+//!   beside their events: memory is read and written in a row, where the heap waits for one place after the other.
 //!
 //! Events of the same microsecond come in the order of the clients' numbers, never in the order in which they were
 //! scheduled: that depends on how long somebody slept, and would let long sleepers in first.

@@ -1,58 +1,74 @@
-use super::chunks::{Bin, Chunks};
-use super::event::Event;
+/// Bins with fewer events than this are sorted by comparison: counters would cost more to clear.
+const FEW: usize = 64;
 
-/// Bins with fewer events than this are sorted by comparison: the counters of the other way would cost more to clear.
-const FEW: usize = 1 << 11;
+/// Bins with more events than this have so many in each microsecond that one pass over all microseconds is the cheapest.
+const MANY: usize = 1 << 13;
 
-/// Puts the events of a bin into order.
+/// Sorts the keys of a bin: numbers that begin with the microsecond within the bin.
+///
+/// A counting sort by the microsecond, and a sort of what shares one: almost nothing does.
 pub(super) struct Order {
-    /// The bits of the time that differ within a bin.
+    /// The bits of the microsecond, and where they begin.
     bits: u32,
-    /// Where the events of each microsecond end.
+    from: u32,
+    /// Where the keys with each digit end.
     ends: Vec<u32>,
+    /// Between two passes.
+    half: Vec<u64>,
 }
 
 impl Order {
-    pub(super) fn new(bits: u32) -> Self {
-        Self { bits, ends: vec![0; 1 << bits] }
+    /// For keys with so many bits of time above so many others.
+    pub(super) fn new(bits: u32, from: u32) -> Self {
+        Self { bits, from, ends: vec![0; 1 << bits], half: Vec::new() }
     }
 
-    /// The events of `bin` in the order of time and client, into `out`.
-    pub(super) fn put(&mut self, chunks: &Chunks, bin: Bin, out: &mut Vec<Event>) {
-        out.clear();
-        let count = chunks.slices(bin).map(<[Event]>::len).sum::<usize>();
-        if count < FEW {
-            chunks.slices(bin).for_each(|slice| out.extend_from_slice(slice));
-            out.sort_unstable();
-        } else {
-            out.resize(count, Event::new(0, 0));
-            self.count(chunks, bin, out);
+    pub(super) fn sort(&mut self, keys: &mut Vec<u64>) {
+        match keys.len() {
+            ..FEW => return keys.sort_unstable(),
+            FEW..MANY => {
+                let low = self.bits.div_ceil(2);
+                self.pass(keys, low, self.from);
+                self.pass(keys, self.bits - low, self.from + low);
+            }
+            _ => self.pass(keys, self.bits, self.from),
         }
+        self.untie(keys);
     }
 
-    /// A counting sort on the microsecond, and a sort by client where several share one.
-    fn count(&mut self, chunks: &Chunks, bin: Bin, out: &mut [Event]) {
-        let mask = (1 << self.bits) - 1;
-        let tick = |event: Event| (event.at() & mask) as usize;
-        self.ends.fill(0);
-        for &event in chunks.slices(bin).flatten() {
-            self.ends[tick(event)] += 1;
+    /// A counting sort by some of the bits, which keeps the order of those that have them in common.
+    fn pass(&mut self, keys: &mut Vec<u64>, bits: u32, from: u32) {
+        let mask = (1 << bits) - 1;
+        let digit = |key: u64| (key >> from) as usize & mask;
+        let ends = &mut self.ends[..=mask];
+        ends.fill(0);
+        for &key in &*keys {
+            ends[digit(key)] += 1;
         }
         let mut sum = 0;
-        for end in &mut self.ends {
-            let count = *end;
-            *end = sum;
-            sum += count;
+        for end in ends.iter_mut() {
+            sum += core::mem::replace(end, sum);
         }
-        for &event in chunks.slices(bin).flatten() {
-            let end = &mut self.ends[tick(event)];
-            out[*end as usize] = event;
+        // What is in it is written over, all of it.
+        self.half.resize(keys.len(), 0);
+        for &key in &*keys {
+            let end = &mut ends[digit(key)];
+            self.half[*end as usize] = key;
             *end += 1;
         }
+        core::mem::swap(keys, &mut self.half);
+    }
+
+    /// Sorts the keys of each microsecond, where the microseconds are in order already.
+    fn untie(&self, keys: &mut [u64]) {
         let mut begin = 0;
-        for &end in &self.ends {
+        while let Some(&first) = keys.get(begin) {
+            let mut end = begin + 1;
+            while keys.get(end).is_some_and(|key| key >> self.from == first >> self.from) {
+                end += 1;
+            }
             if end - begin > 1 {
-                out[begin as usize..end as usize].sort_unstable();
+                keys[begin..end].sort_unstable();
             }
             begin = end;
         }
@@ -64,17 +80,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_events_come_out_in_order() {
-        for count in [0_u64, 1, 2, 100, FEW as u64 - 1, FEW as u64, 20_000] {
-            let (mut chunks, mut bin) = (Chunks::new(count as usize, 1), Bin::default());
-            // Every one of the 1024 microseconds many times, clients in no order.
-            let mut want: Vec<_> =
-                (0..count).map(|n| Event::new((7 << 10) + n * 31 % 1_024, (n * 7_919 % 50_021) as u32)).collect();
-            want.iter().for_each(|&event| chunks.push(&mut bin, event));
-            want.sort_unstable();
-            let mut got = Vec::new();
-            Order::new(10).put(&chunks, bin, &mut got);
-            assert!(got == want, "{count} events");
+    fn few_more_and_many_keys_come_out_in_order() {
+        for bits in [0, 1, 7, 10] {
+            let mut order = Order::new(bits, 50);
+            for count in [0, 1, 2, FEW - 1, FEW, 1_000, MANY - 1, MANY, 20_000] {
+                // Every microsecond many times, what follows it in no order.
+                let key = |n: u64| (n * 31 % (1 << bits)) << 50 | (n * 7_919 % 50_021);
+                let mut keys: Vec<_> = (0..count as u64).map(key).collect();
+                let mut want = keys.clone();
+                want.sort_unstable();
+                order.sort(&mut keys);
+                assert!(keys == want, "{count} keys of {bits} bits");
+            }
         }
     }
 }

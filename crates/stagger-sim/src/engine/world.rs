@@ -6,8 +6,11 @@ pub(crate) trait World {
     /// The shortest time from an event of a client to its next, in microseconds; at least 1.
     fn shortest(&self) -> u64;
 
-    /// The clients, as they are before anything has happened.
-    fn clients(&self) -> Vec<Self::Client>;
+    /// How many clients there are.
+    fn count(&self) -> u32;
+
+    /// A client, as it is before anything has happened to it.
+    fn client(&self) -> Self::Client;
 
     /// The first event of this client, in microseconds, if it has one.
     fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;

@@ -90,8 +90,12 @@ impl World for Row<'_> {
         1
     }
 
-    fn clients(&self) -> Vec<Client> {
-        vec![Client { state: State::new(), next: Message::Read }; self.scenario.clients as usize]
+    fn count(&self) -> u32 {
+        self.scenario.clients
+    }
+
+    fn client(&self) -> Self::Client {
+        Client { state: State::new(), next: Message::Read }
     }
 
     fn begin(&mut self, id: u32, client: &mut Client) -> Option<u64> {

@@ -177,8 +177,12 @@ impl World for Traffic<'_> {
         1
     }
 
-    fn clients(&self) -> Vec<Request> {
-        vec![Request { state: State::new(), next: Next::Send }; self.requests.len()]
+    fn count(&self) -> u32 {
+        self.requests.len() as u32
+    }
+
+    fn client(&self) -> Self::Client {
+        Request { state: State::new(), next: Next::Send }
     }
 
     fn begin(&mut self, id: u32, request: &mut Request) -> Option<u64> {

@@ -84,8 +84,12 @@ impl<S: Server> World for Herd<'_, S> {
         self.scenario.network.shortest_round().max(1)
     }
 
-    fn clients(&self) -> Vec<Self::Client> {
-        vec![Client { state: State::new(), note: S::Note::default() }; self.scenario.clients as usize]
+    fn count(&self) -> u32 {
+        self.scenario.clients
+    }
+
+    fn client(&self) -> Self::Client {
+        Client { state: State::new(), note: S::Note::default() }
     }
 
     fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
