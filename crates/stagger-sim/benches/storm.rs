@@ -1,0 +1,143 @@
+//! How fast the simulator is, both engines in one run.
+//!
+//! ```text
+//! cargo bench -p stagger-sim                        # ten million clients: some minutes, most of them the heap's
+//! cargo bench -p stagger-sim -- --clients 1000000   # a tenth
+//! ```
+//!
+//! Times are those for which a processor worked for it, where the system tells (Linux), so that what else the machine does
+//! counts less. They drift all the same; what holds is the ratio of two rows.
+
+use core::error::Error;
+use core::time::Duration;
+use std::fs;
+use std::time::Instant;
+
+use stagger_core::{Jitter, Policy, Seed, profile};
+use stagger_sim::reconnect::Scenario;
+use stagger_sim::{Engine, fluid, occ};
+
+type Result<T = ()> = core::result::Result<T, Box<dyn Error>>;
+
+/// The best of so many runs; of those that take minutes there is one.
+const ROUNDS: u32 = 3;
+
+fn main() -> Result {
+    let clients = clients()?;
+    println!("{:<44} {:>12} {:>9} {:>12}", "", "attempts", "seconds", "millions/s");
+    let fast = storms(clients)?;
+    println!("memory at the most: {}", memory(clients));
+    let slow = storm("full jitter, heap", clients, exponential().build()?, Engine::Heap, 1)?;
+    println!("calendar to heap: {:.1} times as fast", slow / fast);
+    contention()?;
+    mean_field(clients)
+}
+
+/// From the command line; cargo adds an argument of its own.
+fn clients() -> Result<u64> {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    match (arguments.next().as_deref(), arguments.next()) {
+        (None, _) => Ok(10_000_000),
+        (Some("--clients"), Some(clients)) => Ok(clients.parse()?),
+        (Some(unknown), _) => Err(format!("{unknown} is not --clients N").into()),
+    }
+}
+
+const fn exponential() -> stagger_core::PolicyBuilder {
+    Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts()
+}
+
+/// The seconds of full jitter on the calendar.
+fn storms(clients: u64) -> Result<f64> {
+    let decorrelated = profile::AWS_BLOG.policy().to_builder().base(Duration::from_millis(500));
+    let fast = storm("full jitter, calendar", clients, exponential().build()?, Engine::Calendar, ROUNDS)?;
+    for (name, policy) in [
+        ("equal jitter, calendar", exponential().jitter(Jitter::Equal)),
+        ("decorrelated jitter, calendar", decorrelated.cap(Duration::from_secs(30))),
+        ("no jitter, constant second, calendar", Policy::constant(Duration::from_secs(1)).jitter(Jitter::None)),
+    ] {
+        storm(name, clients, policy.unlimited_attempts().build()?, Engine::Calendar, 1)?;
+    }
+    Ok(fast)
+}
+
+/// 50 s of work for a server with a backlog of half a second.
+fn scenario(clients: u64) -> Result<Scenario> {
+    Ok(Scenario::builder(clients).rate(clients as f64 / 50.0).backlog(u32::try_from(clients / 100)?.max(1)).build()?)
+}
+
+fn storm(name: &str, clients: u64, policy: Policy, engine: Engine, rounds: u32) -> Result<f64> {
+    let scenario = scenario(clients)?;
+    let mut best = f64::INFINITY;
+    let mut attempts = 0;
+    for _ in 0..rounds {
+        let watch = Worked::begin();
+        attempts = scenario.run_on(engine, &policy, Seed::new(1)).attempts;
+        best = best.min(watch.seconds());
+    }
+    print(name, attempts, best);
+    Ok(best)
+}
+
+/// A thousand runs of a hundred clients; an attempt is four events.
+fn contention() -> Result {
+    let scenario = occ::Scenario::builder(100).build()?;
+    let policy = Policy::exponential(Duration::from_millis(10), Duration::from_secs(2)).unlimited_attempts().build()?;
+    let watch = Worked::begin();
+    let calls: u64 = (0..1_000).map(|seed| scenario.run(&policy, Seed::new(seed)).calls).sum();
+    print("optimistic concurrency, events", 4 * calls, watch.seconds());
+    Ok(())
+}
+
+fn mean_field(clients: u64) -> Result {
+    let (scenario, policy) = (scenario(clients)?, exponential().build()?);
+    let watch = Worked::begin();
+    let figures = fluid::run(&scenario, &policy)?;
+    println!(
+        "mean field: {:.1} ms, {:.4} attempts for each client",
+        1e3 * watch.seconds(),
+        figures.attempts_per_client
+    );
+    Ok(())
+}
+
+fn print(name: &str, attempts: u64, seconds: f64) {
+    println!("{name:<44} {attempts:>12} {seconds:>9.3} {:>12.1}", attempts as f64 / seconds / 1e6);
+}
+
+/// How long a processor works, or else how long it takes.
+struct Worked {
+    processor: Option<u64>,
+    clock: Instant,
+}
+
+impl Worked {
+    fn begin() -> Self {
+        Self { processor: processor(), clock: Instant::now() }
+    }
+
+    fn seconds(&self) -> f64 {
+        match (self.processor, processor()) {
+            (Some(begin), Some(end)) => (end - begin) as f64 / 1e9,
+            _ => self.clock.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// The nanoseconds for which this process has been on a processor.
+fn processor() -> Option<u64> {
+    fs::read_to_string("/proc/self/schedstat").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// The most memory that this process has had, for each client.
+fn memory(clients: u64) -> String {
+    let most = || {
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    most().map_or_else(
+        || "not known here".to_owned(),
+        |kb| format!("{:.0} MB, {:.1} bytes for each client", kb as f64 / 1e3, kb as f64 * 1_024.0 / clients as f64),
+    )
+}
