@@ -28,6 +28,12 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
+//! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them.
+//!
+//! # Features
+//!
+//! - `serde` (off by default; the only dependency besides the core): `storm`, results as a document with a schema.
+//!
 //! # Chance
 //!
 //! Every draw is numbered by seed, client and attempt: a seed gives the same figures on every machine, with either
@@ -50,6 +56,8 @@ mod random;
 pub mod reconnect;
 mod runs;
 mod series;
+#[cfg(feature = "serde")]
+pub mod storm;
 mod time;
 mod watch;
 

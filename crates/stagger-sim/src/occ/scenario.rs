@@ -12,10 +12,10 @@ use crate::{Engine, ScenarioError, ScenarioFault, Watch};
 /// How many write one row. Plain data; what is built makes sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
-    pub(super) clients: u32,
+    pub(crate) clients: u32,
     /// Of a message's way, in microseconds.
-    pub(super) mean: f64,
-    pub(super) deviation: f64,
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
 }
 
 /// The settings of a [`Scenario`].

@@ -12,17 +12,17 @@ use crate::{Engine, ScenarioError, ScenarioFault, Watch};
 /// What comes, which server it meets, and what happens to that. Plain data; what is built makes sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
-    pub(super) rate: f64,
-    pub(super) capacity: f64,
-    pub(super) queue: u32,
-    pub(super) processes: u32,
-    pub(super) outage: Outage,
+    pub(crate) rate: f64,
+    pub(crate) capacity: f64,
+    pub(crate) queue: u32,
+    pub(crate) processes: u32,
+    pub(crate) outage: Outage,
     /// The rest is in microseconds.
-    pub(super) one_way: u64,
-    pub(super) timeout: u64,
-    pub(super) begins: u64,
-    pub(super) lasts: u64,
-    pub(super) horizon: u64,
+    pub(crate) one_way: u64,
+    pub(crate) timeout: u64,
+    pub(crate) begins: u64,
+    pub(crate) lasts: u64,
+    pub(crate) horizon: u64,
 }
 
 /// The settings of a [`Scenario`].

@@ -54,8 +54,8 @@ pub struct Figures {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Efficiency {
-    /// `clients / attempts`: the limit is one attempt for each.
-    pub attempts: f64,
+    /// `clients / attempts`: the limit is one attempt for each; `None` if somebody never came in.
+    pub attempts: Option<f64>,
     /// `(clients / rate) / t100`; `None` if somebody never came in.
     pub time: Option<f64>,
     /// `(clients / 2 · rate) / took_mean`; `None` if somebody never came in.
@@ -102,9 +102,9 @@ impl Figures {
         let best = self.clients as f64 / self.rate;
         let everyone = self.t100.is_some();
         Efficiency {
-            attempts: self.clients as f64 / self.attempts as f64,
-            time: self.t100.map(|last| best / last.as_secs_f64()),
-            mean_time: everyone.then(|| best / 2.0 / self.took_mean.as_secs_f64()),
+            attempts: everyone.then(|| self.clients as f64 / self.attempts as f64),
+            time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
+            mean_time: everyone.then(|| (best / 2.0 / self.took_mean.as_secs_f64()).min(1.0)),
         }
     }
 }

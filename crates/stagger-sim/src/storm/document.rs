@@ -1,0 +1,155 @@
+use serde::{Deserialize, Serialize};
+use stagger_core::{Policy, Seed};
+
+use super::{Figures, Scene};
+
+/// A scenario, and what became of it with each of some strategies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.storm/1"))]
+#[non_exhaustive]
+pub struct Storm {
+    /// Always `stagger.storm/1`.
+    pub schema: Schema,
+    /// What was simulated.
+    pub scenario: Scene,
+    /// The strategies, in the order in which they were given.
+    pub strategies: Vec<Strategy>,
+}
+
+/// The schema of a document, with its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub enum Schema {
+    /// This one.
+    #[default]
+    #[serde(rename = "stagger.storm/1")]
+    One,
+}
+
+/// One strategy, and its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Strategy {
+    /// What it is called.
+    pub name: String,
+    /// Its policy, in one line of the policy language.
+    pub policy: String,
+    /// One for each seed.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Run {
+    /// Its seed: with it, the scenario and the policy, the run can be repeated.
+    pub seed: u64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+impl Storm {
+    /// A scenario without strategies.
+    pub fn new(scenario: impl Into<Scene>) -> Self {
+        Self { schema: Schema::One, scenario: scenario.into(), strategies: Vec::new() }
+    }
+
+    /// With a strategy, and what came of each of its seeds.
+    #[must_use]
+    pub fn with<F: Into<Figures>>(
+        mut self,
+        name: impl Into<String>,
+        policy: &Policy,
+        runs: impl IntoIterator<Item = (Seed, F)>,
+    ) -> Self {
+        let runs = runs.into_iter().map(|(seed, figures)| Run { seed: seed.get(), figures: figures.into() }).collect();
+        self.strategies.push(Strategy { name: name.into(), policy: policy.to_string(), runs });
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+    use std::{env, fs};
+
+    use serde_json::{Value, from_value, json, to_value};
+
+    use super::*;
+    use crate::outage::Process;
+    use crate::{occ, outage, reconnect};
+
+    const SEED: Seed = Seed::new(7);
+
+    fn reconnects() -> Storm {
+        let scenario = reconnect::Scenario::builder(500).rate(50.0).backlog(5);
+        let scenario = scenario.hints(reconnect::Hints::After(Duration::from_secs(2))).build().unwrap();
+        let runs = [(SEED, &scenario.run(&Policy::DEFAULT, SEED))];
+        Storm::new(&scenario).with("plain", &Policy::DEFAULT, runs)
+    }
+
+    fn outages() -> Storm {
+        let scenario = outage::Scenario::builder(50.0).capacity(60.0).queue(300).build().unwrap();
+        let runs = [(SEED, &scenario.run(&Policy::DEFAULT, |_| Process::unguarded(), SEED))];
+        Storm::new(&scenario).with("unguarded", &Policy::DEFAULT, runs)
+    }
+
+    fn contentions() -> Storm {
+        let scenario = occ::Scenario::builder(20).build().unwrap();
+        let runs = [(SEED, &scenario.run(&Policy::DEFAULT, SEED))];
+        Storm::new(&scenario).with("plain", &Policy::DEFAULT, runs)
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for storm in [reconnects(), outages(), contentions()] {
+            let document = to_value(&storm).unwrap();
+            assert_eq!(from_value::<Storm>(document.clone()).unwrap(), storm, "{document:#}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_seconds_and_what_never_happened_is_null() {
+        let document = to_value(reconnects()).unwrap();
+        let scenario = &document["scenario"];
+        assert_eq!((&scenario["kind"], &scenario["hints"]), (&json!("reconnect"), &json!("after")));
+        assert_eq!((&scenario["hint_s"], &scenario["horizon_s"]), (&json!(2.0), &json!(86_400.0)));
+        let strategy = &document["strategies"][0];
+        assert_eq!(strategy["policy"].as_str().unwrap().parse(), Ok(Policy::DEFAULT));
+        let run = &strategy["runs"][0];
+        assert_eq!((&run["seed"], &run["clients"]), (&json!(7), &json!(500)));
+        // With four attempts somebody gives up.
+        assert_eq!((&run["t100_s"], &run["e_time"]), (&Value::Null, &Value::Null));
+        let sum: u64 = run["arrivals"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(json!(sum), run["attempts"]);
+    }
+
+    #[test]
+    fn another_schema_is_refused() {
+        let mut document = to_value(contentions()).unwrap();
+        document["schema"] = json!("stagger.storm/2");
+        assert!(from_value::<Storm>(document).unwrap_err().to_string().contains("stagger.storm/1"));
+    }
+
+    #[test]
+    fn fields_of_a_later_version_are_passed_over() {
+        let mut document = to_value(contentions()).unwrap();
+        document["strategies"][0]["runs"][0]["weather"] = json!("fine");
+        assert_eq!(from_value::<Storm>(document).unwrap(), contentions());
+    }
+
+    /// The schema that is published. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim --all-features schema`.
+    #[test]
+    fn the_published_schema_is_that_of_what_is_written() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/storm/stagger.storm-1.schema.json");
+        let now = serde_json::to_string_pretty(&schemars::schema_for!(Storm)).unwrap() + "\n";
+        if env::var_os("STAGGER_BLESS").is_some() {
+            fs::write(path, &now).unwrap();
+        }
+        assert_eq!(fs::read_to_string(path).unwrap(), now);
+    }
+}

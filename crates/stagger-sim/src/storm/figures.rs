@@ -1,0 +1,219 @@
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Series, occ, outage, reconnect};
+
+/// What came of a run: which of them, the kind of the scenario says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Figures {
+    /// Of a mass disconnect.
+    Reconnect(Box<ReconnectFigures>),
+    /// Of requests and a server that stands still for a while.
+    Outage(OutageFigures),
+    /// Of everyone writing one row.
+    Occ(OccFigures),
+}
+
+/// [`reconnect::Figures`]. Times run from the beginning of the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ReconnectFigures {
+    /// The clients there were.
+    pub clients: u64,
+    /// Attempts that were sent.
+    pub attempts: u64,
+    /// Attempts for each client, the mean.
+    pub attempts_per_client: f64,
+    /// The attempts of a client, half of them.
+    pub attempts_p50: Option<u64>,
+    /// The attempts of a client, 99 % of them.
+    pub attempts_p99: Option<u64>,
+    /// The most attempts of one client.
+    pub attempts_most: u64,
+    /// Clients that are connected in the end.
+    pub connected: u64,
+    /// Clients that gave up.
+    pub gave_up: u64,
+    /// Clients that would have gone on after the horizon.
+    pub unfinished: u64,
+    /// The most arrivals in a tenth of a second.
+    pub peak_100ms: u64,
+    /// The most arrivals in a tenth of a second that begins after the first second.
+    pub peak_100ms_after_1s: u64,
+    /// The most arrivals in a second.
+    pub peak_1s: u64,
+    /// The most attempts of which no answer had come yet.
+    pub peak_in_flight: u64,
+    /// The most handshakes that were waiting or underway at the server.
+    pub peak_backlog: u64,
+    /// For how long more arrived than the server can take.
+    pub overload_s: f64,
+    /// When half of all clients were connected.
+    pub t50_s: Option<f64>,
+    /// When 99 % of all clients were connected.
+    pub t99_s: Option<f64>,
+    /// When the last client was connected.
+    pub t100_s: Option<f64>,
+    /// How long clients took from their own loss, the mean of those that were connected.
+    pub took_mean_s: f64,
+    /// How long clients took from their own loss, half of them.
+    pub took_p50_s: Option<f64>,
+    /// How long clients took from their own loss, 99 % of them.
+    pub took_p99_s: Option<f64>,
+    /// How long a client slept between its attempts, the mean.
+    pub waited_mean_s: f64,
+    /// How close to one attempt for each client.
+    pub e_attempts: Option<f64>,
+    /// How close to the least time in which the server can take everyone.
+    pub e_time: Option<f64>,
+    /// How close to half of that, which is the least mean time.
+    pub e_ttc: Option<f64>,
+    /// What a bin of the series is wide.
+    pub bin_s: f64,
+    /// Attempts that arrived in each bin.
+    pub arrivals: Vec<u32>,
+    /// Clients that were connected in each bin.
+    pub connects: Vec<u32>,
+}
+
+/// [`outage::Figures`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OutageFigures {
+    /// Attempts for each request, from the outage on.
+    pub amplification: f64,
+    /// The share of the requests that succeeded, from the outage on.
+    pub success: f64,
+    /// The most attempts in a second, from the outage on.
+    pub peak_1s: u64,
+    /// How long after the outage it was over.
+    pub recovery_s: Option<f64>,
+    /// Whether it never was.
+    pub metastable: bool,
+    /// Requests that succeeded in the last ten seconds, as a share of those that come on average.
+    pub last_goodput: f64,
+    /// Attempts in the last ten seconds, for each request that comes on average.
+    pub last_attempts: f64,
+    /// Requests that a breaker refused.
+    pub refused: u64,
+    /// What a bin of the series is wide.
+    pub bin_s: f64,
+    /// Requests that came in each bin.
+    pub requests: Vec<u32>,
+    /// Attempts that were sent in each bin.
+    pub attempts: Vec<u32>,
+    /// Requests that succeeded in each bin.
+    pub successes: Vec<u32>,
+}
+
+/// [`occ::Figures`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct OccFigures {
+    /// The clients there were.
+    pub clients: u64,
+    /// Writes that arrived, successful or not.
+    pub calls: u64,
+    /// Clients whose write was made.
+    pub written: u64,
+    /// Clients that gave up.
+    pub gave_up: u64,
+    /// When the last answer was heard.
+    pub time_s: f64,
+    /// Attempts for each client.
+    pub calls_per_client: f64,
+    /// The time as a multiple of two messages for each client.
+    pub time_per_client: f64,
+    /// `(c − 1)(τ − 1)`: 1 is the best that clients can do without knowing of each other.
+    pub to_limit: f64,
+    /// The calls as a multiple of those that the best could do with in the same time.
+    pub calls_to_limit: Option<f64>,
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
+}
+
+fn counts(series: &Series) -> Vec<u32> {
+    series.counts().to_vec()
+}
+
+const BIN_S: f64 = Series::BIN.as_millis() as f64 / 1e3;
+
+impl From<&reconnect::Figures> for Figures {
+    fn from(figures: &reconnect::Figures) -> Self {
+        let efficiency = figures.efficiency();
+        Self::Reconnect(Box::new(ReconnectFigures {
+            clients: figures.clients,
+            attempts: figures.attempts,
+            attempts_per_client: figures.attempts_per_client(),
+            attempts_p50: figures.attempts_p50,
+            attempts_p99: figures.attempts_p99,
+            attempts_most: figures.attempts_most,
+            connected: figures.connected,
+            gave_up: figures.gave_up,
+            unfinished: figures.unfinished,
+            peak_100ms: figures.peak(),
+            peak_100ms_after_1s: figures.peak_from(Duration::from_secs(1)),
+            peak_1s: figures.peak_second(),
+            peak_in_flight: figures.peak_in_flight,
+            peak_backlog: figures.peak_backlog,
+            overload_s: figures.overload().as_secs_f64(),
+            t50_s: seconds(figures.t50),
+            t99_s: seconds(figures.t99),
+            t100_s: seconds(figures.t100),
+            took_mean_s: figures.took_mean.as_secs_f64(),
+            took_p50_s: seconds(figures.took_p50),
+            took_p99_s: seconds(figures.took_p99),
+            waited_mean_s: figures.waited_mean.as_secs_f64(),
+            e_attempts: efficiency.attempts,
+            e_time: efficiency.time,
+            e_ttc: efficiency.mean_time,
+            bin_s: BIN_S,
+            arrivals: counts(&figures.arrivals),
+            connects: counts(&figures.connects),
+        }))
+    }
+}
+
+impl From<&outage::Figures> for Figures {
+    fn from(figures: &outage::Figures) -> Self {
+        Self::Outage(OutageFigures {
+            amplification: figures.amplification(),
+            success: figures.success(),
+            peak_1s: figures.peak_second(),
+            recovery_s: seconds(figures.recovery()),
+            metastable: figures.is_metastable(),
+            last_goodput: figures.last_goodput(),
+            last_attempts: figures.last_attempts(),
+            refused: figures.refused,
+            bin_s: BIN_S,
+            requests: counts(&figures.requests),
+            attempts: counts(&figures.attempts),
+            successes: counts(&figures.successes),
+        })
+    }
+}
+
+impl From<&occ::Figures> for Figures {
+    fn from(figures: &occ::Figures) -> Self {
+        Self::Occ(OccFigures {
+            clients: figures.clients,
+            calls: figures.calls,
+            written: figures.written,
+            gave_up: figures.gave_up,
+            time_s: figures.time.as_secs_f64(),
+            calls_per_client: figures.calls_per_client(),
+            time_per_client: figures.time_per_client(),
+            to_limit: figures.to_limit(),
+            calls_to_limit: figures.calls_to_limit(),
+        })
+    }
+}
