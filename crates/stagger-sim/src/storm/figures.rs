@@ -18,7 +18,7 @@ pub enum Figures {
     Occ(OccFigures),
 }
 
-/// [`reconnect::Figures`]. Times run from the beginning of the scenario.
+/// What came of a mass disconnect. Times run from the beginning of the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -81,7 +81,7 @@ pub struct ReconnectFigures {
     pub connects: Vec<u32>,
 }
 
-/// [`outage::Figures`].
+/// What came of an outage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -112,7 +112,7 @@ pub struct OutageFigures {
     pub successes: Vec<u32>,
 }
 
-/// [`occ::Figures`].
+/// What came of writers of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]

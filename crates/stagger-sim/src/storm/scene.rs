@@ -8,15 +8,15 @@ use crate::{occ, outage, reconnect};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scene {
-    /// A mass disconnect: [`reconnect`].
+    /// A mass disconnect.
     Reconnect(ReconnectScene),
-    /// Requests and a server that stands still for a while: [`outage`].
+    /// Requests, and a server that stands still for a while.
     Outage(OutageScene),
-    /// Everyone writes one row: [`occ`].
+    /// Everyone writes one row.
     Occ(OccScene),
 }
 
-/// The settings of [`reconnect::Scenario`].
+/// The settings of a mass disconnect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -51,9 +51,9 @@ pub struct ReconnectScene {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum First {
-    /// [`reconnect::First::AfterDelay`].
+    /// It waits for its policy's spread, or for the first delay.
     AfterDelay,
-    /// [`reconnect::First::AtOnce`].
+    /// It makes an attempt at once, or after its policy's spread.
     AtOnce,
 }
 
@@ -63,17 +63,17 @@ pub enum First {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Hints {
-    /// [`reconnect::Hints::Silent`].
+    /// Nothing.
     Silent,
-    /// [`reconnect::Hints::After`].
+    /// Not before: the same to everyone.
     After,
-    /// [`reconnect::Hints::Slots`].
+    /// The next free slot, reserved for this client alone.
     Slots,
-    /// [`reconnect::Hints::Appointments`].
+    /// An appointment, with a ticket.
     Appointments,
 }
 
-/// The settings of [`outage::Scenario`].
+/// The settings of an outage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -106,13 +106,13 @@ pub struct OutageScene {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Outage {
-    /// [`outage::Outage::Stall`].
+    /// The server stands still.
     Stall,
-    /// [`outage::Outage::Reject`].
+    /// Everyone is turned away at once.
     Reject,
 }
 
-/// The settings of [`occ::Scenario`].
+/// The settings of writers of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -175,7 +175,7 @@ fn every_strategy_is_as_in_the_table_of_a_hundred_thousand_clients() {
 }
 
 #[test]
-#[ignore = "a million clients: a minute when it is optimised as a whole, `cargo test --release -- --ignored`"]
+#[ignore = "a million clients: half a minute, `cargo test -p stagger-sim -- --ignored`"]
 fn every_strategy_is_as_in_the_table_of_a_million_clients() {
     compare(&W5, 2);
 }
