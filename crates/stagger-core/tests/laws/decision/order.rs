@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Hint, Kind, Nested, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+use stagger_core::{
+    Decision, Guards, Hint, Kind, Nested, Outcome, Permit, Policy, Profile, Retry, Seed, Source, State, Stop,
+};
 
 use crate::laws::support::{Purse, Watch, at, ms, secs};
 
@@ -188,5 +190,30 @@ fn reasons_are_fragments_that_say_who_refused() {
         (Stop::Exhausted, "the schedule has no further delay"),
     ] {
         assert_eq!(stop.to_string(), want);
+    }
+}
+
+#[test]
+fn both_ways_to_decide_without_guards_are_one() {
+    let floor = Outcome::throttled(Some(Hint::Floor(Duration::from_secs(1))));
+    let (guards, seed) = (Guards::none(), Seed::new(5));
+    for policy in Profile::all().map(Profile::policy) {
+        for outcome in [Outcome::TRANSIENT, floor, Outcome::Unprocessed, Outcome::Permanent, Outcome::Success] {
+            let mut states = [State::new(), State::new()];
+            for second in 0..9 {
+                let now = || at(secs(second));
+                let decisions = [false, true].map(|guarded| {
+                    let mut retry = Retry::new(&policy, &mut states[usize::from(guarded)], seed);
+                    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+                    if guarded {
+                        retry.decide(outcome, permit, now, &guards)
+                    } else {
+                        retry.decide_unguarded(outcome, now)
+                    }
+                });
+                assert_eq!(decisions[0], decisions[1], "{policy}, {outcome:?}");
+            }
+            assert_eq!(states[0], states[1], "{policy}, {outcome:?}");
+        }
     }
 }
