@@ -28,11 +28,14 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 //!
+//! [`lint`] finds what makes a storm of a policy without running it, and says how to mend it.
+//!
 //! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them.
 //!
 //! # Features
 //!
-//! - `serde` (off by default; the only dependency besides the core): `storm`, results as a document with a schema.
+//! - `serde` (off by default; without it the core is the only dependency): `storm`, results as a document with a schema, and
+//!   `lint::log`, which reads what `stagger run --log json` writes.
 //!
 //! # Chance
 //!
@@ -49,6 +52,7 @@ mod engine;
 mod error;
 pub mod fluid;
 mod histogram;
+pub mod lint;
 mod network;
 pub mod occ;
 pub mod outage;

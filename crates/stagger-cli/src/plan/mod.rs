@@ -8,7 +8,6 @@ mod brief;
 mod clients;
 mod command;
 mod export;
-mod fit;
 mod forecast;
 mod json;
 mod notes;

@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use super::brief::brief;
 use super::clients::Client;
-use super::fit::{Curve, Fit};
 use super::forecast::{Forecast, Outlook, Row};
+use stagger_sim::lint::{Curve, Fit};
 
 /// Whether drawn delays span their intervals.
 #[derive(Debug, Clone, PartialEq)]

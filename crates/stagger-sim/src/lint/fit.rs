@@ -3,22 +3,22 @@ use core::time::Duration;
 
 /// How drawn delays lie in their interval.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fit {
+pub struct Fit {
     /// The stretch of the interval, in shares of it, that the draws reach.
-    pub(crate) reach: (f64, f64),
+    pub reach: (f64, f64),
     /// The greatest distance between the draws' distribution and the forecast's: the statistic of
     /// Kolmogorov and Smirnov.
-    pub(crate) distance: f64,
+    pub distance: f64,
     /// How often draws that follow the forecast would lie at least so far from it.
-    pub(crate) p_value: f64,
+    pub p_value: f64,
     /// The share of draws that were to be expected beyond the least or beyond the greatest of these,
     /// whichever is larger.
-    pub(crate) missed: f64,
+    pub missed: f64,
     /// How often draws that follow the forecast would miss so much of an end.
-    pub(crate) p_ends: f64,
+    pub p_ends: f64,
     /// How many draws fell in each hundredth of the forecast's probability, from the shortest
     /// delays up: level where the forecast holds.
-    pub(crate) hundredths: [u32; 100],
+    pub hundredths: [u32; 100],
 }
 
 /// A distance that is nobody's concern, however surely it is there, and a share of draws that may
@@ -30,9 +30,11 @@ const NEGLIGIBLE_END: f64 = 0.001;
 const POINTS: usize = 129;
 
 impl Fit {
-    /// How `drawn`, which is sorted, lies in a forecast.
-    pub(crate) fn new(curve: &Curve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
-        let count = drawn.len() as f64;
+    /// How `drawn` lies in a forecast whose bounds are these. It is sorted, from the shortest on; of nothing drawn there is
+    /// nothing to say against it.
+    #[must_use]
+    pub fn new(curve: &Curve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
+        let count = drawn.len().max(1) as f64;
         let mut distance = 0.0_f64;
         let mut hundredths = [0; 100];
         let mut before = 0;
@@ -67,7 +69,8 @@ impl Fit {
     }
 
     /// Whether the draws contradict the forecast, if chance may make it look so with `threshold`.
-    pub(crate) fn strays(&self, threshold: f64) -> bool {
+    #[must_use]
+    pub fn strays(&self, threshold: f64) -> bool {
         let far = self.distance > NEGLIGIBLE && self.p_value < threshold;
         let short = self.missed > NEGLIGIBLE_END && self.p_ends < threshold;
         far || short
@@ -80,7 +83,7 @@ impl Fit {
 
     /// How far the draws lie above the forecast at each hundredth of its probability: the share of
     /// them that is at most so long, less the share that was to be expected.
-    pub(crate) fn excess(&self) -> impl Iterator<Item = f64> {
+    pub fn excess(&self) -> impl Iterator<Item = f64> {
         let count = f64::from(self.count().max(1));
         self.hundredths.iter().enumerate().scan(0, move |sum, (i, more)| {
             *sum += more;
@@ -89,7 +92,8 @@ impl Fit {
     }
 
     /// The distance beyond which draws count as astray, if chance may call them so with `threshold`.
-    pub(crate) fn allowed(&self, threshold: f64) -> f64 {
+    #[must_use]
+    pub fn allowed(&self, threshold: f64) -> f64 {
         let count = f64::from(self.count().max(1));
         let (mut low, mut high) = (0.0, 1.0);
         // Twenty halvings are a millionth.
@@ -105,21 +109,23 @@ impl Fit {
     }
 
     /// How many draws fell in each tenth.
-    pub(crate) fn tenths(&self) -> Vec<f64> {
+    #[must_use]
+    pub fn tenths(&self) -> Vec<f64> {
         self.hundredths.chunks(10).map(|tenth| f64::from(tenth.iter().sum::<u32>())).collect()
     }
 }
 
 /// A forecast's distribution, read off its quantiles.
 #[derive(Debug)]
-pub(crate) struct Curve {
+pub struct Curve {
     /// Probabilities, and the lengths that are not exceeded with them.
     points: Vec<(f64, Duration)>,
 }
 
 impl Curve {
-    /// The distribution whose quantiles are these; `None` where there is none.
-    pub(crate) fn new(quantiles: impl FnOnce([f64; POINTS]) -> Option<[Duration; POINTS]>) -> Option<Self> {
+    /// The distribution whose quantiles these are; `None` where there is none. It asks for all of them at once.
+    #[must_use]
+    pub fn new(quantiles: impl FnOnce([f64; POINTS]) -> Option<[Duration; POINTS]>) -> Option<Self> {
         let shares = array::from_fn(|i| {
             let t = i as f64 / (POINTS - 1) as f64;
             // Closer to one another towards both ends, where a straight line from one to the next
