@@ -1,0 +1,22 @@
+use core::fmt;
+
+/// A word that is not understood, and what would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordError {
+    word: String,
+    known: &'static str,
+}
+
+impl WordError {
+    pub(super) fn new(word: &str, known: &'static str) -> Self {
+        Self { word: word.to_owned(), known }
+    }
+}
+
+impl fmt::Display for WordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not understood; use {}", self.word, self.known)
+    }
+}
+
+impl core::error::Error for WordError {}

@@ -1,0 +1,144 @@
+use core::fmt;
+
+use stagger_core::Policy;
+
+use super::Circumstances;
+use super::change::Change;
+use super::rule::{Found, Rule};
+use super::rules::ALL;
+use super::subject::Subject;
+
+/// Something that a rule has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    rule: &'static Rule,
+    facts: Vec<String>,
+    help: Help,
+}
+
+/// What mends a finding. It reads as one line: the settings first, then what else there is to say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Help {
+    change: Option<(Change, Policy)>,
+    advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn of_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
+        Self { rule, facts, help: Help { change: None, advice: Some(advice.into()) } }
+    }
+
+    /// The rule.
+    #[must_use]
+    pub const fn rule(&self) -> &'static Rule {
+        self.rule
+    }
+
+    /// What it is, with the figures of this policy: one or more lines.
+    #[must_use]
+    pub fn facts(&self) -> &[String] {
+        &self.facts
+    }
+
+    /// What mends it.
+    #[must_use]
+    pub const fn help(&self) -> &Help {
+        &self.help
+    }
+}
+
+impl Help {
+    /// Settings in the words of the policy language, `jitter=full cap=10s`, to be set in the policy; or a whole policy,
+    /// where no setting of this one helps. `None` if what mends it is not in the policy. With it the rule is silent.
+    #[must_use]
+    pub fn settings(&self) -> Option<String> {
+        self.change.as_ref().map(|(change, _)| change.to_string())
+    }
+
+    /// The policy with these settings.
+    #[must_use]
+    pub fn policy(&self) -> Option<&Policy> {
+        self.change.as_ref().map(|(_, policy)| policy)
+    }
+
+    /// What helps besides the settings, or instead of them.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.change, &self.advice) {
+            (Some((change, _)), Some(advice)) => write!(f, "{change} ({advice})"),
+            (Some((change, _)), None) => change.fmt(f),
+            (None, Some(advice)) => f.write_str(advice),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// What is said where each change that is known would leave the rule something to find.
+const TOGETHER: &str = "no single change mends it: what is named above hangs together";
+
+/// What the rules find in a policy, in the order of their codes.
+#[must_use]
+pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> {
+    let found = all_found(policy, circumstances);
+    let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
+    found
+        .into_iter()
+        .map(|(rule, found)| {
+            let change = found.changes.into_iter().filter_map(|change| change.applied_to(policy));
+            let change = best(rule, change, circumstances, &before);
+            let advice = match (&change, found.advice) {
+                (None, None) => Some(TOGETHER.to_owned()),
+                (_, advice) => advice,
+            };
+            let help = Help { change, advice };
+            Finding { rule, facts: found.facts, help }
+        })
+        .collect()
+}
+
+/// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves fewer
+/// of them. What is left to be found in it is not the policy's to mend, or two rules want opposite things.
+#[must_use]
+pub fn mended(policy: &Policy, circumstances: &Circumstances) -> Policy {
+    let mut latest = *policy;
+    loop {
+        let found = findings(&latest, circumstances);
+        let fewer = |changed: &&Policy| all_found(changed, circumstances).len() < found.len();
+        match found.iter().filter_map(|finding| finding.help.policy()).find(fewer) {
+            Some(changed) => latest = *changed,
+            None => return latest,
+        }
+    }
+}
+
+fn all_found(policy: &Policy, circumstances: &Circumstances) -> Vec<(&'static Rule, Found)> {
+    let subject = Subject::new(policy, circumstances);
+    ALL.into_iter().filter_map(|rule| Some((rule, (rule.judge)(&subject)?))).collect()
+}
+
+/// The first change that silences a rule, if possible without waking another.
+fn best(
+    rule: &Rule,
+    changes: impl Iterator<Item = (Change, Policy)>,
+    circumstances: &Circumstances,
+    before: &[&Rule],
+) -> Option<(Change, Policy)> {
+    let mut second = None;
+    for (change, policy) in changes {
+        let after = all_found(&policy, circumstances);
+        if after.iter().any(|(found, _)| *found == rule) {
+            continue;
+        }
+        if after.iter().all(|(found, _)| before.contains(found)) {
+            return Some((change, policy));
+        }
+        second = second.or(Some((change, policy)));
+    }
+    second
+}

@@ -1,0 +1,108 @@
+use core::time::Duration;
+
+use serde::Deserialize;
+use stagger_core::Policy;
+
+/// The lines that `stagger run --log json` writes.
+const RUN: &str = "stagger.run/1";
+
+/// What a line of JSON is about.
+pub(super) enum Line {
+    /// Another run begins, with this policy.
+    Start(Box<Policy>),
+    /// A delay.
+    Delay(Delay),
+    /// A delay that was asked for.
+    Asked,
+    /// Something else.
+    Other,
+}
+
+/// A delay as JSON has it.
+pub(super) struct Delay {
+    pub(super) delay: Duration,
+    pub(super) client: Option<String>,
+    pub(super) retry: Option<u32>,
+    pub(super) time: Option<Duration>,
+}
+
+/// All fields that any understood line may have.
+#[derive(Deserialize)]
+struct Fields {
+    schema: Option<String>,
+    event: Option<String>,
+    policy: Option<String>,
+    n: Option<u32>,
+    next_s: Option<f64>,
+    next_from: Option<String>,
+    delay_s: Option<f64>,
+    client: Option<Name>,
+    retry: Option<u32>,
+    time_s: Option<f64>,
+}
+
+/// Clients are called by words or by numbers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Name {
+    Word(String),
+    Number(u64),
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        match name {
+            Name::Word(word) => word,
+            Name::Number(number) => number.to_string(),
+        }
+    }
+}
+
+/// What a line says.
+///
+/// # Errors
+/// What was expected instead.
+pub(super) fn read(text: &str) -> Result<Line, String> {
+    let fields: Fields = serde_json::from_str(text).map_err(|error| format!("not understood as JSON: {error}"))?;
+    match &fields.schema {
+        Some(schema) if schema == RUN => of_run(fields),
+        Some(schema) => Err(format!("its schema is `{schema}`; expected {RUN}, or an object with delay_s")),
+        None => of_anyone(fields),
+    }
+}
+
+fn of_run(fields: Fields) -> Result<Line, String> {
+    match (fields.event.as_deref(), fields.next_s) {
+        (Some("start"), _) => {
+            let policy = fields.policy.ok_or("the start of a run without its policy")?;
+            let policy: Policy = policy.parse().map_err(|error| format!("policy: {error}"))?;
+            Ok(Line::Start(Box::new(policy)))
+        }
+        (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Asked),
+        (Some("attempt"), Some(next)) => Ok(Line::Delay(Delay {
+            delay: seconds("next_s", next)?,
+            client: None,
+            retry: Some(fields.n.filter(|n| *n > 0).ok_or("an attempt without its number n, which counts from 1")?),
+            time: None,
+        })),
+        (Some(_), _) => Ok(Line::Other),
+        (None, _) => Err(format!("a line of {RUN} without its event")),
+    }
+}
+
+fn of_anyone(fields: Fields) -> Result<Line, String> {
+    let delay = fields.delay_s.ok_or("there is no delay_s; expected an object with delay_s, in seconds")?;
+    if fields.retry == Some(0) {
+        return Err("retry is 0; retries count from 1".to_owned());
+    }
+    Ok(Line::Delay(Delay {
+        delay: seconds("delay_s", delay)?,
+        client: fields.client.map(Into::into),
+        retry: fields.retry,
+        time: fields.time_s.map(|time| seconds("time_s", time)).transpose()?,
+    }))
+}
+
+fn seconds(field: &str, seconds: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{field} is {seconds}: {error}"))
+}

@@ -1,0 +1,80 @@
+use core::time::Duration;
+
+use stagger_core::text::parse_duration;
+
+use super::entry::Entry;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Delay,
+    Client,
+    Retry,
+    Time,
+}
+
+const NAMES: [(&str, Column); 4] =
+    [("delay", Column::Delay), ("client", Column::Client), ("retry", Column::Retry), ("time", Column::Time)];
+
+/// The columns of plain lines, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Columns(Vec<Column>);
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self(NAMES.iter().map(|(_, column)| *column).collect())
+    }
+}
+
+impl Columns {
+    /// The columns that a first line of their names gives; `None` if it is no such line.
+    pub(super) fn named(line: &str) -> Option<Self> {
+        let named =
+            |word: &str| NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, column)| *column);
+        let columns: Vec<Column> = words(line).map(named).collect::<Option<_>>()?;
+        let twice = columns.iter().enumerate().any(|(at, column)| columns[..at].contains(column));
+        (columns.contains(&Column::Delay) && !twice).then_some(Self(columns))
+    }
+
+    /// What a line says.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub(super) fn read(&self, line: usize, text: &str) -> Result<Entry, String> {
+        let mut entry = Entry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
+        let mut delay = None;
+        let mut columns = self.0.iter();
+        for word in words(text) {
+            let Some(column) = columns.next() else {
+                let known = self.0.len();
+                return Err(format!("`{word}` is more than the {known} columns; expected {EXPECTED}"));
+            };
+            match column {
+                _ if word == "-" => {}
+                Column::Delay => delay = Some(length(word)?),
+                Column::Client => entry.client = Some(word.to_owned()),
+                Column::Time => entry.time = Some(length(word)?),
+                Column::Retry => match word.parse() {
+                    Ok(retry) if retry > 0 => entry.retry = Some(retry),
+                    _ => return Err(format!("`{word}` is not the number of a retry, which counts from 1")),
+                },
+            }
+        }
+        let delay = delay.ok_or_else(|| format!("there is no delay; expected {EXPECTED}"))?;
+        Ok(Entry { delay, ..entry })
+    }
+}
+
+const EXPECTED: &str = "DELAY [CLIENT [RETRY [TIME]]]";
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '\t', ',']).filter(|word| !word.is_empty())
+}
+
+fn length(word: &str) -> Result<Duration, String> {
+    match parse_duration(word) {
+        Ok(Some(length)) => Ok(length),
+        Ok(None) => Err(format!("`{word}` is no length of time; expected one like 1.5 or 250ms")),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,97 @@
+use std::collections::HashMap;
+
+use super::entry::{Entry, Log};
+use super::error::{Fault, LogError};
+use super::plain::Columns;
+
+/// Reads a log: see the [module](self) for what is understood.
+///
+/// # Errors
+/// [`LogError`] names every line that is not understood, and what was expected there.
+///
+/// ```
+/// use stagger_sim::lint::log::read;
+///
+/// let log = read("# two clients\n1.5s a\n250ms b\n2.9 a\n")?;
+/// assert_eq!(log.entries.iter().map(|entry| entry.retry).collect::<Vec<_>>(), [Some(1), Some(1), Some(2)]);
+/// assert!(read("soon").unwrap_err().to_string().starts_with("line 1: `soon`"));
+/// # Ok::<(), stagger_sim::lint::log::LogError>(())
+/// ```
+pub fn read(text: &str) -> Result<Log, LogError> {
+    let mut reader = Reader::default();
+    for (at, line) in text.lines().enumerate() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        if let Err(message) = reader.line(at + 1, trimmed) {
+            reader.faults.push(Fault { line: at + 1, message });
+        }
+    }
+    if reader.faults.is_empty() { Ok(reader.log) } else { Err(LogError { faults: reader.faults }) }
+}
+
+#[derive(Default)]
+struct Reader {
+    log: Log,
+    faults: Vec<Fault>,
+    columns: Option<Columns>,
+    /// How many delays of each client there were, for those whose retries are not said.
+    counts: HashMap<String, u32>,
+    /// How many runs have begun.
+    #[cfg(feature = "serde")]
+    runs: usize,
+}
+
+impl Reader {
+    fn line(&mut self, line: usize, text: &str) -> Result<(), String> {
+        if text.starts_with('{') {
+            return self.json(line, text);
+        }
+        if self.columns.is_none()
+            && let Some(columns) = Columns::named(text)
+        {
+            self.columns = Some(columns);
+            return Ok(());
+        }
+        let entry = self.columns.get_or_insert_default().read(line, text)?;
+        self.push(entry);
+        Ok(())
+    }
+
+    fn push(&mut self, mut entry: Entry) {
+        if let (Some(client), None) = (&entry.client, entry.retry) {
+            let count = self.counts.entry(client.clone()).or_insert(0);
+            *count = count.saturating_add(1);
+            entry.retry = Some(*count);
+        }
+        self.log.entries.push(entry);
+    }
+
+    #[cfg(feature = "serde")]
+    fn json(&mut self, line: usize, text: &str) -> Result<(), String> {
+        use super::json::{Line, read};
+        match read(text)? {
+            Line::Start(policy) => {
+                self.runs += 1;
+                if !self.log.policies.contains(&policy) {
+                    self.log.policies.push(*policy);
+                }
+            }
+            Line::Delay(delay) => {
+                // A run's lines do not name it.
+                let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
+                self.push(Entry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
+            }
+            Line::Asked => self.log.asked += 1,
+            Line::Other => self.log.others += 1,
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "serde"))]
+    #[allow(clippy::unused_self)] // It is the same call with the feature.
+    fn json(&mut self, _: usize, _: &str) -> Result<(), String> {
+        Err("lines of JSON are read with the feature `serde` only".to_owned())
+    }
+}

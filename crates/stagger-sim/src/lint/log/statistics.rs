@@ -1,0 +1,68 @@
+use core::f64::consts::TAU;
+use core::time::Duration;
+
+/// The share of delays that lie in clusters: within 1 % or 1 ms of one another, five of them and a tenth of all at
+/// least. With the most frequent of them.
+pub(super) fn clustered(sorted: &[Duration]) -> (f64, Duration) {
+    let least = (sorted.len() / 10).max(5);
+    let (mut at, mut inside, mut largest) = (0, 0, (0, Duration::ZERO));
+    while let Some(first) = sorted.get(at) {
+        let end = first.saturating_add((*first / 100).max(Duration::from_millis(1)));
+        let many = sorted[at..].partition_point(|delay| *delay <= end);
+        if many >= least {
+            inside += many;
+            largest = largest.max((many, *first));
+            at += many;
+        } else {
+            at += 1;
+        }
+    }
+    (inside as f64 / sorted.len().max(1) as f64, largest.1)
+}
+
+/// How much the phases of these times point one way: from 0, all around the period, to 1, all the same.
+pub(super) fn resultant(times: &[Duration], period: Duration) -> f64 {
+    let phase = |time: &Duration| (time.as_nanos() % period.as_nanos().max(1)) as f64 / period.as_nanos() as f64 * TAU;
+    let (sines, cosines) = times.iter().map(phase).fold((0.0, 0.0), |(s, c), x| (s + x.sin(), c + x.cos()));
+    f64::hypot(sines, cosines) / times.len().max(1) as f64
+}
+
+/// The largest number of these times within a tenth of a second.
+pub(super) fn busiest(sorted: &[Duration]) -> usize {
+    let within = |at: usize| {
+        let end = sorted[at].saturating_add(Duration::from_millis(100));
+        sorted[at..].partition_point(|time| *time < end)
+    };
+    (0..sorted.len()).map(within).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(lengths: impl IntoIterator<Item = u64>) -> Vec<Duration> {
+        lengths.into_iter().map(Duration::from_millis).collect()
+    }
+
+    #[test]
+    fn what_is_equal_is_a_cluster_and_what_is_spread_is_none() {
+        assert_eq!(clustered(&millis([5_000; 8])), (1.0, Duration::from_secs(5)));
+        assert!(clustered(&millis((0..100).map(|i| i * 50))).0 <= 0.0);
+        let (share, most) = clustered(&millis((0..20).map(|i| i * 50).chain([3_000; 20])));
+        assert_eq!((share, most), (0.5, Duration::from_secs(3)));
+        assert!(clustered(&[]).0 <= 0.0);
+    }
+
+    #[test]
+    fn phases_that_agree_have_a_resultant_of_one() {
+        let period = Duration::from_secs(5);
+        assert!(resultant(&millis((0..50).map(|i| i * 5_000 + 1_234)), period) > 0.999);
+        assert!(resultant(&millis((0..50).map(|i| i * 5_100)), period) < 0.001);
+    }
+
+    #[test]
+    fn the_busiest_tenth_of_a_second_is_found() {
+        assert_eq!(busiest(&millis([0, 50, 99, 100, 500, 501])), 3);
+        assert_eq!(busiest(&[]), 0);
+    }
+}

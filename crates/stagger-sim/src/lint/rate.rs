@@ -1,0 +1,128 @@
+use core::fmt;
+use core::num::NonZeroU64;
+use core::str::FromStr;
+
+use super::WordError;
+
+/// So many a second: finite and more than 0.
+///
+/// As text: `500/s`, `30/min`, `10/h`, or a bare number a second; `10k` is ten thousand, `2M` two million.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Rate(f64);
+
+impl Rate {
+    /// `None` unless it is finite and more than 0.
+    #[must_use]
+    pub fn per_second(rate: f64) -> Option<Self> {
+        (rate > 0.0 && rate.is_finite()).then_some(Self(rate))
+    }
+
+    /// So many a second.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s", self.0)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        const KNOWN: &str = "a number above 0 a second, like 500/s, 30/min or 2k/s";
+        let (number, seconds) = match text.split_once('/') {
+            None | Some((_, "s" | "sec" | "second")) => (text.split('/').next().unwrap_or(text), 1.0),
+            Some((number, "m" | "min" | "minute")) => (number, 60.0),
+            Some((number, "h" | "hour")) => (number, 3_600.0),
+            Some(_) => return Err(WordError::new(text, KNOWN)),
+        };
+        scaled(number).and_then(|number| Self::per_second(number / seconds)).ok_or_else(|| WordError::new(text, KNOWN))
+    }
+}
+
+/// Reads a number of clients or requests: `10000`, `10_000`, `10k`, `1.5M`.
+///
+/// # Errors
+/// [`WordError`] if it is not a whole number of at least 1.
+pub fn parse_count(text: &str) -> Result<NonZeroU64, WordError> {
+    let plain = || text.replace('_', "").parse().ok();
+    let short = || {
+        let number = scaled(text)?;
+        // Below 2^53 a float holds every whole number.
+        let whole = number.fract() == 0.0 && (1.0..9e15).contains(&number);
+        if whole { NonZeroU64::new(number as u64) } else { None }
+    };
+    plain().or_else(short).ok_or_else(|| WordError::new(text, "a whole number of at least 1, like 10000 or 10k"))
+}
+
+/// A decimal number with a `k` or an `M` behind it.
+fn scaled(text: &str) -> Option<f64> {
+    let (number, times) = match text.trim().as_bytes() {
+        [.., b'k' | b'K'] => (&text.trim()[..text.trim().len() - 1], 1e3),
+        [.., b'M'] => (&text.trim()[..text.trim().len() - 1], 1e6),
+        _ => (text.trim(), 1.0),
+    };
+    // `parse` would read `inf`, `nan` and signs too.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_'));
+    if digits { number.replace('_', "").parse::<f64>().ok().map(|number| number * times) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_in_the_units_that_people_write() {
+        for (text, want) in [
+            ("500/s", Some(500.0)),
+            ("500", Some(500.0)),
+            ("30/min", Some(0.5)),
+            ("3600/h", Some(1.0)),
+            ("2k/s", Some(2_000.0)),
+            ("1.5M", Some(1_500_000.0)),
+            ("0/s", None),
+            ("-1/s", None),
+            ("nan", None),
+            ("inf", None),
+            ("500/fortnight", None),
+            ("/s", None),
+            ("", None),
+            ("k", None),
+        ] {
+            assert_eq!(text.parse::<Rate>().ok().map(Rate::get), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_never_nothing_or_beyond_numbers() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Rate::per_second(rate), None, "{rate}");
+        }
+        assert_eq!(Rate::per_second(f64::MIN_POSITIVE).map(Rate::get), Some(f64::MIN_POSITIVE));
+    }
+
+    #[test]
+    fn counts_are_whole() {
+        for (text, want) in [
+            ("10000", Some(10_000)),
+            ("10_000", Some(10_000)),
+            ("10k", Some(10_000)),
+            ("1.5M", Some(1_500_000)),
+            ("1.5", None),
+            ("0", None),
+            ("0k", None),
+            ("-3", None),
+            ("1e3", None),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("ten", None),
+        ] {
+            assert_eq!(parse_count(text).ok().map(NonZeroU64::get), want, "{text:?}");
+        }
+    }
+}

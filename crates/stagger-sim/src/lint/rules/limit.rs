@@ -1,0 +1,154 @@
+use core::time::Duration;
+
+use stagger_core::{Policy, profile};
+
+use super::super::change::{length, word};
+use super::super::circumstances::Purpose;
+use super::super::rule::{Found, Rule, Severity};
+use super::super::subject::{Subject, brief};
+
+pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
+    code: "S010",
+    name: "too-many-attempts",
+    severity: Severity::Warning,
+    title: "too many attempts for its purpose",
+    why: "a person has gone, or a function is billed, long before the last of them",
+    more: "It speaks for more than 5 attempts while a person waits, and more than 3 in a function that is billed by its \
+           time; no limit is more than both. 2 or 3 are recommended for both. Each attempt beyond them adds load to a \
+           server that is in trouble, for an answer that nobody waits for any more.",
+    judge: too_many_attempts,
+};
+
+fn too_many_attempts(subject: &Subject<'_>) -> Option<Found> {
+    let (most, whose) = match subject.purpose()? {
+        Purpose::Interactive => (5, "a person waits"),
+        Purpose::Serverless => (3, "a function is billed by its time"),
+        _ => return None,
+    };
+    let attempts = subject.attempts();
+    if !subject.retries() || attempts.is_some_and(|attempts| attempts <= most) {
+        return None;
+    }
+    let many = attempts.map_or("attempts are unlimited".to_owned(), |attempts| format!("{attempts} attempts"));
+    Some(Found::fact(format!("{many}, while {whose}: {most} at most")).mend([word("max-attempts", 3)]))
+}
+
+pub(in crate::lint) static NO_END: Rule = Rule {
+    code: "S011",
+    name: "no-end",
+    severity: Severity::Warning,
+    title: "no limit of attempts, and none of time",
+    why: "a call that fails for good is retried for ever, and such calls only become more",
+    more: "It speaks where neither `max-attempts` nor `max-elapsed` is set. A connection that is kept up (`--for \
+           reconnecting`) may go on for ever. Where a deadline, a lease or an invocation is known, S012 says what is too \
+           long for it.",
+    judge: no_end,
+};
+
+/// How many attempts are recommended: those of our own profiles.
+fn recommended(purpose: Option<Purpose>) -> Option<u32> {
+    let policy: Policy = match purpose {
+        Some(Purpose::Interactive) => profile::INTERACTIVE.policy(),
+        Some(Purpose::Serverless) => profile::SERVERLESS.policy(),
+        Some(Purpose::Background) => profile::BACKGROUND_JOB.policy(),
+        Some(Purpose::Reconnecting) => profile::WEB_SOCKET.policy(),
+        Some(Purpose::Near | Purpose::Far) | None => Policy::DEFAULT,
+    };
+    policy.max_attempts().map(core::num::NonZeroU32::get)
+}
+
+fn no_end(subject: &Subject<'_>) -> Option<Found> {
+    let known = subject.circumstances;
+    let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
+    let may_go_on = subject.purpose() == Some(Purpose::Reconnecting);
+    let ends = subject.attempts().is_some() || subject.policy.max_elapsed().is_some();
+    if !subject.retries() || ends || may_go_on || limited_outside {
+        return None;
+    }
+    let attempts = recommended(subject.purpose())?;
+    let day = Duration::from_secs(86_400);
+    let wait = subject.policy.mean(subject.delays.len() as u32)?.as_secs_f64();
+    let per_day = if wait > 0.0 { format!("{:.0}", day.as_secs_f64() / wait) } else { "any number".to_owned() };
+    let fact = format!("a call that never succeeds makes about {per_day} attempts a day, for ever");
+    Some(
+        Found::fact(fact)
+            .mend([word("max-attempts", attempts)])
+            .advise("or max-elapsed; for a connection that is kept up, no limit may be meant: --for reconnecting"),
+    )
+}
+
+pub(in crate::lint) static TOO_LONG: Rule = Rule {
+    code: "S012",
+    name: "longer-than-allowed",
+    severity: Severity::Warning,
+    title: "it may go on for longer than it is allowed to",
+    why: "after the deadline nobody waits for the answer, after the lease somebody else does the same work, and at the end \
+          of the invocation the function is killed in its sleep",
+    more: "It speaks where the worst case (the spread, the longest delays, and as many attempts of the length of their \
+           time-out, if that is known) goes beyond the deadline, the lease or the invocation. `max-elapsed` bounds it: \
+           a retry that would start too late is not waited for, and the call ends at once with its own last error. An \
+           attempt that is underway is not interrupted by it, so room is left for one.",
+    judge: too_long,
+};
+
+fn too_long(subject: &Subject<'_>) -> Option<Found> {
+    let known = subject.circumstances;
+    let limits = [("deadline", known.deadline), ("lease", known.lease), ("invocation", known.invocation)];
+    let (what, limit) =
+        limits.into_iter().filter_map(|(what, limit)| Some((what, limit?))).min_by_key(|(_, limit)| *limit)?;
+    let worst = subject.worst();
+    if worst.is_some_and(|worst| worst <= limit) {
+        return None;
+    }
+    let goes_on = worst.map_or("there is no limit".to_owned(), |worst| format!("the worst case is {}", brief(worst)));
+    let found = Found::fact(format!("{goes_on}; the {what} is {}", brief(limit)));
+    let last = u32::try_from(subject.delays.len()).unwrap_or(u32::MAX);
+    let usual = subject.attempts().and_then(|_| subject.policy.elapsed_mean(last));
+    let found =
+        found.and_perhaps(usual.map(|usual| format!("a call that keeps failing waits {} on average", brief(usual))));
+    // Room for the attempt that begins last.
+    let rest = limit.saturating_sub(known.attempt_timeout.unwrap_or_default());
+    if rest.is_zero() {
+        let timeout = brief(known.attempt_timeout.unwrap_or_default());
+        return Some(found.advise(format!("shorten the time-out of an attempt: {timeout} leave no room for a retry")));
+    }
+    Some(
+        found
+            .mend([length("max-elapsed", rest)])
+            .mend([length("max-elapsed", rest), length("spread", Duration::ZERO)])
+            .mend([word("max-attempts", 1), length("spread", Duration::ZERO)]),
+    )
+}
+
+pub(in crate::lint) static ATTEMPTS_TOO_LONG: Rule = Rule {
+    code: "S013",
+    name: "attempts-outlast-deadline",
+    severity: Severity::Warning,
+    title: "the attempts alone outlast the deadline",
+    why: "the last attempts are never made, or are cut off, when the server answers slowly, which is when they are needed",
+    more: "It speaks where the time-out of an attempt times the number of attempts is more than the deadline, without any \
+           delay between them. Without a limit of attempts it speaks where the time-out alone is longer than the deadline.",
+    judge: attempts_too_long,
+};
+
+fn attempts_too_long(subject: &Subject<'_>) -> Option<Found> {
+    let (timeout, deadline) = (subject.circumstances.attempt_timeout?, subject.circumstances.deadline?);
+    let attempts = subject.attempts().unwrap_or(1);
+    let needed = timeout.saturating_mul(attempts);
+    if needed <= deadline {
+        return None;
+    }
+    let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
+    let fact = format!(
+        "{attempts} × {} are {}; the deadline is {}, which is time for {fit}",
+        brief(timeout),
+        brief(needed),
+        brief(deadline)
+    );
+    let shorter = format!("or shorten the time-out of an attempt to {}", brief(deadline / attempts));
+    let found = Found::fact(fact);
+    Some(match fit {
+        0 => found.advise("shorten the time-out of an attempt: a single one outlasts the deadline"),
+        fit => found.mend([word("max-attempts", fit)]).advise(shorter),
+    })
+}

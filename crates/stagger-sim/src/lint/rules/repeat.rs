@@ -1,0 +1,29 @@
+use super::super::change::word;
+use super::super::circumstances::Idempotency;
+use super::super::rule::{Found, Rule, Severity};
+use super::super::subject::Subject;
+
+pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
+    code: "S019",
+    name: "not-idempotent",
+    severity: Severity::Warning,
+    title: "the operation must not be carried out twice",
+    why: "after a time-out nobody knows whether the request was carried out, and a retry may do it again",
+    more: "It speaks where the operation is said not to be idempotent and there are retries. A key that stays the same for \
+           all attempts, by which the server knows them for one, makes it so that it may be retried (`--idempotent key`). \
+           What certainly was not processed may be sent again in any case; the drivers do that once, without a policy.",
+    judge: not_idempotent,
+};
+
+fn not_idempotent(subject: &Subject<'_>) -> Option<Found> {
+    if subject.circumstances.idempotency != Some(Idempotency::No) || !subject.retries() {
+        return None;
+    }
+    let times =
+        subject.attempts().map_or("any number of times".to_owned(), |attempts| format!("up to {attempts} times"));
+    Some(
+        Found::fact(format!("it may be carried out {times}"))
+            .mend([word("max-attempts", 1)])
+            .advise("or send an idempotency key that stays the same for all attempts; then say --idempotent key"),
+    )
+}
