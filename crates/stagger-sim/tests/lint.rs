@@ -1,0 +1,11 @@
+//! The rules of the lint as their users meet them.
+
+#[cfg(test)]
+mod lint {
+    mod as_shipped;
+    mod logs;
+    mod mending;
+    mod our_own;
+    mod pairs;
+    mod support;
+}

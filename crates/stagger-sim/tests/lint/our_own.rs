@@ -1,0 +1,37 @@
+//! What we recommend is not what we warn of.
+
+use stagger_core::profile;
+
+use super::support::{circumstances, codes, policy};
+
+#[test]
+fn our_own_profiles_have_no_finding_under_their_own_purpose() {
+    for (profile, words) in [
+        (profile::DEFAULT, ""),
+        (profile::DEFAULT, "for=near"),
+        (profile::DEFAULT, "for=far"),
+        (profile::WEB_SOCKET, "for=reconnecting"),
+        (profile::WEB_SOCKET, "for=reconnecting clients=5k capacity=500/s"),
+        (profile::BACKGROUND_JOB, "for=background"),
+        (profile::SERVERLESS, "for=serverless"),
+        (profile::INTERACTIVE, "for=interactive"),
+        (profile::INTERACTIVE, "for=interactive idempotent=yes deadline=1s layers=1 clients=1000 rps=100/s"),
+    ] {
+        assert_eq!(codes(&profile.policy(), &circumstances(words)), [""; 0], "{}, {words}", profile.name());
+    }
+}
+
+/// The policies of the guide, "Choosing a strategy".
+#[test]
+fn the_guides_policies_have_no_finding() {
+    for (text, words) in [
+        ("exponential base=20ms cap=500ms max-attempts=2", "for=interactive"),
+        ("exponential base=200ms cap=10s max-attempts=5 max-elapsed=30s", "for=far"),
+        ("exponential base=500ms cap=30s spread=10s max-attempts=10 stable-after=10s", "for=reconnecting"),
+        ("exponential base=1s cap=60s jitter=decorrelated max-attempts=10", "for=background"),
+        ("constant base=1s", ""),
+        ("linear base=500ms step=500ms cap=30s", ""),
+    ] {
+        assert_eq!(codes(&policy(text), &circumstances(words)), [""; 0], "{text}, {words}");
+    }
+}

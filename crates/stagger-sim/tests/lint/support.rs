@@ -1,0 +1,89 @@
+use core::num::{NonZeroU32, NonZeroU64};
+use core::time::Duration;
+
+use stagger_core::Policy;
+use stagger_core::text::parse_duration;
+use stagger_sim::lint::{Budgeted, Circumstances, Finding, Rate, findings, parse_count};
+
+#[track_caller]
+pub(crate) fn policy(text: &str) -> Policy {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Circumstances in words: `for=reconnecting clients=10k capacity=500/s`.
+#[track_caller]
+pub(crate) fn circumstances(text: &str) -> Circumstances {
+    text.split_whitespace().fold(Circumstances::default(), |known, word| {
+        let (key, value) = word.split_once('=').unwrap();
+        let length = || parse_duration(value).unwrap().unwrap();
+        match key {
+            "for" => known.purpose(value.parse().unwrap()),
+            "clients" => known.clients(parse_count(value).unwrap()),
+            "capacity" => known.capacity(value.parse().unwrap()),
+            "rps" => known.requests(value.parse().unwrap()),
+            "deadline" => known.deadline(length()),
+            "lease" => known.lease(length()),
+            "invocation" => known.invocation(length()),
+            "timeout" => known.attempt_timeout(length()),
+            "tick" => known.tick(length()),
+            "layers" => known.layers(value.parse().unwrap()),
+            "idempotent" => known.idempotency(value.parse().unwrap()),
+            "budget" => known.budget(if value == "yes" { Budgeted::Yes } else { Budgeted::No }),
+            "hint" => known.hint(length()),
+            _ => panic!("{key} is no circumstance"),
+        }
+    })
+}
+
+/// The codes of what is found.
+pub(crate) fn codes(policy: &Policy, circumstances: &Circumstances) -> Vec<&'static str> {
+    findings(policy, circumstances).iter().map(|finding| finding.rule().code()).collect()
+}
+
+/// What one rule finds.
+pub(crate) fn found(text: &str, words: &str, code: &str) -> Option<Finding> {
+    findings(&policy(text), &circumstances(words)).into_iter().find(|finding| finding.rule().code() == code)
+}
+
+/// Any circumstances, from numbers of which each is either taken or not.
+pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> Circumstances {
+    let [clients, capacity, requests, purpose, deadline, lease, timeout, tick, layers, idempotent, hint] = numbers;
+    let purposes = ["interactive", "serverless", "background", "reconnecting", "near", "far"];
+    let millis = |n: u32| Duration::from_millis(u64::from(n));
+    let rate = |n: u32| Rate::per_second(f64::from(n)).unwrap();
+    let mut known = Circumstances::default();
+    if let Some(n) = clients {
+        known = known.clients(NonZeroU64::new(u64::from(n)).unwrap());
+    }
+    if let Some(n) = capacity {
+        known = known.capacity(rate(n));
+    }
+    if let Some(n) = requests {
+        known = known.requests(rate(n));
+    }
+    if let Some(n) = purpose {
+        known = known.purpose(purposes[n as usize % purposes.len()].parse().unwrap());
+    }
+    if let Some(n) = deadline {
+        known = known.deadline(millis(n));
+    }
+    if let Some(n) = lease {
+        known = known.lease(millis(n));
+    }
+    if let Some(n) = timeout {
+        known = known.attempt_timeout(millis(n));
+    }
+    if let Some(n) = tick {
+        known = known.tick(millis(n % 50));
+    }
+    if let Some(n) = layers {
+        known = known.layers(NonZeroU32::new(n % 4 + 1).unwrap());
+    }
+    if let Some(n) = idempotent {
+        known = known.idempotency(["yes", "key", "no"][n as usize % 3].parse().unwrap());
+    }
+    if let Some(n) = hint {
+        known = known.hint(millis(n));
+    }
+    known
+}
