@@ -4,7 +4,7 @@ use stagger_core::Policy;
 
 use super::Circumstances;
 use super::change::Change;
-use super::rule::{Found, Rule};
+use super::rule::{Found, Rule, Severity};
 use super::rules::ALL;
 use super::subject::Subject;
 
@@ -90,8 +90,11 @@ pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> 
     found
         .into_iter()
         .map(|(rule, found)| {
-            let change = found.changes.into_iter().filter_map(|change| change.applied_to(policy));
-            let change = best(rule, change, circumstances, &before);
+            let best = |changes: Vec<Change>| {
+                let changes = changes.into_iter().filter_map(|change| change.applied_to(policy));
+                best(rule, changes, circumstances, &before)
+            };
+            let change = best(found.changes).or_else(|| best(found.last_resort.into_iter().collect()));
             let advice = match (&change, found.advice) {
                 (None, None) => Some(TOGETHER.to_owned()),
                 (_, advice) => advice,
@@ -103,14 +106,23 @@ pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> 
 }
 
 /// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves fewer
-/// of them. What is left to be found in it is not the policy's to mend, or two rules want opposite things.
+/// warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules want
+/// opposite things. What rules in `allowed` find is meant, and stays as it is.
 #[must_use]
-pub fn mended(policy: &Policy, circumstances: &Circumstances) -> Policy {
+pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule]) -> Policy {
+    let count = |policy: &Policy| {
+        let found = all_found(policy, circumstances);
+        let of = |severity| move |rule: &&Rule| rule.severity() == severity && !allowed.contains(rule);
+        let rules = || found.iter().map(|(rule, _)| *rule);
+        (rules().filter(of(Severity::Warning)).count(), rules().filter(of(Severity::Note)).count())
+    };
     let mut latest = *policy;
     loop {
+        let now = count(&latest);
         let found = findings(&latest, circumstances);
-        let fewer = |changed: &&Policy| all_found(changed, circumstances).len() < found.len();
-        match found.iter().filter_map(|finding| finding.help.policy()).find(fewer) {
+        let changes =
+            found.iter().filter(|found| !allowed.contains(&found.rule)).filter_map(|found| found.help.policy());
+        match changes.into_iter().find(|changed| count(changed) < now) {
             Some(changed) => latest = *changed,
             None => return latest,
         }

@@ -15,7 +15,7 @@
 //! let found = findings(&policy, &Circumstances::default());
 //! assert_eq!(found[0].rule().code(), "S001");
 //! assert_eq!(found[0].help().to_string(), "jitter=full");
-//! assert!(findings(&mended(&policy, &Circumstances::default()), &Circumstances::default()).is_empty());
+//! assert!(findings(&mended(&policy, &Circumstances::default(), &[]), &Circumstances::default()).is_empty());
 //! # Ok::<(), stagger_core::ParseError>(())
 //! ```
 

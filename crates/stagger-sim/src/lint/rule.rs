@@ -107,6 +107,8 @@ pub(super) struct Found {
     pub(super) facts: Vec<String>,
     /// Changes of the policy, the best first. They are tried before they are told.
     pub(super) changes: Vec<Change>,
+    /// A change that takes so much away that it is only told where no other helps.
+    pub(super) last_resort: Option<Change>,
     /// What helps besides, or instead.
     pub(super) advice: Option<String>,
 }
@@ -129,6 +131,11 @@ impl Found {
     /// A change that may mend it, if none before does.
     pub(super) fn mend(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
+        self
+    }
+
+    pub(super) fn mend_at_last(mut self, change: impl Into<Change>) -> Self {
+        self.last_resort = Some(change.into());
         self
     }
 

@@ -85,7 +85,7 @@ fn page() -> String {
             let facts = finding.facts().join("; ");
             writeln!(page, "- **{}** {}: {facts}", finding.rule().code(), finding.rule().title()).unwrap();
         }
-        writeln!(page, "\nAll of it mended:\n\n```text\n{}\n```", mended(&policy, &fleet)).unwrap();
+        writeln!(page, "\nAll of it mended:\n\n```text\n{}\n```", mended(&policy, &fleet, &[])).unwrap();
     }
     page
 }
@@ -117,7 +117,7 @@ fn every_client_that_reconnects_is_on_the_page() {
 fn each_of_them_can_be_mended() {
     let fleet = circumstances(FLEET);
     for profile in &CLIENTS {
-        let left = findings(&mended(&profile.policy(), &fleet), &fleet);
+        let left = findings(&mended(&profile.policy(), &fleet, &[]), &fleet);
         assert!(left.is_empty(), "{}: {left:#?}", profile.name());
     }
 }

@@ -94,8 +94,8 @@ proptest! {
 
     #[test]
     fn a_mended_policy_has_nothing_left_that_could_be_mended(policy in any_policy(), place in any_place()) {
-        let once = mended(&policy, &place);
-        prop_assert_eq!(mended(&once, &place), once);
+        let once = mended(&policy, &place, &[]);
+        prop_assert_eq!(mended(&once, &place, &[]), once);
     }
 
     #[test]
@@ -110,10 +110,27 @@ proptest! {
 #[test]
 fn a_fleet_of_socket_io_clients_is_mended_at_once() {
     let fleet = circumstances("for=reconnecting clients=10k capacity=500/s");
-    let mended = mended(&policy("socket.io"), &fleet);
+    let mended = mended(&policy("socket.io"), &fleet, &[]);
     assert_eq!(codes(&mended, &fleet), [""; 0]);
     assert_eq!(mended.spread(), Duration::from_secs(20));
     assert_eq!(mended.jitter(), Jitter::Full);
+}
+
+#[test]
+fn what_is_allowed_is_not_mended() {
+    let fleet = circumstances("for=reconnecting");
+    let rule = stagger_sim::lint::Rule::named("S006").unwrap();
+    assert_eq!(mended(&policy("socket.io"), &fleet, &[]).cap(), Some(Duration::from_secs(10)));
+    assert_eq!(mended(&policy("socket.io"), &fleet, &[rule]).cap(), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn what_must_not_be_done_twice_is_mended_to_one_attempt() {
+    let once = circumstances("deadline=5s idempotent=no timeout=2s");
+    for text in ["default", "curl", "default max-elapsed=1m", "constant base=1s max-elapsed=3s"] {
+        let mended = mended(&policy(text), &once, &[]);
+        assert_eq!((mended.retries(), codes(&mended, &once)), (false, vec![]), "{text}: {mended}");
+    }
 }
 
 /// What a policy can mend has settings, in the plain cases; the rest is said in words.

@@ -148,7 +148,7 @@ fn codes_and_names_are_known_once_and_every_rule_explains_itself() {
         assert!(rules[..at].iter().all(|other| other.code() != rule.code() && other.name() != rule.name()), "{rule:?}");
         assert_eq!(Rule::named(rule.code()), Some(*rule));
         assert_eq!(Rule::named(&rule.name().to_uppercase()), Some(*rule));
-        let sentence = |text: &str| !text.is_empty() && !text.contains("  ") && !text.contains('\n');
+        let sentence = |text: &str| !text.is_empty() && !text.contains("  ") && !text.contains('\n') && text.is_ascii();
         assert!(sentence(rule.title()) && sentence(rule.why()) && sentence(rule.more()), "{rule:?}");
         assert!(!rule.why().ends_with('.') && rule.more().ends_with('.'), "{rule:?}");
     }
@@ -198,7 +198,7 @@ fn findings_carry_the_figures_of_the_policy() {
             "exponential",
             "timeout=10s deadline=30s",
             "S013",
-            "4 × 10s are 40s; the deadline is 30s, which is time for 3",
+            "4 attempts of 10s are 40s; the deadline is 30s, which is time for 3",
         ),
         ("default", "rps=700/s capacity=1000/s", "S016", "2800/s when everything fails, and the server takes 1000/s"),
         ("default max-attempts=3", "layers=3", "S017", "3 layers with 3 attempts make 27 calls of one"),

@@ -72,6 +72,10 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn length(word: &str) -> Result<Duration, String> {
+    // What programs measure has more digits than a nanosecond, and exponents.
+    if let Ok(seconds) = word.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| format!("`{word}` is no length of time: {error}"));
+    }
     match parse_duration(word) {
         Ok(Some(length)) => Ok(length),
         Ok(None) => Err(format!("`{word}` is no length of time; expected one like 1.5 or 250ms")),

@@ -1,15 +1,16 @@
 use core::f64::consts::TAU;
 use core::time::Duration;
 
-/// The share of delays that lie in clusters: within 1 % or 1 ms of one another, five of them and a tenth of all at
-/// least. With the most frequent of them.
+/// The share of delays that lie in clusters, with the most frequent of them. A cluster lies within 0.1 % or 1 ms; it has five
+/// delays, a tenth of all, and five times as many as if they were spread evenly up to the longest, at least.
 pub(super) fn clustered(sorted: &[Duration]) -> (f64, Duration) {
-    let least = (sorted.len() / 10).max(5);
+    let longest = sorted.last().map_or(0.0, Duration::as_secs_f64).max(f64::MIN_POSITIVE);
     let (mut at, mut inside, mut largest) = (0, 0, (0, Duration::ZERO));
     while let Some(first) = sorted.get(at) {
-        let end = first.saturating_add((*first / 100).max(Duration::from_millis(1)));
-        let many = sorted[at..].partition_point(|delay| *delay <= end);
-        if many >= least {
+        let width = (*first / 1_000).max(Duration::from_millis(1));
+        let many = sorted[at..].partition_point(|delay| *delay <= first.saturating_add(width));
+        let evenly = (width.as_secs_f64() / longest).min(0.2) * sorted.len() as f64;
+        if many >= 5 && many * 10 >= sorted.len() && many as f64 >= 5.0 * evenly {
             inside += many;
             largest = largest.max((many, *first));
             at += many;
@@ -51,6 +52,10 @@ mod tests {
         let (share, most) = clustered(&millis((0..20).map(|i| i * 50).chain([3_000; 20])));
         assert_eq!((share, most), (0.5, Duration::from_secs(3)));
         assert!(clustered(&[]).0 <= 0.0);
+        // Short delays are near one another without being in step.
+        let short = [0, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 4_500].map(Duration::from_micros);
+        assert!(clustered(&short).0 <= 0.0);
+        assert!(clustered(&[Duration::from_millis(5); 8]).0 >= 1.0);
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn below_tick(subject: &Subject<'_>) -> Option<Found> {
             .mend([length("floor", Duration::ZERO)])
             .mend([length("base", enough), word("jitter", "full")])
             .mend([length("base", enough), word("jitter", "full"), length("floor", Duration::ZERO)])
-            .mend([
+            .mend_at_last([
                 length("base", enough),
                 length("cap", enough.saturating_mul(10)),
                 word("jitter", "full"),

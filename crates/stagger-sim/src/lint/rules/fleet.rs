@@ -15,7 +15,7 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
            first delay, is shorter than clients / capacity: the time in which the server can take each of them once. It is \
            silent for calls that somebody waits for (interactive, serverless, near, far), which cannot be spread over \
            seconds. The figures after \"estimate\" are closed forms: recovery takes clients / capacity at least, and full \
-           jitter knocks about (ln(2 (m − 1) T / base) − 1) / ln m times for each client, with T = clients / capacity.",
+           jitter knocks about (ln(2 (m - 1) T / base) - 1) / ln m times for each client, with T = clients / capacity.",
     judge: spread_too_short,
 };
 
@@ -60,7 +60,7 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
           and every call retries",
     more: "It speaks for more than 1,000 clients or 100 requests a second without a budget (`--budget` says that there is \
            one). It is silent for connections that are kept up, where a spread and appointments do the same work. Where \
-           load · attempts is more than the capacity, a short stall can keep itself going for good: the server is busy with \
+           load times attempts is more than the capacity, a short stall can keep itself going for good: the server is busy with \
            retries, which fail because it is busy. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", \
            HotOS 2021, and the guide, \"Guards\", for which budget.",
     judge: no_budget,
@@ -96,7 +96,7 @@ fn no_budget(subject: &Subject<'_>) -> Option<Found> {
     Some(
         Found::fact(format!("{load}, each call sent {times} when the server is down"))
             .and_perhaps(sustained)
-            .advise(format!("give all calls one budget: Retrier::new(POLICY).budget({budget}); then say --budget")),
+            .advise(format!("give all calls one budget: .budget({budget}) on their Retrier; then say --budget")),
     )
 }
 

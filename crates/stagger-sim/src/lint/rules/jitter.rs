@@ -35,7 +35,7 @@ fn no_jitter(subject: &Subject<'_>) -> Option<Found> {
     } else {
         let delays: Vec<String> = subject.delays.iter().take(4).map(|(delay, _)| brief(*delay)).collect();
         subject.delays.iter().find(|bounds| in_step(bounds))?;
-        let more = if subject.delays.len() > delays.len() { " …" } else { "" };
+        let more = if subject.delays.len() > delays.len() { " ..." } else { "" };
         format!("every client waits exactly the same: {}{more}", delays.join(", "))
     };
     let policy = subject.policy;

@@ -5,7 +5,7 @@ use stagger_core::{Policy, profile};
 use super::super::change::{length, word};
 use super::super::circumstances::Purpose;
 use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::{Subject, brief};
+use super::super::subject::{Subject, brief, thousands};
 
 pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
     code: "S010",
@@ -68,7 +68,7 @@ fn no_end(subject: &Subject<'_>) -> Option<Found> {
     let attempts = recommended(subject.purpose())?;
     let day = Duration::from_secs(86_400);
     let wait = subject.policy.mean(subject.delays.len() as u32)?.as_secs_f64();
-    let per_day = if wait > 0.0 { format!("{:.0}", day.as_secs_f64() / wait) } else { "any number".to_owned() };
+    let per_day = if wait > 0.0 { thousands((day.as_secs_f64() / wait) as u64) } else { "any number".to_owned() };
     let fact = format!("a call that never succeeds makes about {per_day} attempts a day, for ever");
     Some(
         Found::fact(fact)
@@ -116,7 +116,7 @@ fn too_long(subject: &Subject<'_>) -> Option<Found> {
         found
             .mend([length("max-elapsed", rest)])
             .mend([length("max-elapsed", rest), length("spread", Duration::ZERO)])
-            .mend([word("max-attempts", 1), length("spread", Duration::ZERO)]),
+            .mend_at_last([word("max-attempts", 1), length("spread", Duration::ZERO), word("max-elapsed", "none")]),
     )
 }
 
@@ -140,7 +140,7 @@ fn attempts_too_long(subject: &Subject<'_>) -> Option<Found> {
     }
     let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
     let fact = format!(
-        "{attempts} × {} are {}; the deadline is {}, which is time for {fit}",
+        "{attempts} attempts of {} are {}; the deadline is {}, which is time for {fit}",
         brief(timeout),
         brief(needed),
         brief(deadline)

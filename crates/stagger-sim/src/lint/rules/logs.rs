@@ -13,8 +13,9 @@ pub(in crate::lint) static IN_STEP: Rule = Rule {
     title: "many delays are equal",
     why: "jitter would have set them apart: clients that fail together come back together",
     more: "It speaks where at least half of the delays before the same retry (of all delays, where the retry is not said) \
-           lie in clusters: within 1 % or 1 ms of each other, five of them and a tenth of all at least. Eight delays are \
-           needed. A policy that is given, and says the same, is told by S001 and S002 as well.",
+           lie in clusters: within 0.1 % or 1 ms of each other, and five of them, a tenth of all, and five times as many as \
+           even spreading would bring at least. Eight delays are \
+           needed. Whether it is the policy that wants it so, S001 and S002 say of the policy.",
     judge: nothing,
 };
 
@@ -39,7 +40,7 @@ pub(in crate::lint) static TOGETHER: Rule = Rule {
     more: "It needs the times of arrival and eight clients. The last arrival of each is taken modulo the median of the \
            delays before them; it speaks where these phases point one way: a mean resultant length of 0.7 or more (all \
            within about a quarter of the period), which chance brings about in less than one of a thousand logs (Rayleigh's \
-           test, exp(−n R²)).",
+           test, exp(-n R^2)).",
     judge: nothing,
 };
 

@@ -24,6 +24,8 @@ fn not_idempotent(subject: &Subject<'_>) -> Option<Found> {
     Some(
         Found::fact(format!("it may be carried out {times}"))
             .mend([word("max-attempts", 1)])
+            // A limit of time would have nothing left to do.
+            .mend([word("max-attempts", 1), word("max-elapsed", "none")])
             .advise("or send an idempotency key that stays the same for all attempts; then say --idempotent key"),
     )
 }
