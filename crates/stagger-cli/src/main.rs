@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some of what is here serves it alone"))]
 
+mod check;
 mod cli;
 mod completions;
 mod error;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => run::run(args, &term),
         Command::Plan(args) => plan::run(args, &term),
+        Command::Check(args) => check::run(args, &term),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     };

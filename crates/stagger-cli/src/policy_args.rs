@@ -63,17 +63,7 @@ impl PolicyArgs {
     /// # Errors
     /// A value that cannot be understood, or everything that is wrong with the whole.
     pub(crate) fn policy(&self) -> Result<Policy, CliError> {
-        let flags = [
-            ("--base", "base", &self.base),
-            ("--cap", "cap", &self.cap),
-            ("--multiplier", "multiplier", &self.multiplier),
-            ("--jitter", "jitter", &self.jitter),
-            ("--spread", "spread", &self.spread),
-            ("--max-attempts", "max-attempts", &self.max_attempts),
-            ("--max-elapsed", "max-elapsed", &self.max_elapsed),
-            ("--stable-after", "stable-after", &self.stable_after),
-        ];
-        let given = flags.into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
+        let given = self.settings().into_iter().filter_map(|(flag, key, value)| Some((flag, key, value.as_deref()?)));
         let mut builder = match &self.policy {
             None => defaults(),
             Some(spec) => read(spec)?.to_builder(),
@@ -82,6 +72,25 @@ impl PolicyArgs {
             builder = builder.set(key, value).map_err(|error| CliError::usage(format_args!("{flag}: {error}")))?;
         }
         builder.build().map_err(CliError::usage)
+    }
+
+    /// Whether anything was said about the policy.
+    pub(crate) fn is_given(&self) -> bool {
+        self.policy.is_some() || self.settings().iter().any(|(_, _, value)| value.is_some())
+    }
+
+    /// The flags that are settings: each with its name in the policy language, and its value.
+    fn settings(&self) -> [(&'static str, &'static str, &Option<String>); 8] {
+        [
+            ("--base", "base", &self.base),
+            ("--cap", "cap", &self.cap),
+            ("--multiplier", "multiplier", &self.multiplier),
+            ("--jitter", "jitter", &self.jitter),
+            ("--spread", "spread", &self.spread),
+            ("--max-attempts", "max-attempts", &self.max_attempts),
+            ("--max-elapsed", "max-elapsed", &self.max_elapsed),
+            ("--stable-after", "stable-after", &self.stable_after),
+        ]
     }
 
     /// The seed that was given, or a new one.

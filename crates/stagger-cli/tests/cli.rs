@@ -5,6 +5,8 @@
 #[path = "cli/support.rs"]
 mod support;
 
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/command_line.rs"]
 mod command_line;
 #[path = "cli/plan.rs"]

@@ -16,10 +16,10 @@ use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
 use crate::error::CliError;
-use crate::output::print;
-use crate::plot::{Colour, Glyphs, Look, Spacing, paragraph, svg};
+use crate::output::{print, to_json};
+use crate::plot::{Look, Spacing, paragraph, svg};
 use crate::policy_args::PolicyArgs;
-use crate::term::{Screen, Term};
+use crate::term::Term;
 
 /// The seed of the clients that are drawn, unless another is given: the same plan looks the same
 /// every time.
@@ -35,7 +35,7 @@ const MOST_DRAWS: u64 = 10_000_000;
 /// `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     if args.profiles {
-        let text = if args.json { profiles::json()? } else { profiles::text(look(&term.stdout, term)) };
+        let text = if args.json { profiles::json()? } else { profiles::text(Look::of(&term.stdout, term)) };
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     } else if args.json {
         plan.json()?
     } else {
-        plan.text(look(&term.stdout, term))
+        plan.text(Look::of(&term.stdout, term))
     };
     print(text.as_bytes())?;
     Ok(plan.exit_code())
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
 fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, CliError> {
     let exported = system.policy(&policy.policy()?)?;
     print(exported.text.as_bytes())?;
-    let look = look(&term.stderr, term);
+    let look = Look::of(&term.stderr, term);
     for note in exported.notes {
         let note = paragraph(&format!("note: {note}"), "      ", look);
         // Nobody is left to be told that nobody can be told.
@@ -120,8 +120,7 @@ impl Plan {
         if let Some((asked, verdict)) = &self.sample {
             document = document.with_sample(self.seed, &self.clients[..*asked], verdict);
         }
-        let text = serde_json::to_string(&document).map_err(|error| CliError::io("cannot write JSON", error))?;
-        Ok(text + "\n")
+        to_json(&document)
     }
 
     fn svg(&self) -> String {
@@ -154,13 +153,5 @@ impl Plan {
             Some((_, verdict)) if verdict.answer == Answer::No => ExitCode::FAILURE,
             _ => ExitCode::SUCCESS,
         }
-    }
-}
-
-fn look(screen: &Screen, term: &Term) -> Look {
-    Look {
-        columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
-        glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
-        colour: if screen.colour { Colour::On } else { Colour::Off },
     }
 }

@@ -2,6 +2,7 @@ use serde::Serialize;
 use stagger_core::Profile;
 
 use crate::error::CliError;
+use crate::output::to_json;
 use crate::plot::{Align, Column, Keep, Look, paragraph, table};
 
 const COLUMNS: [Column; 3] = [
@@ -52,6 +53,5 @@ pub(super) fn json() -> Result<String, CliError> {
         policy: profile.policy().to_string(),
     };
     let list = List { schema: "stagger.profiles/1", profiles: Profile::all().map(entry).collect() };
-    let text = serde_json::to_string(&list).map_err(|error| CliError::io("cannot write JSON", error))?;
-    Ok(text + "\n")
+    to_json(&list)
 }

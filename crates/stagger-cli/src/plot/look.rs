@@ -1,5 +1,7 @@
 use std::borrow::Cow;
 
+use crate::term::{Screen, Term};
+
 /// What the place where pictures are shown can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
@@ -7,6 +9,17 @@ pub(crate) struct Look {
     pub(crate) columns: u16,
     pub(crate) glyphs: Glyphs,
     pub(crate) colour: Colour,
+}
+
+impl Look {
+    /// What this screen of the terminal can show.
+    pub(crate) fn of(screen: &Screen, term: &Term) -> Self {
+        Self {
+            columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
+            glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
+            colour: if screen.colour { Colour::On } else { Colour::Off },
+        }
+    }
 }
 
 /// The characters that can be shown.

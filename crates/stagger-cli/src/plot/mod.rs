@@ -15,7 +15,9 @@ mod unit;
 mod wrap;
 
 pub(crate) use figure::{Axis, Bar, Figure, Point, Series, Shape, Span, Weight};
-pub(crate) use look::{Colour, Glyphs, Look};
+#[cfg(test)]
+pub(crate) use look::Glyphs;
+pub(crate) use look::{Colour, Look};
 pub(crate) use palette::Hue;
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;

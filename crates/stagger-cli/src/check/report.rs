@@ -1,0 +1,106 @@
+use core::fmt;
+
+use anstyle::{AnsiColor, Style};
+use stagger_sim::lint::{Finding, Severity};
+
+use super::command::{Checked, CheckedLog, CheckedPolicy};
+use crate::plot::{Colour, Look, paragraph};
+
+/// What people read.
+pub(super) fn report(checked: &Checked, look: Look) -> String {
+    let mut out = String::new();
+    for (at, policy) in checked.policies.iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { "\n" });
+        out.push_str(&of_policy(policy, look));
+    }
+    if let Some(log) = &checked.log {
+        out.push_str(&of_log(log, look));
+    }
+    let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
+    let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
+    out.push_str(&paragraph(&summary(warnings, notes), "", look));
+    if checked.unplaced {
+        let text = "note: nothing is known of where it is used; --for, --clients, --capacity and the other \
+                    circumstances let more rules speak";
+        out.push_str(&paragraph(text, "      ", look));
+    }
+    look.glyphs.spell(&out).into_owned()
+}
+
+fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
+    let text = checked.policy.to_string();
+    let name = checked.name.as_ref().filter(|name| **name != text);
+    let mut out = match name {
+        Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
+        None => paragraph(&text, "  ", look),
+    };
+    checked.findings.iter().for_each(|finding| out.push_str(&of_finding(finding, look)));
+    if let Some(mended) = checked.mended.as_ref().filter(|_| !checked.findings.is_empty()) {
+        out.push_str(&labelled("mended", AnsiColor::Green, &mended.to_string(), look));
+    }
+    out
+}
+
+fn of_log(checked: &CheckedLog, look: Look) -> String {
+    let log = &checked.log;
+    let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let of = match clients.len() {
+        0 => String::new(),
+        many => format!(" of {}", counted(many, "client")),
+    };
+    let asked = match log.asked {
+        0 => String::new(),
+        many => format!("; {many} that were asked for are left out"),
+    };
+    let delays = counted(log.entries.len(), "delay");
+    let mut out = paragraph(&format!("{}: {delays}{of}{asked}", checked.name), "  ", look);
+    let policy = match (&checked.policy, log.policies.len()) {
+        (Some(policy), _) => format!("held against: {policy}"),
+        (None, 0) => "held against no policy: name one to learn whether they are what it gives".to_owned(),
+        (None, many) => format!("held against no policy: the log names {many}; name one of them"),
+    };
+    out.push_str(&paragraph(&policy, "  ", look));
+    checked.findings.iter().for_each(|finding| out.push_str(&of_finding(finding, look)));
+    out
+}
+
+/// As the compiler does it: what, with its figures, why, and the way out.
+fn of_finding(finding: &Finding, look: Look) -> String {
+    let rule = finding.rule();
+    let colour = match rule.severity() {
+        Severity::Warning => AnsiColor::Yellow,
+        _ => AnsiColor::Cyan,
+    };
+    let mut out = labelled(&format!("{}[{}]", rule.severity().name(), rule.code()), colour, rule.title(), look);
+    for fact in finding.facts() {
+        out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
+    }
+    out.push_str(&paragraph(&format!("  why: {}", rule.why()), "    ", look));
+    out.push_str(&paragraph(&format!("  help: {}", finding.help()), "    ", look));
+    out
+}
+
+/// A line that begins with a label, in colour where there is any.
+fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
+    let lines = paragraph(&format!("{label}: {text}"), "  ", look);
+    let style = if look.colour == Colour::On { colour.on_default().bold() } else { Style::new() };
+    // Broken at spaces only, so the label is whole.
+    let rest = lines.strip_prefix(label).unwrap_or_default();
+    format!("{style}{label}{style:#}{rest}")
+}
+
+fn summary(warnings: usize, notes: usize) -> String {
+    let more = "stagger check --explain CODE says more";
+    match (warnings, notes) {
+        (0, 0) => "no findings".to_owned(),
+        (warnings, 0) => format!("{}; {more}", counted(warnings, "warning")),
+        (0, notes) => format!("{}; {more}", counted(notes, "note")),
+        (warnings, notes) => format!("{}, {}; {more}", counted(warnings, "warning"), counted(notes, "note")),
+    }
+}
+
+fn counted(many: usize, what: impl fmt::Display) -> String {
+    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+}

@@ -1,0 +1,61 @@
+use serde::Serialize;
+use stagger_sim::lint::Rule;
+
+use crate::error::CliError;
+use crate::output::to_json;
+use crate::plot::{Align, Column, Keep, Look, paragraph, table};
+
+const COLUMNS: [Column; 4] = [
+    Column { heading: "code", align: Align::Left, keep: Keep::Always },
+    Column { heading: "finds", align: Align::Left, keep: Keep::Always },
+    Column { heading: "severity", align: Align::Left, keep: Keep::WithRoom },
+    Column { heading: "name", align: Align::Left, keep: Keep::WithRoom },
+];
+
+/// The rules, for people.
+pub(super) fn text(look: Look) -> String {
+    let row =
+        |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
+    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), look);
+    out.push_str(&paragraph("`stagger check --explain CODE` says when a rule speaks, and what to do", "", look));
+    look.glyphs.spell(&out).into_owned()
+}
+
+/// One rule at length.
+pub(super) fn explained(rule: &Rule, look: Look) -> String {
+    let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
+    let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
+    look.glyphs.spell(&out.join("\n")).into_owned()
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    rule: &'static str,
+    name: &'static str,
+    severity: &'static str,
+    title: &'static str,
+    why: &'static str,
+    more: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct List {
+    schema: &'static str,
+    rules: Vec<Entry>,
+}
+
+/// The same as JSON.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn json() -> Result<String, CliError> {
+    let entry = |rule: &Rule| Entry {
+        rule: rule.code(),
+        name: rule.name(),
+        severity: rule.severity().name(),
+        title: rule.title(),
+        why: rule.why(),
+        more: rule.more(),
+    };
+    to_json(&List { schema: "stagger.rules/1", rules: Rule::all().map(entry).collect() })
+}

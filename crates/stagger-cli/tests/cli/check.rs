@@ -1,0 +1,229 @@
+//! `stagger check` as a user meets it.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Files, run_script, see, see_with_input, stagger};
+
+fn check(args: &[&str]) -> Command {
+    let mut command = stagger(["check"]);
+    command.args(args);
+    command
+}
+
+/// What it says when it ends with this code.
+#[track_caller]
+fn said(command: &mut Command, code: i32) -> String {
+    let seen = see(command);
+    assert!(seen.exits(code).stderr.is_empty(), "{seen:#?}");
+    seen.stdout
+}
+
+#[track_caller]
+fn json(args: &[&str], code: i32) -> Value {
+    let text = said(check(args).arg("--json"), code);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// The codes of what is found in the first policy, or in the log.
+fn codes(document: &Value) -> Vec<&str> {
+    let findings = document["log"]["findings"].as_array().or(document["policies"][0]["findings"].as_array());
+    findings.into_iter().flatten().filter_map(|finding| finding["rule"].as_str()).collect()
+}
+
+const FLEET: [&str; 6] = ["--for", "reconnecting", "--clients", "10k", "--capacity", "500/s"];
+
+#[test]
+fn findings_are_told_as_the_compiler_does_it() {
+    let text = said(check(&["socket.io"]).args(FLEET).env("COLUMNS", "100"), 1);
+    assert!(
+        text.starts_with(
+            "socket.io: exponential base=1s cap=5s multiplier=2 jitter=socket.io max-attempts=inf stable-after=0s\n\
+             warning[S002]: jitter is lost at the cap\n  \
+             from retry 5 on every client waits exactly 5s\n  \
+             before that, of the clients: retry 3: 30%, retry 4: 90%\n  \
+             why: the cap comes after the draw"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("\n  help: spread=20s (or have the server give out appointments: Admission)\n"), "{text}");
+    let mended = "mended: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
+    assert!(text.contains(&format!("\n{mended}")), "{text}");
+    assert!(text.ends_with("\n3 warnings, 1 note; stagger check --explain CODE says more\n"), "{text}");
+}
+
+#[test]
+fn what_is_mended_has_no_findings_any_more() {
+    let document = json(&[&["socket.io"][..], &FLEET].concat(), 1);
+    let mended = document["policies"][0]["mended"].as_str().unwrap();
+    let text = said(check(&[mended]).args(FLEET), 0);
+    assert!(text.ends_with("\nno findings\n"), "{text}");
+    for finding in document["policies"][0]["findings"].as_array().unwrap() {
+        let settings = finding["help"]["settings"].as_str().unwrap();
+        let pasted = format!("socket.io {settings}");
+        let after = json(&[&[&*pasted][..], &FLEET].concat(), i32::from(settings.is_empty()).max(1));
+        assert!(!codes(&after).contains(&finding["rule"].as_str().unwrap()), "{pasted}");
+    }
+}
+
+#[test]
+fn without_a_policy_it_checks_what_run_does_without_flags() {
+    let text = said(&mut check(&[]), 0);
+    assert!(
+        text.starts_with("exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=5\nno findings\n"),
+        "{text}"
+    );
+    assert!(text.contains("note: nothing is known of where it is used"), "{text}");
+    assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "it is known");
+}
+
+#[test]
+fn several_policies_are_checked_and_flags_override_each() {
+    let document = json(&["curl", "phoenix", "-p", "default", "-n", "3"], 1);
+    let policies = document["policies"].as_array().unwrap();
+    let names: Vec<_> = policies.iter().map(|policy| policy["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default", "curl", "phoenix"]);
+    assert!(policies.iter().all(|policy| policy["policy"].as_str().unwrap().contains("max-attempts=3")));
+}
+
+#[test]
+fn each_circumstance_reaches_its_rule() {
+    for (args, code) in [
+        (&["--for", "interactive", "-n", "9"][..], "S010"),
+        (&["--clients", "2k"], "S016"),
+        (&["--rps", "200/s"], "S016"),
+        (&["--clients", "10k", "--capacity", "500/s"], "S004"),
+        (&["--within", "3s"], "S012"),
+        (&["--lease", "3s"], "S012"),
+        (&["--invocation", "3s"], "S012"),
+        (&["--within", "30s", "--attempt-timeout", "10s"], "S013"),
+        (&["--hint", "10m"], "S014"),
+        (&["--tick", "2s"], "S009"),
+        (&["--layers", "3"], "S017"),
+        (&["--idempotent", "no"], "S019"),
+    ] {
+        let document = json(args, 1);
+        assert!(codes(&document).contains(&code), "{args:?}: {document}");
+    }
+    assert_eq!(codes(&json(&["--rps", "200/s", "--budget"], 0)), [""; 0]);
+}
+
+#[test]
+fn an_estimate_comes_with_a_fleet() {
+    let document = json(&[&["exponential base=500ms cap=30s"][..], &FLEET].concat(), 1);
+    let estimate = &document["policies"][0]["estimate"];
+    assert_eq!(
+        (&estimate["recovery_at_least_s"], &estimate["basis"]),
+        (&Value::from(20.0), &Value::from("closed-form"))
+    );
+    let attempts = estimate["attempts_per_client"].as_f64().unwrap();
+    assert!((attempts - 4.88).abs() < 0.01, "{attempts}");
+    assert_eq!(json(&[], 0)["policies"][0]["estimate"], Value::Null);
+}
+
+#[test]
+fn what_is_meant_is_left_out_and_not_mended() {
+    let document =
+        json(&["socket.io", "--for", "reconnecting", "--allow", "S006,s002", "--allow", "first-delay-in-step"], 1);
+    assert_eq!(codes(&document), ["S015"]);
+    assert!(document["policies"][0]["mended"].as_str().unwrap().contains("cap=5s multiplier=2 jitter=socket.io"));
+    assert_eq!(codes(&json(&["curl", "--allow", "no-jitter"], 0)), [""; 0]);
+}
+
+#[test]
+fn it_fits_the_terminal_and_has_colour_only_where_it_is_wanted() {
+    for columns in ["40", "60", "80", "120"] {
+        for args in
+            [&["socket.io", "websockets", "--clients", "10k", "--capacity", "500/s"][..], &["--explain", "S018"]]
+        {
+            let text = see(check(args).env("COLUMNS", columns)).stdout;
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= columns.parse().ok(), "{columns}: {widest:?}\n{text}");
+        }
+    }
+    let plain = said(&mut check(&["curl"]), 1);
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let coloured = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
+    assert!(coloured.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{coloured:?}");
+}
+
+#[test]
+fn another_locale_gets_ascii() {
+    for args in [&["grpc-a6", "--within", "1s", "--attempt-timeout", "1s"][..], &["--rules"], &["--explain", "S004"]] {
+        let text = see(check(args).env("LC_ALL", "C")).stdout;
+        assert!(text.is_ascii() && !text.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn every_rule_is_listed_and_explained() {
+    let text = said(check(&["--rules"]).env("COLUMNS", "120"), 0);
+    let list: Value = serde_json::from_str(&said(&mut check(&["--rules", "--json"]), 0)).unwrap();
+    assert_eq!(list["schema"], "stagger.rules/1");
+    for rule in list["rules"].as_array().unwrap() {
+        let [code, name, title] = ["rule", "name", "title"].map(|key| rule[key].as_str().unwrap());
+        assert!(
+            text.lines().any(|line| line.starts_with(code) && line.contains(title) && line.ends_with(name)),
+            "{text}"
+        );
+        let explained = said(&mut check(&["--explain", code]), 0);
+        assert!(explained.starts_with(&format!("{code} {name}: ")), "{explained}");
+        assert_eq!(said(&mut check(&["--explain", name]), 0), explained);
+    }
+}
+
+#[test]
+fn a_log_of_run_is_judged_by_the_policy_that_it_names() {
+    let files = Files::new();
+    let log = files.path("log.ndjson");
+    for jitter in ["full", "none"] {
+        let _ = std::fs::remove_file(&log);
+        for _ in 0..8 {
+            let flags = ["--jitter", jitter, "-n", "3", "--log", "json", "--log-file", log.to_str().unwrap()];
+            see(&mut run_script(&flags, "exit 1")).exits(1);
+        }
+        let code = i32::from(jitter == "none");
+        let document = json(&["--log", log.to_str().unwrap()], code);
+        assert_eq!(document["log"]["delays"], 16);
+        assert!(document["log"]["policy"].as_str().unwrap().contains(&format!("jitter={jitter} max-attempts=3")));
+        assert_eq!(codes(&document), if code == 0 { vec![] } else { vec!["L001"] });
+    }
+    let against = json(&["--log", log.to_str().unwrap(), "-p", "constant base=1ms"], 1);
+    assert_eq!(codes(&against), ["L001", "L002"]);
+}
+
+#[test]
+fn a_log_can_come_through_a_pipe() {
+    let seen = see_with_input(check(&["--log", "-"]).env("COLUMNS", "200"), &b"5s a\n".repeat(60));
+    let text = &seen.exits(1).stdout;
+    assert!(text.starts_with("standard input: 60 delays of 1 client\nheld against no policy: name one"), "{text}");
+    assert!(text.contains("warning[L004]: retries without end\n  line 60: retry 60 of a\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_understood_is_refused_with_the_way_out() {
+    let files = Files::new();
+    let [bad, binary] = [files.write("bad", "1s\nsoon\n"), files.write("binary", b"1s\n\xff\n")]
+        .map(|p| p.to_str().unwrap().to_owned());
+    for (args, code, words) in [
+        (&["--for", "batch"][..], 2, "interactive, serverless, background"),
+        (&["--clients", "0"], 2, "a whole number of at least 1"),
+        (&["--capacity", "0/s"], 2, "like 500/s"),
+        (&["--capacity", "NaN"], 2, "like 500/s"),
+        (&["--rps", "-1"], 2, ""),
+        (&["--within", "inf"], 2, "leave the flag out"),
+        (&["--layers", "0"], 2, "--layers"),
+        (&["--idempotent", "maybe"], 2, "yes, key or no"),
+        (&["--explain", "S999"], 2, "`stagger check --rules` lists them"),
+        (&["--allow", "S999"], 2, "`stagger check --rules` lists them"),
+        (&["exponental"], 2, "exponential"),
+        (&["--log", &bad], 2, "line 2: `soon`"),
+        (&["--log", &binary], 2, "line 2: not UTF-8"),
+        (&["--log", "/nonexistent"], 125, "cannot read /nonexistent"),
+        (&["--log", &bad, "curl"], 2, "--log"),
+    ] {
+        see(&mut check(args)).exits(code).prints("").says(words);
+    }
+}
