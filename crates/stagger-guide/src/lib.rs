@@ -14,6 +14,12 @@ pub mod readme {}
 #[doc = include_str!("../../../docs/guide/README.md")]
 pub mod index {}
 
+#[doc = include_str!("../../../docs/guide/as-shipped.md")]
+pub mod as_shipped {}
+
+#[doc = include_str!("../../../docs/guide/check.md")]
+pub mod check {}
+
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
 

@@ -7,5 +7,6 @@ mod lint {
     mod mending;
     mod our_own;
     mod pairs;
+    mod rules_page;
     mod support;
 }

@@ -227,3 +227,20 @@ fn what_cannot_be_understood_is_refused_with_the_way_out() {
         see(&mut check(args)).exits(code).prints("").says(words);
     }
 }
+
+/// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli the_session_in_the_guide`.
+#[test]
+fn the_session_in_the_guide_is_what_the_program_says() {
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/check.md");
+    const SENTENCE: &str =
+        "stagger check socket.io --for reconnecting --clients 10k --capacity 500/s\n```\n\n```text\n";
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(SENTENCE).unwrap();
+    let (_, after) = rest.split_once("```\n").unwrap();
+    let text = said(check(&["socket.io"]).args(FLEET), 1);
+    let now = format!("{before}{SENTENCE}{text}```\n{after}");
+    if std::env::var_os("STAGGER_BLESS").is_some() {
+        std::fs::write(PAGE, &now).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(PAGE).unwrap(), now);
+}

@@ -48,11 +48,11 @@ impl Reader {
         if text.starts_with('{') {
             return self.json(line, text);
         }
-        if self.columns.is_none()
-            && let Some(columns) = Columns::named(text)
-        {
-            self.columns = Some(columns);
-            return Ok(());
+        if self.columns.is_none() {
+            self.columns = Columns::named(text);
+            if self.columns.is_some() {
+                return Ok(());
+            }
         }
         let entry = self.columns.get_or_insert_default().read(line, text)?;
         self.push(entry);
