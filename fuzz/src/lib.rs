@@ -10,6 +10,7 @@ pub mod decide;
 pub mod duration_text;
 mod guards;
 pub mod http_advice;
+pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;
 mod values;

@@ -1,5 +1,3 @@
-use core::fmt;
-
 use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
@@ -18,7 +16,9 @@ pub(super) fn report(checked: &Checked, look: Look) -> String {
     }
     let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
     let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
-    out.push_str(&paragraph(&summary(warnings, notes), "", look));
+    if let Some(summary) = summary(warnings, notes) {
+        out.push_str(&paragraph(&summary, "", look));
+    }
     if checked.unplaced {
         let text = "note: nothing is known of where it is used; --for, --clients, --capacity and the other \
                     circumstances let more rules speak";
@@ -29,12 +29,13 @@ pub(super) fn report(checked: &Checked, look: Look) -> String {
 
 fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
     let text = checked.policy.to_string();
-    let name = checked.name.as_ref().filter(|name| **name != text);
+    // A policy that was spelled out is told as it is understood.
+    let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
     let mut out = match name {
         Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
         None => paragraph(&text, "  ", look),
     };
-    checked.findings.iter().for_each(|finding| out.push_str(&of_finding(finding, look)));
+    out.push_str(&of_findings(&checked.findings, look));
     if let Some(mended) = checked.mended.as_ref().filter(|_| !checked.findings.is_empty()) {
         out.push_str(&labelled("mended", AnsiColor::Green, &mended.to_string(), look));
     }
@@ -62,8 +63,15 @@ fn of_log(checked: &CheckedLog, look: Look) -> String {
         (None, many) => format!("held against no policy: the log names {many}; name one of them"),
     };
     out.push_str(&paragraph(&policy, "  ", look));
-    checked.findings.iter().for_each(|finding| out.push_str(&of_finding(finding, look)));
+    out.push_str(&of_findings(&checked.findings, look));
     out
+}
+
+fn of_findings(findings: &[Finding], look: Look) -> String {
+    match findings {
+        [] => "no findings\n".to_owned(),
+        _ => findings.iter().map(|finding| of_finding(finding, look)).collect(),
+    }
 }
 
 /// As the compiler does it: what, with its figures, why, and the way out.
@@ -91,16 +99,13 @@ fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
     format!("{style}{label}{style:#}{rest}")
 }
 
-fn summary(warnings: usize, notes: usize) -> String {
-    let more = "stagger check --explain CODE says more";
-    match (warnings, notes) {
-        (0, 0) => "no findings".to_owned(),
-        (warnings, 0) => format!("{}; {more}", counted(warnings, "warning")),
-        (0, notes) => format!("{}; {more}", counted(notes, "note")),
-        (warnings, notes) => format!("{}, {}; {more}", counted(warnings, "warning"), counted(notes, "note")),
-    }
+/// How much was found in all; `None` if nothing was.
+fn summary(warnings: usize, notes: usize) -> Option<String> {
+    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(many, _)| *many > 0);
+    let counted: Vec<String> = counted.map(|(many, what)| self::counted(many, what)).collect();
+    (!counted.is_empty()).then(|| format!("{}; stagger check --explain CODE says more", counted.join(", ")))
 }
 
-fn counted(many: usize, what: impl fmt::Display) -> String {
+fn counted(many: usize, what: &str) -> String {
     format!("{many} {what}{}", if many == 1 { "" } else { "s" })
 }

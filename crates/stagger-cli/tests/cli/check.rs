@@ -86,6 +86,8 @@ fn several_policies_are_checked_and_flags_override_each() {
     let names: Vec<_> = policies.iter().map(|policy| policy["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["default", "curl", "phoenix"]);
     assert!(policies.iter().all(|policy| policy["policy"].as_str().unwrap().contains("max-attempts=3")));
+    let text = said(check(&["stop", "curl"]).env("COLUMNS", "200"), 1);
+    assert!(text.starts_with("stop\nno findings\n\ncurl: exponential base=1s"), "{text}");
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn findings_carry_the_figures_of_the_policy() {
             "exponential base=1s cap=5s max-attempts=9",
             "",
             "S006",
-            "the cap of 5s is 5.0 bases, and holds from retry 4 on",
+            "the cap of 5s is 5.0 times the base, and holds from retry 4 on",
         ),
         ("kubernetes", "", "S007", "retry 5 waits up to 1m20s"),
         ("exponential base=1s cap=30s", "deadline=6s", "S012", "the worst case is 7s; the deadline is 6s"),

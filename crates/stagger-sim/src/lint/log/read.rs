@@ -4,7 +4,7 @@ use super::entry::{Entry, Log};
 use super::error::{Fault, LogError};
 use super::plain::Columns;
 
-/// Reads a log: see the [module](self) for what is understood.
+/// Reads a log: see the [module](super) for what is understood.
 ///
 /// # Errors
 /// [`LogError`] names every line that is not understood, and what was expected there.

@@ -67,7 +67,7 @@ fn cap_near_base(subject: &Subject<'_>) -> Option<Found> {
         return None;
     }
     let times = cap.as_secs_f64() / policy.base().as_secs_f64();
-    let fact = format!("the cap of {} is {times:.1} bases, and holds from retry {} on", brief(cap), at + 1);
+    let fact = format!("the cap of {} is {times:.1} times the base, and holds from retry {} on", brief(cap), at + 1);
     let found = Found::fact(fact);
     Some(if wanted <= LONGEST {
         found.mend([length("cap", wanted)]).mend([length("cap", wanted), word("jitter", "full")])
