@@ -117,24 +117,33 @@ mod tests {
     #[test]
     fn a_change_takes_along_what_it_needs_to_make_sense() {
         for (policy, change, want) in [
-            ("exponential base=1s cap=5s", [length("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
+            ("exponential base=1s cap=5s", vec![length("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
             (
                 "exponential base=1s cap=30s throttled-base=20s floor=15s",
-                [length("cap", Duration::from_secs(10))],
+                vec![length("cap", Duration::from_secs(10))],
                 "cap=10s floor=0s throttled-base=1s",
             ),
             (
+                "exponential base=1s cap=30s",
+                vec![length("base", Duration::from_secs(9)), length("cap", Duration::from_secs(5))],
+                "base=9s cap=1m30s",
+            ),
+            (
                 "exponential base=1s cap=30s max-elapsed=10s",
-                [length("spread", Duration::from_secs(20))],
+                vec![length("spread", Duration::from_secs(20))],
                 "spread=20s max-elapsed=30s",
             ),
             (
                 "exponential base=1s cap=30s spread=5s max-elapsed=10s",
-                [length("max-elapsed", Duration::from_secs(2))],
+                vec![length("max-elapsed", Duration::from_secs(2))],
                 "max-elapsed=2s spread=0s",
             ),
         ] {
-            assert_eq!(changed(policy, change).map(|(change, _)| change).as_deref(), Some(want), "{policy}");
+            assert_eq!(
+                changed(policy, Change::Settings(change)).map(|(change, _)| change).as_deref(),
+                Some(want),
+                "{policy}"
+            );
         }
     }
 

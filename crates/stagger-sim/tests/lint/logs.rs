@@ -79,6 +79,22 @@ fn delays_of_a_single_client_in_clusters_are_told_without_retries() {
     assert_eq!(codes(&log, Some("exponential base=1s cap=3s")), ["L001", "L002"]);
 }
 
+/// The last arrivals count, in whatever order the lines are.
+#[test]
+fn clients_that_fall_into_step_are_found() {
+    let line = |i: u64| {
+        let apart = i as f64 * 0.25;
+        [format!("{apart} c{i} 1 {apart}"), format!("5 c{i} 2 {}", 100 + i * 5)]
+    };
+    let mut lines: Vec<String> = (1..20).flat_map(line).collect();
+    for _ in 0..2 {
+        let found = findings(&read(&lines.join("\n")).unwrap(), None);
+        let together = found.iter().find(|finding| finding.rule().code() == "L003").expect("they are in step");
+        assert_eq!(together.facts()[0], "19 clients, period 5s: their phases agree by 1.00 of 1");
+        lines.reverse();
+    }
+}
+
 #[test]
 fn a_fleet_with_a_spread_is_not_called_synchronised() {
     let log = log_of("exponential base=500ms cap=30s spread=20s", 300, 8);

@@ -124,6 +124,16 @@ fn what_is_allowed_is_not_mended() {
     assert_eq!(mended(&policy("socket.io"), &fleet, &[rule]).cap(), Some(Duration::from_secs(5)));
 }
 
+/// Also where its help would mend something else besides.
+#[test]
+fn help_for_what_is_allowed_is_not_taken() {
+    let fleet = circumstances("for=reconnecting");
+    let rule = stagger_sim::lint::Rule::named("no-jitter").unwrap();
+    assert_eq!(mended(&policy("websockets"), &fleet, &[]).jitter(), Jitter::Full);
+    let kept = mended(&policy("websockets"), &fleet, &[rule]);
+    assert_eq!((kept.jitter(), kept.spread()), (policy("websockets").jitter(), Duration::from_secs(10)));
+}
+
 #[test]
 fn what_must_not_be_done_twice_is_mended_to_one_attempt() {
     let once = circumstances("deadline=5s idempotent=no timeout=2s");

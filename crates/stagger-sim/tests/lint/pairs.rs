@@ -11,7 +11,11 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S001", ("exponential base=1s cap=30s jitter=±0%", ""), ("exponential base=1s cap=30s jitter=±5%", "")),
     ("S001", ("curl", ""), ("curl", "clients=1")),
     ("S001", ("constant base=1s jitter=none", "clients=2"), ("zero", "clients=2")),
+    // What is lost at the cap is S002's to tell.
+    ("S001", ("partysocket", ""), ("socket.io", "")),
     ("S002", ("socket.io", ""), ("socket.io jitter=full", "")),
+    // There was no jitter before the cap that could be lost at it.
+    ("S002", ("socket.io", ""), ("websockets", "")),
     ("S002", ("aws-blog", ""), ("exponential base=5ms cap=2s jitter=decorrelated max-attempts=inf", "")),
     ("S002", ("tenacity cap=60s max-attempts=9", ""), ("tenacity cap=60s max-attempts=3", "")),
     ("S002", ("stubborn-io", ""), ("stubborn-io", "clients=1")),
@@ -55,6 +59,8 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S008", ("exponential base=2s cap=60s", ""), ("exponential base=2s cap=60s", "for=background")),
     ("S008", ("exponential base=500ms cap=60s", "for=background"), ("exponential base=500ms cap=30s", "for=far")),
     ("S008", ("exponential base=500ms cap=5s", "for=near"), ("exponential base=50ms cap=5s", "for=near")),
+    ("S008", ("linear base=5s step=1s cap=60s", ""), ("constant base=5s", "")),
+    ("S008", ("exponential base=5ms cap=1s", ""), ("exponential base=5ms cap=1s max-attempts=1", "")),
     ("S009", ("exponential base=20ms cap=500ms", "tick=16ms"), ("exponential base=20ms cap=500ms", "")),
     ("S009", ("exponential base=500us cap=1s jitter=none", ""), ("exponential base=1ms cap=1s jitter=none", "")),
     ("S009", ("constant base=1s jitter=±0.01%", ""), ("constant base=1s jitter=±1%", "")),
@@ -63,6 +69,7 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S010", ("exponential max-attempts=inf", "for=interactive"), ("exponential max-attempts=inf", "for=near")),
     ("S011", ("exponential max-attempts=inf", ""), ("exponential max-attempts=inf max-elapsed=2m", "")),
     ("S011", ("exponential max-attempts=inf", ""), ("exponential max-attempts=inf", "for=reconnecting")),
+    ("S011", ("exponential max-attempts=inf", ""), ("exponential max-attempts=inf", "deadline=1h")),
     ("S011", ("zero max-attempts=inf", ""), ("stop max-attempts=inf", "")),
     ("S012", ("exponential base=1s cap=30s", "deadline=6s"), ("exponential base=1s cap=30s", "deadline=7s")),
     ("S012", ("exponential base=1s cap=30s", "lease=6s"), ("exponential base=1s cap=30s max-elapsed=6s", "lease=6s")),
@@ -103,10 +110,16 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
         ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", ""),
         ("constant base=10s jitter=none max-attempts=4 max-elapsed=35s", ""),
     ),
+    // So many attempts are not sure to be too late.
+    (
+        "S018",
+        ("constant base=10s jitter=equal max-attempts=100 max-elapsed=35s", ""),
+        ("constant base=10s jitter=full max-attempts=100 max-elapsed=35s", ""),
+    ),
     ("S018", ("exponential max-attempts=1 max-elapsed=9s", ""), ("exponential max-attempts=2 max-elapsed=9s", "")),
     (
         "S018",
-        ("exponential base=30s cap=60s spread=30s jitter=equal max-elapsed=30s", ""),
+        ("exponential base=30s cap=60s spread=30s jitter=equal max-attempts=2 max-elapsed=30s", ""),
         ("exponential spread=5s max-elapsed=30s", ""),
     ),
     ("S018", ("list delays=1s,2s,5s max-attempts=3", ""), ("list delays=1s,2s,5s max-attempts=4", "")),

@@ -52,6 +52,8 @@ mod tests {
         let (share, most) = clustered(&millis((0..20).map(|i| i * 50).chain([3_000; 20])));
         assert_eq!((share, most), (0.5, Duration::from_secs(3)));
         assert!(clustered(&[]).0 <= 0.0);
+        // So are pairs and threes of a coarse clock.
+        assert!(clustered(&millis((0..1_000).map(|i| i / 5 * 50))).0 <= 0.0);
         // Short delays are near one another without being in step.
         let short = [0, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 4_500].map(Duration::from_micros);
         assert!(clustered(&short).0 <= 0.0);
