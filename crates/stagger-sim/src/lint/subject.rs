@@ -71,7 +71,8 @@ impl<'a> Subject<'a> {
         let policy = self.policy;
         let changes = self.delays.windows(2).any(|pair| pair[0] != pair[1]);
         let limited = self.attempts().is_some() || policy.max_elapsed().is_some();
-        self.retries() && (changes || limited || !policy.spread().is_zero())
+        let stops = matches!(policy.backoff(), Backoff::Stop);
+        !stops && (changes || limited || !policy.spread().is_zero())
     }
 
     /// How many attempts there can be; `None` if there is no limit.

@@ -15,8 +15,8 @@ pub(in crate::lint) static NO_EFFECT: Rule = Rule {
     why: "somebody has set it for a reason, and it does not do what it says",
     more: "Settings that exclude each other cannot be built at all; this rule finds those that can, and take each other's \
            effect away: a cap, a multiplier, a step, a floor or a jitter without which every delay is the same, however \
-           long it goes on; attempts that `max-elapsed` never leaves time for, or a limit of time that most calls use up \
-           before their first retry; delays of a list that come after the last attempt; limits of `stop`; settings of hints \
+           long it goes on; what is said about retries where there is none; attempts that `max-elapsed` never leaves time for, or a limit of time that most calls use up \
+           before their first retry; delays of a list that come after the last attempt; settings of hints \
            where every hint ends the call, or changes nothing; a `stable-after` with nothing that starts again; a base for \
            throttling or local exhaustion that is what it would be anyway. systemd's `RestartMaxDelaySec` without steps is \
            the best known of its kind.",
@@ -29,8 +29,8 @@ struct Effectless {
     fact: String,
     /// What may give it an effect, or takes it out: one after the other.
     settings: Vec<(&'static str, String)>,
-    /// A setting that can only be left out.
-    word: Option<&'static str>,
+    /// Settings that are to be left out.
+    dropped: Vec<&'static str>,
 }
 
 impl Effectless {
@@ -45,11 +45,22 @@ impl Effectless {
 }
 
 fn no_effect(subject: &Subject<'_>) -> Option<Found> {
-    let effectless: Vec<Effectless> =
-        [growth, floor, jitter, attempts, elapsed, list, stop, hints, stable_after, throttled_base, local_base]
-            .into_iter()
-            .filter_map(|look| look(subject))
-            .collect();
+    let effectless: Vec<Effectless> = [
+        growth,
+        floor,
+        jitter,
+        without_retry,
+        attempts,
+        elapsed,
+        list,
+        hints,
+        stable_after,
+        throttled_base,
+        local_base,
+    ]
+    .into_iter()
+    .filter_map(|look| look(subject))
+    .collect();
     let (first, rest) = effectless.split_first()?;
     let found = rest.iter().fold(Found::fact(&first.fact), |found, effectless| found.and(&effectless.fact));
     let ways = effectless.iter().map(|effectless| effectless.settings.len()).max().unwrap_or(0).max(1);
@@ -68,7 +79,7 @@ fn change(policy: &Policy, effectless: &[Effectless], way: usize) -> Option<Chan
         settings.retain(|(key, _)| *key != setting.0);
         settings.push(setting.clone());
     }
-    let dropped: Vec<&str> = effectless.iter().filter_map(|effectless| effectless.word).collect();
+    let dropped: Vec<&str> = effectless.iter().flat_map(|effectless| effectless.dropped.iter().copied()).collect();
     if dropped.is_empty() {
         return Some(Change::Settings(settings));
     }
@@ -138,15 +149,25 @@ fn jitter(subject: &Subject<'_>) -> Option<Effectless> {
     })
 }
 
+/// What is said about retries where there is none.
+fn without_retry(subject: &Subject<'_>) -> Option<Effectless> {
+    const OF_RETRIES: [&str; 6] = ["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
+    let policy = subject.policy;
+    let stops = matches!(policy.backoff(), Backoff::Stop);
+    if policy.retries() && !stops {
+        return None;
+    }
+    // Without a retry, `stop` is what needs no number.
+    let of_stop = stops.then_some("max-attempts");
+    let dropped: Vec<&str> = OF_RETRIES.into_iter().chain(of_stop).filter(|key| is_told(policy, key)).collect();
+    (!dropped.is_empty()).then(|| {
+        let fact = format!("{}: there is no retry that it could apply to", dropped.join(", "));
+        Effectless { dropped, ..Effectless::new(fact) }
+    })
+}
+
 fn attempts(subject: &Subject<'_>) -> Option<Effectless> {
     let (limit, attempts) = (subject.policy.max_elapsed()?, subject.attempts()?);
-    if attempts == 1 {
-        let stops = matches!(subject.policy.backoff(), Backoff::Stop);
-        return (!stops).then(|| {
-            let fact = format!("max-elapsed={}: there is no retry that could be too late", Compact(limit));
-            Effectless::new(fact).or(word("max-elapsed", "none"))
-        });
-    }
     let made = u32::try_from(subject.delays.len()).unwrap_or(u32::MAX) + 1;
     let (least, _) = subject.policy.elapsed_bounds(made)?;
     (made < attempts && least > limit).then(|| {
@@ -183,23 +204,11 @@ fn list(subject: &Subject<'_>) -> Option<Effectless> {
     })
 }
 
-fn stop(subject: &Subject<'_>) -> Option<Effectless> {
-    let policy = subject.policy;
-    let default = Policy::DEFAULT.max_attempts();
-    let stops = matches!(policy.backoff(), Backoff::Stop);
-    if stops && policy.max_attempts() != default {
-        let fact = "max-attempts: with `stop` there is one attempt";
-        return Some(Effectless::new(fact).or(word("max-attempts", default?)));
-    }
-    (stops && policy.max_elapsed().is_some()).then(|| {
-        Effectless::new("max-elapsed: with `stop` there is no retry that could be too late")
-            .or(word("max-elapsed", "none"))
-    })
-}
-
 fn hints(subject: &Subject<'_>) -> Option<Effectless> {
     let policy = subject.policy;
-    let default = Policy::DEFAULT;
+    if !subject.retries() {
+        return None;
+    }
     if policy.hint_mode() == HintMode::Clamp(Duration::ZERO) {
         let fact = "hint=clamp:0s: a hint changes no delay";
         return Some(Effectless::new(fact).or(word("hint", "at-least")));
@@ -207,7 +216,7 @@ fn hints(subject: &Subject<'_>) -> Option<Effectless> {
     let set = policy.hint_mode() != HintMode::AtLeast || policy.hint_spread() != Ratio::percent(50);
     (set && policy.max_hint() == Some(Duration::ZERO)).then(|| {
         Effectless::new("hint, hint-spread: with max-hint 0s every hint ends the call")
-            .or(length("max-hint", default.max_hint().unwrap_or(Duration::from_secs(300))))
+            .or(length("max-hint", Policy::DEFAULT.max_hint().unwrap_or(Duration::from_secs(300))))
     })
 }
 
@@ -231,10 +240,13 @@ fn local_base(subject: &Subject<'_>) -> Option<Effectless> {
 }
 
 fn base_of_kind(policy: &Policy, key: &'static str, set: Duration, default: Duration) -> Option<Effectless> {
-    // That it was set is told by the text alone.
-    let told = policy.to_string().split(' ').any(|word| is_set(word, key));
-    (told && set == default).then(|| {
+    (policy.retries() && is_told(policy, key) && set == default).then(|| {
         let fact = format!("{key}={}: it would be that without", Compact(set));
-        Effectless { word: Some(key), ..Effectless::new(fact) }
+        Effectless { dropped: vec![key], ..Effectless::new(fact) }
     })
+}
+
+/// Whether a setting is not at its default, or was set to it where that can be told: the text has it then.
+fn is_told(policy: &Policy, key: &str) -> bool {
+    policy.to_string().split(' ').any(|word| is_set(word, key))
 }
