@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod lint {
     mod as_shipped;
+    mod effect;
     mod logs;
     mod mending;
     mod our_own;
