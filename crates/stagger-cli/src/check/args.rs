@@ -25,9 +25,9 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) circumstances: CircumstancesArgs,
 
-    /// Judge delays that have happened instead of a policy: what `stagger run --log json` has written, or lines of
-    /// DELAY [CLIENT [RETRY [TIME]]]; '-' is standard input. With a policy, or one that the log names, it also says whether
-    /// they are what the policy gives
+    /// Judge delays that have happened instead of a policy: what `stagger run --log json` has written, or lines of DELAY
+    /// CLIENT RETRY TIME, of which the delay is enough; '-' is standard input. With a policy, or one that the log names, it
+    /// also says whether they are what the policy gives
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "policies", help_heading = "Check")]
     pub(crate) log: Option<PathBuf>,
 

@@ -157,6 +157,7 @@ fn help_has_settings_where_the_policy_is_to_blame() {
         ("exponential base=1s cap=10m max-attempts=9", "", "S007", "cap=1m"),
         ("exponential base=5ms cap=1s", "", "S008", "base=10ms"),
         ("exponential base=20ms cap=500ms", "tick=16ms", "S009", "base=160ms cap=1.6s"),
+        ("constant base=1s jitter=±0.01%", "", "S009", "jitter=full"),
         ("exponential max-attempts=9", "for=interactive", "S010", "max-attempts=3"),
         ("background-job max-attempts=inf", "for=background", "S011", "max-attempts=10"),
         ("exponential base=1s cap=30s", "deadline=6s", "S012", "max-elapsed=6s"),

@@ -179,6 +179,14 @@ fn findings_carry_the_figures_of_the_policy() {
     for (text, words, code, want) in [
         ("socket.io", "", "S002", "from retry 5 on every client waits exactly 5s"),
         ("socket.io", "", "S002", "before that, of the clients: retry 3: 30%, retry 4: 90%"),
+        ("aws-blog", "", "S002", "of the clients: retry 12: 11%, retry 29: 26%"),
+        ("zero max-attempts=inf", "", "S011", "without a pause, for ever"),
+        (
+            "exponential max-attempts=inf",
+            "timeout=31s deadline=30s",
+            "S013",
+            "an attempt may take 31s; the deadline is 30s",
+        ),
         ("exponential base=1s cap=30s jitter=none", "", "S001", "every client waits exactly the same: 1s, 2s, 4s"),
         ("websockets", "", "S001", "before retry 3 every client waits exactly 3.1s"),
         ("signalr", "", "S003", "the first retry of every client follows at once"),

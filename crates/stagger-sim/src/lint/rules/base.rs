@@ -82,17 +82,19 @@ fn below_tick(subject: &Subject<'_>) -> Option<Found> {
                 list.iter().map(|delay| stagger_core::text::Compact(longer(delay)).to_string()).collect();
             found.mend([word("delays", delays.join(","))])
         }
-        _ => found
-            .mend([length("base", enough)])
-            .mend([length("base", enough), length("cap", enough.saturating_mul(10))])
+        _ if subject.policy.base() >= enough => found
+            .mend([word("jitter", "full")])
             .mend([length("floor", Duration::ZERO)])
-            .mend([length("base", enough), word("jitter", "full")])
-            .mend([length("base", enough), word("jitter", "full"), length("floor", Duration::ZERO)])
-            .mend_at_last([
-                length("base", enough),
-                length("cap", enough.saturating_mul(10)),
-                word("jitter", "full"),
-                length("floor", Duration::ZERO),
-            ]),
+            .mend([word("jitter", "full"), length("floor", Duration::ZERO)]),
+        _ => {
+            let (base, cap) = (length("base", enough), length("cap", enough.saturating_mul(10)));
+            let (jitter, floor) = (word("jitter", "full"), length("floor", Duration::ZERO));
+            found
+                .mend([base.clone()])
+                .mend([base.clone(), cap.clone()])
+                .mend([base.clone(), jitter.clone()])
+                .mend([base.clone(), jitter.clone(), floor.clone()])
+                .mend_at_last([base, cap, jitter, floor])
+        }
     })
 }

@@ -88,22 +88,22 @@ fn lost_at_cap(subject: &Subject<'_>) -> Option<Found> {
             break;
         }
     }
-    let everyone = shares.last().filter(|(_, share)| *share >= EVERYONE);
-    let some: Vec<String> = shares
-        .iter()
-        .take_while(|(_, share)| *share < EVERYONE)
-        .take(3)
-        .map(|(n, share)| format!("retry {n}: {}", percent(*share)))
-        .collect();
-    let first = shares.first()?.0;
-    let fact = match everyone {
-        Some((n, _)) => format!("from retry {n} on every client waits exactly {}", brief(cap)),
-        None => format!("from retry {first} on many clients wait exactly {}", brief(cap)),
+    let (first, last) = (*shares.first()?, *shares.last()?);
+    let told = |shares: &[(u32, f64)]| {
+        let told: Vec<String> = shares.iter().map(|(n, share)| format!("retry {n}: {}", percent(*share))).collect();
+        told.join(", ")
     };
-    let before = if everyone.is_some() { "before that, of the clients" } else { "of the clients" };
+    let (fact, of_clients) = if last.1 >= EVERYONE {
+        let before = &shares[..(shares.len() - 1).min(3)];
+        let before = (!before.is_empty()).then(|| format!("before that, of the clients: {}", told(before)));
+        (format!("from retry {} on every client waits exactly {}", last.0, brief(cap)), before)
+    } else {
+        let of_clients = format!("of the clients: {}", told(&[first, last]));
+        (format!("from retry {} on many clients wait exactly {}", first.0, brief(cap)), Some(of_clients))
+    };
     Some(
         Found::fact(fact)
-            .and_perhaps((!some.is_empty()).then(|| format!("{before}: {}", some.join(", "))))
+            .and_perhaps(of_clients)
             .mend([word("jitter", "full")])
             .mend([word("jitter", "full"), length("cap", subject.policy.base().saturating_mul(10))]),
     )

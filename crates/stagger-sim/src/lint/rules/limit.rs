@@ -68,8 +68,12 @@ fn no_end(subject: &Subject<'_>) -> Option<Found> {
     let attempts = recommended(subject.purpose())?;
     let day = Duration::from_secs(86_400);
     let wait = subject.policy.mean(subject.delays.len() as u32)?.as_secs_f64();
-    let per_day = if wait > 0.0 { thousands((day.as_secs_f64() / wait) as u64) } else { "any number".to_owned() };
-    let fact = format!("a call that never succeeds makes about {per_day} attempts a day, for ever");
+    let fact = if wait > 0.0 {
+        let per_day = thousands((day.as_secs_f64() / wait) as u64);
+        format!("a call that never succeeds makes about {per_day} attempts a day, for ever")
+    } else {
+        "a call that never succeeds is repeated without a pause, for ever".to_owned()
+    };
     Some(
         Found::fact(fact)
             .mend([word("max-attempts", attempts)])
@@ -139,12 +143,15 @@ fn attempts_too_long(subject: &Subject<'_>) -> Option<Found> {
         return None;
     }
     let fit = deadline.as_nanos().checked_div(timeout.as_nanos()).map_or(0, |fit| fit as u32);
-    let fact = format!(
-        "{attempts} attempts of {} are {}; the deadline is {}, which is time for {fit}",
-        brief(timeout),
-        brief(needed),
-        brief(deadline)
-    );
+    let fact = match attempts {
+        1 => format!("an attempt may take {}; the deadline is {}", brief(timeout), brief(deadline)),
+        _ => format!(
+            "{attempts} attempts of {} are {}; the deadline is {}, which is time for {fit}",
+            brief(timeout),
+            brief(needed),
+            brief(deadline)
+        ),
+    };
     let shorter = format!("or shorten the time-out of an attempt to {}", brief(deadline / attempts));
     let found = Found::fact(fact);
     Some(match fit {
