@@ -179,6 +179,7 @@ fn findings_carry_the_figures_of_the_policy() {
     for (text, words, code, want) in [
         ("socket.io", "", "S002", "from retry 5 on every client waits exactly 5s"),
         ("socket.io", "", "S002", "before that, of the clients: retry 3: 30%, retry 4: 90%"),
+        ("socket.io max-attempts=4", "", "S002", "from retry 3 on many clients wait exactly 5s"),
         ("aws-blog", "", "S002", "of the clients: retry 12: 11%, retry 29: 26%"),
         ("zero max-attempts=inf", "", "S011", "without a pause, for ever"),
         (
@@ -233,6 +234,12 @@ fn findings_carry_the_figures_of_the_policy() {
         let finding = found(text, words, code).unwrap_or_else(|| panic!("{code} is silent on {text}, {words}"));
         assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{code}, {text}: {:#?}", finding.facts());
     }
+}
+
+#[test]
+fn a_share_is_told_once() {
+    let finding = found("socket.io max-attempts=4", "", "S002").expect("it is lost at the cap");
+    assert_eq!(finding.facts()[1], "of the clients: retry 3: 30%");
 }
 
 #[test]

@@ -78,28 +78,30 @@ fn lost_at_cap(subject: &Subject<'_>) -> Option<Found> {
     if before.0 == before.1 && reached.0 == reached.1 {
         return None;
     }
-    let mut shares: Vec<(u32, f64)> = Vec::new();
-    for (n, _) in (1..).zip(&subject.delays).filter(|(_, (_, most))| *most == cap).take(AT_CAP) {
-        let share = subject.share_at_cap(n, HERD);
-        if share >= HERD {
-            shares.push((n, share));
-        }
-        if share >= EVERYONE {
-            break;
-        }
-    }
-    let (first, last) = (*shares.first()?, *shares.last()?);
-    let told = |shares: &[(u32, f64)]| {
-        let told: Vec<String> = shares.iter().map(|(n, share)| format!("retry {n}: {}", percent(*share))).collect();
+    let at_cap = (1..).zip(&subject.delays).filter(|(_, (_, most))| *most == cap).map(|(n, _)| n);
+    let at_cap: Vec<u32> = at_cap.take(AT_CAP).collect();
+    let share = |n: u32| subject.share_at_cap(n, HERD);
+    // The shares only grow, so the last one tells whether there is anything to find.
+    let last = *at_cap.last().filter(|last| share(**last) >= HERD)?;
+    let first = at_cap.partition_point(|n| share(*n) < HERD);
+    let everyone = first + at_cap[first..].partition_point(|n| share(*n) < EVERYONE);
+    let told = |retries: &[u32]| {
+        let told: Vec<String> = retries.iter().map(|n| format!("retry {n}: {}", percent(share(*n)))).collect();
         told.join(", ")
     };
-    let (fact, of_clients) = if last.1 >= EVERYONE {
-        let before = &shares[..(shares.len() - 1).min(3)];
-        let before = (!before.is_empty()).then(|| format!("before that, of the clients: {}", told(before)));
-        (format!("from retry {} on every client waits exactly {}", last.0, brief(cap)), before)
-    } else {
-        let of_clients = format!("of the clients: {}", told(&[first, last]));
-        (format!("from retry {} on many clients wait exactly {}", first.0, brief(cap)), Some(of_clients))
+    let (fact, of_clients) = match at_cap.get(everyone) {
+        Some(n) => {
+            let before = &at_cap[first..everyone.min(first + 3)];
+            let of_clients = (!before.is_empty()).then(|| format!("before that, of the clients: {}", told(before)));
+            (format!("from retry {n} on every client waits exactly {}", brief(cap)), of_clients)
+        }
+        None => {
+            let first = at_cap.get(first).copied().unwrap_or(last);
+            let ends = [first, last];
+            let ends = if first == last { &ends[..1] } else { &ends[..] };
+            let of_clients = format!("of the clients: {}", told(ends));
+            (format!("from retry {first} on many clients wait exactly {}", brief(cap)), Some(of_clients))
+        }
     };
     Some(
         Found::fact(fact)
