@@ -30,6 +30,12 @@ pub(super) fn length(key: &'static str, length: Duration) -> (&'static str, Stri
     (key, Compact(length).to_string())
 }
 
+/// The delays of a list; a second where there are none.
+pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, String) {
+    let told: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
+    ("delays", if told.is_empty() { "1s".to_owned() } else { told.join(",") })
+}
+
 /// A setting that is a word or a number.
 pub(super) fn word(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
     (key, value.to_string())

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::Backoff;
 
-use super::super::change::{length, word};
+use super::super::change::{delays, length, word};
 use super::super::circumstances::{Circumstances, Purpose};
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, from_to};
@@ -78,9 +78,7 @@ fn below_tick(subject: &Subject<'_>) -> Option<Found> {
     Some(match subject.policy.backoff() {
         Backoff::List(list) => {
             let longer = |delay: Duration| if delay.is_zero() { delay } else { delay.max(enough) };
-            let delays: Vec<String> =
-                list.iter().map(|delay| stagger_core::text::Compact(longer(delay)).to_string()).collect();
-            found.mend([word("delays", delays.join(","))])
+            found.mend([delays(list.iter().map(longer))])
         }
         _ if subject.policy.base() >= enough => found
             .mend([word("jitter", "full")])

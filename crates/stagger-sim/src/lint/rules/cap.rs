@@ -1,8 +1,8 @@
 use core::time::Duration;
 
-use stagger_core::{Backoff, DelayList};
+use stagger_core::Backoff;
 
-use super::super::change::{length, word};
+use super::super::change::{delays, length, word};
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief};
 
@@ -96,16 +96,10 @@ fn cap_too_long(subject: &Subject<'_>) -> Option<Found> {
     let (at, (_, most)) = subject.delays.iter().enumerate().find(|(_, (_, most))| *most > LONGEST)?;
     let found = Found::fact(format!("retry {} waits up to {}", at + 1, brief(*most)));
     match policy.backoff() {
-        Backoff::List(list) => Some(found.mend([word("delays", capped(list))])),
+        Backoff::List(list) => Some(found.mend([delays(list.iter().map(|delay| delay.min(LONGEST)))])),
         _ => {
             policy.cap().filter(|cap| subject.grows() && *cap > LONGEST)?;
             Some(found.mend([length("cap", LONGEST)]).mend([length("base", LONGEST / BASES), length("cap", LONGEST)]))
         }
     }
-}
-
-fn capped(list: &DelayList) -> String {
-    let delays: Vec<String> =
-        list.iter().map(|delay| stagger_core::text::Compact(delay.min(LONGEST)).to_string()).collect();
-    delays.join(",")
 }

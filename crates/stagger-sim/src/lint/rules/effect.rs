@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Backoff, HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
-use super::super::change::{Change, length, word};
+use super::super::change::{Change, delays, length, word};
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, round_up};
 
@@ -15,11 +15,11 @@ pub(in crate::lint) static NO_EFFECT: Rule = Rule {
     why: "somebody has set it for a reason, and it does not do what it says",
     more: "Settings that exclude each other cannot be built at all; this rule finds those that can, and take each other's \
            effect away: a cap, a multiplier, a step, a floor or a jitter without which every delay is the same, however \
-           long it goes on; what is said about retries where there is none; attempts that `max-elapsed` never leaves time for, or a limit of time that most calls use up \
-           before their first retry; delays of a list that come after the last attempt; settings of hints \
-           where every hint ends the call, or changes nothing; a `stable-after` with nothing that starts again; a base for \
-           throttling or local exhaustion that is what it would be anyway. systemd's `RestartMaxDelaySec` without steps is \
-           the best known of its kind.",
+           long it goes on; what is said about retries where there is none; attempts that `max-elapsed` never leaves time \
+           for, or a limit of time that most calls use up before their first retry; delays of a list that come after the \
+           last attempt; settings of hints where every hint ends the call, or changes nothing; a `stable-after` with \
+           nothing that starts again; a base for throttling or local exhaustion that is what it would be anyway. \
+           systemd's `RestartMaxDelaySec` without steps is the best known of its kind.",
     judge: no_effect,
 };
 
@@ -198,9 +198,8 @@ fn list(subject: &Subject<'_>) -> Option<Effectless> {
     let (Backoff::List(list), Some(attempts)) = (subject.policy.backoff(), subject.attempts()) else { return None };
     let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
     (subject.policy.retries() && retries < list.len()).then(|| {
-        let used: Vec<String> = list.iter().take(retries).map(|delay| Compact(delay).to_string()).collect();
         let fact = format!("delays: {} are given, and {attempts} attempts have {retries} between them", list.len());
-        Effectless::new(fact).or(word("delays", used.join(",")))
+        Effectless::new(fact).or(delays(list.iter().take(retries)))
     })
 }
 

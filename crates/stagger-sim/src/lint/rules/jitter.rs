@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Backoff, Policy, profile};
 
-use super::super::change::{Change, length, word};
+use super::super::change::{Change, delays, length, word};
 use super::super::circumstances::Purpose;
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, percent, round_up};
@@ -153,28 +153,14 @@ fn first_in_step(subject: &Subject<'_>) -> Option<Found> {
 /// Changes that give the first delay an interval.
 fn later_first(found: Found, policy: &Policy) -> Found {
     match policy.backoff() {
-        Backoff::Zero => {
-            let default = Policy::DEFAULT.to_builder();
-            let limited = match policy.max_attempts() {
-                Some(attempts) => default.max_attempts(attempts.get()),
-                None => default.unlimited_attempts(),
-            };
-            match limited.build() {
-                Ok(policy) => found.mend(policy),
-                Err(_) => found,
-            }
-        }
+        // The same with the usual base and cap.
+        Backoff::Zero => match policy.to_string().replacen("zero", "exponential", 1).parse::<Policy>() {
+            Ok(policy) => found.mend(policy),
+            Err(_) => found,
+        },
         Backoff::List(list) => {
-            let later: Vec<String> = list
-                .iter()
-                .filter(|delay| !delay.is_zero())
-                .map(|d| stagger_core::text::Compact(d).to_string())
-                .collect();
-            let delays = if later.is_empty() { "1s".to_owned() } else { later.join(",") };
-            found
-                .mend([word("delays", &delays)])
-                .mend([word("delays", &delays), word("jitter", "equal")])
-                .mend([word("jitter", "equal")])
+            let later = delays(list.iter().filter(|delay| !delay.is_zero()));
+            found.mend([later.clone()]).mend([later, word("jitter", "equal")]).mend([word("jitter", "equal")])
         }
         _ => found
             .mend([word("jitter", "full")])
