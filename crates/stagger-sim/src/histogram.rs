@@ -52,9 +52,16 @@ impl Histogram {
         Some(middle(cell).min(self.largest))
     }
 
+    /// How often each number came, from 0 to the largest, but at most to 2,047.
+    pub(crate) fn small(&self) -> &[u64] {
+        &self.cells[..self.cells.len().min(2 << FINE_BITS)]
+    }
+
     /// The number below which this share of `whole` lies; `None` if so many have not come.
     pub(crate) fn quantile(&self, share: f64, whole: u64) -> Option<u64> {
-        self.ranked(((share * whole as f64).ceil() as u64).max(1))
+        // A little less, or 0.07 of 100 would be the eighth.
+        let rank = (share * whole as f64 * (1.0 - 1e-12)).ceil() as u64;
+        self.ranked(rank.max(1))
     }
 }
 
@@ -95,9 +102,20 @@ mod tests {
         [5, 1, 3, 3, 1_000_003].into_iter().for_each(|value| histogram.add(value));
         let got: Vec<_> = (0..7).map(|rank| histogram.ranked(rank)).collect();
         assert_eq!(got[1..], [Some(1), Some(3), Some(3), Some(5), Some(1_000_003), None]);
+        assert_eq!(histogram.small()[..7], [0, 1, 0, 2, 0, 1, 0]);
+        assert_eq!(histogram.small().len(), 2_048);
         assert_eq!(histogram.quantile(0.5, 5), Some(3));
         assert_eq!(histogram.quantile(0.99, 6), None, "one of six has not come");
         assert_eq!((histogram.sum(), histogram.count(), histogram.largest()), (1_000_015, 5, 1_000_003));
+    }
+
+    #[test]
+    fn each_hundredth_of_a_hundred_is_one() {
+        let mut histogram = Histogram::default();
+        (1..=100).for_each(|value| histogram.add(value));
+        for percent in 1..=100_u32 {
+            assert_eq!(histogram.quantile(f64::from(percent) / 100.0, 100), Some(u64::from(percent)));
+        }
     }
 
     #[test]

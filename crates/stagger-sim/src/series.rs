@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use crate::time::micros;
 
-/// How often something happened in each tenth of a second from the beginning.
+/// How often something happened in each tenth of a second from the beginning. A count ends at four billion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     counts: Vec<u32>,
@@ -19,7 +19,7 @@ impl Series {
     pub(crate) fn add(&mut self, at: u64) {
         let bin = (at / BIN) as usize;
         match self.counts.get_mut(bin) {
-            Some(count) => *count += 1,
+            Some(count) => *count = count.saturating_add(1),
             None => self.reach(bin),
         }
     }
@@ -101,7 +101,7 @@ impl Underway {
     #[inline]
     fn change(&mut self, at: u64, by: i32) {
         match self.changes.get_mut((at / 1_000) as usize >> self.doubled) {
-            Some(change) => *change += by,
+            Some(change) => *change = change.saturating_add(by),
             None => self.reach(at, by),
         }
     }

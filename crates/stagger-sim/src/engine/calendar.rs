@@ -17,7 +17,7 @@ const MINUTE: u32 = 26;
 /// Clients that are fetched together: enough that memory is read for many at once, few enough to stay in the nearest cache.
 const BLOCK: usize = 64;
 
-/// The bits of a key that tell the entry within its bin; the client stands above them, and the microsecond above that.
+/// The bits of a key that tell where in its bin the client is; its number stands above them, and the microsecond above that.
 const INDEX_BITS: u32 = u64::BITS - WIDEST - CLIENT_BITS;
 
 /// The fast engine: see the module.
@@ -35,12 +35,11 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
     let (mut events, mut clients) = ([Event::new(0, 0); BLOCK], [fresh; BLOCK]);
     let mut next = [None; BLOCK];
     while let Some(bin) = calendar.take() {
-        for begin in (0..calendar.places.len()).step_by(BLOCK) {
-            let block = &calendar.places[begin..];
+        for begin in (0..calendar.keys.len()).step_by(BLOCK) {
+            let block = &calendar.keys[begin..];
             // These loads do not wait for each other, and safe code has no other way to say "this will be needed".
-            for (&place, (event, client)) in block.iter().zip(events.iter_mut().zip(&mut clients)) {
-                let (at, who) = calendar.chunks.at(place);
-                (*event, *client) = (at, *who);
+            for (&key, (event, client)) in block.iter().zip(events.iter_mut().zip(&mut clients)) {
+                (*event, *client) = calendar.entry(key);
             }
             let length = block.len().min(BLOCK);
             for (next, (event, client)) in next.iter_mut().zip(events.iter().zip(&mut clients)).take(length) {
@@ -75,9 +74,11 @@ struct Calendar<C> {
     width_bits: u32,
     ring_bits: u32,
     index_bits: u32,
-    /// Of the bin that was taken: what it is sorted by, and the places of its entries in order.
+    /// Of the bin that was taken: a key for each of its events, in order, and where its chunks begin.
     keys: Vec<u64>,
-    places: Vec<u32>,
+    begins: Vec<u32>,
+    /// The beginning of that bin.
+    from: u64,
 }
 
 impl<C: Copy> Calendar<C> {
@@ -95,7 +96,8 @@ impl<C: Copy> Calendar<C> {
             ring_bits,
             index_bits,
             keys: Vec::new(),
-            places: Vec::new(),
+            begins: Vec::new(),
+            from: 0,
         }
     }
 
@@ -119,7 +121,7 @@ impl<C: Copy> Calendar<C> {
         self.chunks.push(self.later.entry(turn).or_default(), event, client);
     }
 
-    /// Takes the next bin that has any events, and puts their places in order. Whoever has dealt with them releases it.
+    /// Takes the next bin that has any events, and puts their keys in order. Whoever has dealt with them releases it.
     fn take(&mut self) -> Option<Bin> {
         let mask = self.ring.len() as u64 - 1;
         loop {
@@ -131,42 +133,71 @@ impl<C: Copy> Calendar<C> {
                 self.turn();
             }
             let bin = core::mem::take(&mut self.ring[(self.next & mask) as usize]);
+            self.from = self.next << self.width_bits;
             self.next += 1;
             if !bin.is_empty() {
                 self.sort(bin);
-                self.near -= self.places.len();
+                self.near -= self.keys.len();
                 return Some(bin);
             }
         }
     }
 
-    /// The places of a bin's entries, by time and then by client.
+    /// The keys of a bin's events, by time and then by client.
     fn sort(&mut self, bin: Bin) {
-        let Self { chunks, keys, places, .. } = self;
-        places.clear();
-        places.extend(chunks.places(bin).map(|(place, _)| place));
-        if places.len() >> self.index_bits != 0 {
-            // More entries than a key can tell apart: tens of millions within milliseconds.
-            places.sort_unstable_by_key(|&place| chunks.at(place).0);
-            return;
-        }
+        let Self { chunks, keys, begins, .. } = self;
         let mask = (1 << self.width_bits) - 1;
         keys.clear();
-        keys.extend((0..).zip(chunks.places(bin)).map(|(index, (_, event))| {
-            ((event.at() & mask) << CLIENT_BITS | u64::from(event.client())) << self.index_bits | index
-        }));
-        self.order.sort(keys);
-        let mask = (1 << self.index_bits) - 1;
-        // In place, the keys become the places: what they were sorted from is needed until the last of them.
-        keys.iter_mut().for_each(|key| *key = u64::from(places[(*key & mask) as usize]));
-        places.clear();
-        places.extend(keys.iter().map(|&place| place as u32));
+        begins.clear();
+        for (begin, events) in chunks.slices(bin) {
+            let first = (begins.len() as u64) << chunks.bits();
+            begins.push(begin);
+            keys.extend(events.iter().zip(first..).map(|(event, index)| {
+                ((event.at() & mask) << CLIENT_BITS | u64::from(event.client())) << self.index_bits | index
+            }));
+        }
+        if self.is_crowded() {
+            self.sort_crowd(bin);
+        } else {
+            self.order.sort(&mut self.keys);
+        }
+    }
+
+    /// Whether a bin has more events than a key can tell apart: tens of millions within milliseconds. Then keys are places.
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        (self.begins.len() as u64) << self.chunks.bits() > 1 << self.index_bits
+    }
+
+    #[cold]
+    fn sort_crowd(&mut self, bin: Bin) {
+        let Self { chunks, keys, .. } = self;
+        keys.clear();
+        for (begin, events) in chunks.slices(bin) {
+            keys.extend((u64::from(begin)..).zip(events).map(|(place, _)| place));
+        }
+        keys.sort_unstable_by_key(|&place| chunks.event(place as u32));
+    }
+
+    /// The event of a key, and its client.
+    #[inline(always)]
+    fn entry(&self, key: u64) -> (Event, C) {
+        if self.is_crowded() {
+            return (self.chunks.event(key as u32), self.chunks.client(key as u32));
+        }
+        let index = key & ((1 << self.index_bits) - 1);
+        let (chunk, rest) = (index >> self.chunks.bits(), index & ((1 << self.chunks.bits()) - 1));
+        let event = Event::after(self.from, key >> self.index_bits);
+        (event, self.chunks.client(self.begins[chunk as usize] + rest as u32))
     }
 
     /// The ring begins again: what was too far away belongs into it now.
     fn turn(&mut self) {
         let Some(bin) = self.later.remove(&(self.next >> self.ring_bits)) else { return };
-        let entries: Vec<_> = self.chunks.places(bin).map(|(place, event)| (event, *self.chunks.at(place).1)).collect();
+        let mut entries = Vec::new();
+        for (begin, events) in self.chunks.slices(bin) {
+            entries.extend(events.iter().zip(begin..).map(|(&event, place)| (event, self.chunks.client(place))));
+        }
         self.chunks.release(bin);
         entries.iter().for_each(|(event, client)| self.push(*event, client));
     }
@@ -178,7 +209,7 @@ mod tests {
 
     fn taken(calendar: &mut Calendar<()>) -> Option<Vec<(u64, u32)>> {
         let bin = calendar.take()?;
-        let events = calendar.places.iter().map(|&place| calendar.chunks.at(place).0);
+        let events = calendar.keys.iter().map(|&key| calendar.entry(key).0);
         let events = events.map(|event| (event.at(), event.client())).collect();
         calendar.chunks.release(bin);
         Some(events)
@@ -221,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_with_more_entries_than_a_key_can_count_is_in_order_too() {
+    fn a_bin_with_more_events_than_keys_can_tell_apart_is_in_order_too() {
         let events: Vec<_> = (0..1_000).map(|n| (u64::from(n * 7 % 16), n * 13 % 1_000)).collect();
         let mut want = events.clone();
         want.sort_unstable();

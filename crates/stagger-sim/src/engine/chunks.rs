@@ -73,16 +73,26 @@ impl<C: Copy> Chunks<C> {
         chunk
     }
 
-    /// Whose event is at this place, which [`places`](Self::places) told, and when it is.
-    #[inline]
-    pub(super) fn at(&self, place: u32) -> (Event, &C) {
-        (self.events[place as usize], &self.clients[place as usize])
+    /// How many events a chunk has room for, as a power of two.
+    pub(super) const fn bits(&self) -> u32 {
+        self.bits
     }
 
-    /// The events of a bin, each with its place.
-    pub(super) fn places(&self, bin: Bin) -> impl Iterator<Item = (u32, Event)> {
+    /// The event at this place.
+    pub(super) fn event(&self, place: u32) -> Event {
+        self.events[place as usize]
+    }
+
+    /// The client whose event is at this place.
+    #[inline]
+    pub(super) fn client(&self, place: u32) -> C {
+        self.clients[place as usize]
+    }
+
+    /// The events of a bin, chunk by chunk, each with the place of its first.
+    pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = (u32, &[Event])> {
         let mut end = bin.0;
-        let slices = core::iter::from_fn(move || {
+        core::iter::from_fn(move || {
             let chunk = end.checked_sub(1)? >> self.bits;
             let begin = chunk << self.bits;
             let slice = &self.events[begin as usize..end as usize];
@@ -90,9 +100,8 @@ impl<C: Copy> Chunks<C> {
                 0 => 0,
                 before => (before + 1) << self.bits,
             };
-            Some((begin..).zip(slice.iter().copied()))
-        });
-        slices.flatten()
+            Some((begin, slice))
+        })
     }
 
     /// Empties a bin.
@@ -113,10 +122,11 @@ mod tests {
 
     /// The times of the events, each of whom has its time for a client, too.
     fn content(chunks: &Chunks<u64>, bin: Bin) -> Vec<u64> {
-        let mut times: Vec<_> = chunks.places(bin).map(|(place, event)| (chunks.at(place), event)).collect();
-        assert!(times.iter().all(|&((there, &client), event)| there == event && client == event.at()), "{times:?}");
+        let slices = chunks.slices(bin).flat_map(|(begin, events)| events.iter().zip(begin..));
+        let mut times: Vec<_> = slices.map(|(event, place)| (event.at(), chunks.client(place))).collect();
+        assert!(times.iter().all(|(at, client)| at == client), "{times:?}");
         times.sort_unstable();
-        times.into_iter().map(|(_, event)| event.at()).collect()
+        times.into_iter().map(|(at, _)| at).collect()
     }
 
     fn push(chunks: &mut Chunks<u64>, bin: &mut Bin, at: u64) {

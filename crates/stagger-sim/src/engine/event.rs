@@ -15,6 +15,12 @@ impl Event {
         Self(at << CLIENT_BITS | client as u64)
     }
 
+    /// What is left of an event without the time `from`.
+    #[inline]
+    pub(crate) const fn after(from: u64, rest: u64) -> Self {
+        Self((from << CLIENT_BITS) + rest)
+    }
+
     /// In microseconds.
     #[inline]
     pub(crate) const fn at(self) -> u64 {
@@ -38,6 +44,11 @@ mod tests {
             let event = Event::new(at, client);
             assert_eq!((event.at(), event.client()), (at, client));
         }
+    }
+
+    #[test]
+    fn an_event_is_put_together_again() {
+        assert_eq!(Event::after(5, 3 << CLIENT_BITS | 7), Event::new(8, 7));
     }
 
     #[test]

@@ -49,10 +49,14 @@ impl Law {
         let cells = (((to - from) * FINE as f64).round() as usize).max(1);
         let mut density = vec![1.0];
         for _ in 0..ways {
-            let mut sum = vec![0.0; density.len() + cells - 1];
-            for (at, share) in density.iter().enumerate() {
-                sum[at..at + cells].iter_mut().for_each(|cell| *cell += share / cells as f64);
-            }
+            // A window that moves over what there was.
+            let mut window = 0.0;
+            let sum = (0..density.len() + cells - 1).map(|at| {
+                window += density.get(at).copied().unwrap_or_default();
+                window -= at.checked_sub(cells).map_or(0.0, |gone| density[gone]);
+                window / cells as f64
+            });
+            let sum = sum.collect();
             density = sum;
         }
         let mut weights = Vec::new();

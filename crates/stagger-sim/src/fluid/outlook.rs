@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 use stagger_core::Policy;
 
 use super::Unfit;
@@ -16,6 +18,9 @@ pub(super) struct Outlook {
 /// Above this limit of attempts there would be too many cohorts.
 const MOST_ATTEMPTS: u32 = 256;
 
+/// What arrives in a step is a sum over all steps in which it can have been sent.
+const LONGEST_WAY: Duration = Duration::from_secs(10);
+
 /// Delays of retries after this one are taken to be like it. With a multiplier of 1.1 that is 10¹⁰ times the base.
 const MOST_RETRIES: u32 = 256;
 
@@ -26,6 +31,7 @@ impl Outlook {
         for (is_unfit, why) in [
             (!policy.has_independent_delays(), Unfit::Delays),
             (scenario.hints() != Hints::Silent, Unfit::Hints),
+            (scenario.one_way().1 > LONGEST_WAY, Unfit::Network),
             (limit.is_some_and(|limit| limit > MOST_ATTEMPTS), Unfit::Attempts),
         ] {
             if is_unfit {

@@ -8,6 +8,8 @@ pub enum Unfit {
     Delays,
     /// The server gives hints.
     Hints,
+    /// A message can be underway for more than ten seconds.
+    Network,
     /// There is a limit of attempts, above 256.
     Attempts,
     /// The limit of time is reached before everyone is back: it stops each client at a time of its own.
@@ -20,6 +22,7 @@ impl fmt::Display for Unfit {
         f.write_str(match self {
             Self::Delays => "each delay depends on the one before it; simulate the clients one by one",
             Self::Hints => "the server's hints are different for each client; simulate the clients one by one",
+            Self::Network => "messages are underway for more than 10 s; simulate the clients one by one",
             Self::Attempts => "the limit of attempts is above 256; lower it, or simulate the clients one by one",
             Self::Elapsed => "the limit of time stops clients before all are back; simulate the clients one by one",
         })

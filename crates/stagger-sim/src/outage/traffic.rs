@@ -1,4 +1,4 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State};
+use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
 
 use super::server::{Fate, Server};
 use super::{Figures, Process, Scenario};
@@ -87,6 +87,13 @@ impl<'a> Traffic<'a> {
         }
     }
 
+    /// The next event of a request, if it is not after the end.
+    fn within_horizon(&mut self, next: u64) -> Option<u64> {
+        let is_within = next < self.scenario.horizon;
+        self.tally.through += u64::from(!is_within);
+        is_within.then_some(next)
+    }
+
     /// The request sends an attempt now, if its breaker lets it. Says when that arrives.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
@@ -109,8 +116,8 @@ impl<'a> Traffic<'a> {
     /// The attempt has arrived. Says when the client hears what becomes of it.
     fn arrive(&mut self, now: u64, request: &mut Request) -> u64 {
         let Scenario { one_way, timeout, .. } = *self.scenario;
-        let gives_up = now - one_way + timeout;
-        let soon = (now + one_way).min(gives_up);
+        // A client waits for a round trip at least, so who is turned away at once always hears of it.
+        let (gives_up, soon) = (now - one_way + timeout, now + one_way);
         let (answer, heard) = match self.server.arrive(now) {
             Fate::Done(done) if done + one_way as f64 <= gives_up as f64 => (Answer::Success, done as u64 + one_way),
             Fate::Done(_) => (Answer::Failure, gives_up),
@@ -144,6 +151,7 @@ impl<'a> Traffic<'a> {
                 }
             }
             decision => {
+                self.tally.refused += u64::from(decision == Decision::Stop(Stop::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(born);
@@ -189,7 +197,8 @@ impl World for Traffic<'_> {
         let (born, _) = self.requests[id as usize];
         self.tally.requests.add(born);
         let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        Some(born + micros(retry.spread(|| instant(born))))
+        let first = born.saturating_add(micros(retry.spread(|| instant(born))));
+        self.within_horizon(first)
     }
 
     fn event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
@@ -199,9 +208,13 @@ impl World for Traffic<'_> {
             Next::Hear(answer) => self.hear(at, id, request, answer),
         };
         // The engine is promised a time that passes.
-        let next = next.map(|next| next.max(at + 1)).filter(|&next| next < self.scenario.horizon);
-        self.tally.through += u64::from(next.is_none());
-        next
+        match next {
+            Some(next) => self.within_horizon(next.max(at + 1)),
+            None => {
+                self.tally.through += 1;
+                None
+            }
+        }
     }
 
     fn through(&self) -> u64 {

@@ -4,7 +4,7 @@ use crate::Series;
 
 /// What came of a scenario with one policy and one seed. Times run from the beginning of the scenario.
 ///
-/// Quantiles of times are good to a thousandth of themselves; everything else is exact.
+/// Quantiles of times, and of attempts above 2,047, are good to a thousandth of themselves; everything else is exact.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Figures {
@@ -24,6 +24,9 @@ pub struct Figures {
     pub arrivals: Series,
     /// Clients that were connected, in each tenth of a second.
     pub connects: Series,
+    /// When the attempts of some clients arrived, as many as the scenario asked for; those who never made one are left out
+    /// at the end.
+    pub sample: Vec<Vec<Duration>>,
     /// The most attempts of which no answer had come yet.
     pub peak_in_flight: u64,
     /// The most handshakes that were waiting or underway at the server.
@@ -40,6 +43,8 @@ pub struct Figures {
     pub took_p50: Option<Duration>,
     /// How long clients took from their own loss, 99 % of all clients.
     pub took_p99: Option<Duration>,
+    /// How long clients took from their own loss, for each hundredth of all clients; it ends where the others never came in.
+    pub took_percentiles: Vec<Duration>,
     /// How long a client slept between its attempts, the mean of all clients.
     pub waited_mean: Duration,
     /// The attempts of a client, half of those that are through.
@@ -48,6 +53,8 @@ pub struct Figures {
     pub attempts_p99: Option<u64>,
     /// The most attempts of one client.
     pub attempts_most: u64,
+    /// How many clients made that many attempts, from 0 on, of those that are through; up to 2,047 attempts.
+    pub clients_by_attempts: Vec<u64>,
 }
 
 /// How close to the best possible, each as a share in 0..=1: 1 is the limit that no policy can pass.

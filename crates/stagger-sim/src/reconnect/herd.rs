@@ -106,6 +106,9 @@ impl<S: Server> World for Herd<'_, S> {
     #[inline(always)]
     fn event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
         self.tally.arrivals.add(at);
+        if id < self.scenario.sample {
+            self.tally.sampled(id, at);
+        }
         let ways = self.chance.ways(id, client.state.attempt());
         let back = self.scenario.network.way(ways.answer);
         let answer =

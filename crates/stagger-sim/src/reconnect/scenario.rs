@@ -24,6 +24,8 @@ pub struct Scenario {
     pub(crate) horizon: u64,
     pub(crate) first: First,
     hints: Hints,
+    /// Clients of whom every attempt is kept.
+    pub(super) sample: u32,
 }
 
 /// The settings of a [`Scenario`].
@@ -39,6 +41,7 @@ pub struct ScenarioBuilder {
     horizon: Duration,
     first: First,
     hints: Hints,
+    sample: u32,
 }
 
 /// What a client does when its connection is lost.
@@ -84,6 +87,7 @@ impl Scenario {
             horizon: Duration::from_secs(86_400),
             first: First::AfterDelay,
             hints: Hints::Silent,
+            sample: 0,
         }
     }
 
@@ -200,6 +204,12 @@ impl ScenarioBuilder {
         Self { hints, ..self }
     }
 
+    /// Of how many clients every attempt is kept, for a picture. Which of them does not matter: chance makes no difference
+    /// between clients. Default 0.
+    pub const fn sample(self, clients: u32) -> Self {
+        Self { sample: clients, ..self }
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -226,6 +236,7 @@ impl ScenarioBuilder {
             horizon,
             first: self.first,
             hints: self.hints,
+            sample: self.sample,
         })
     }
 }

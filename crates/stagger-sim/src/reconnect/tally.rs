@@ -20,9 +20,20 @@ pub(super) struct Tally {
     /// Of each client that is through.
     attempts: Histogram,
     gave_up: u64,
+    /// The attempts of some clients.
+    sample: Vec<Vec<Duration>>,
 }
 
 impl Tally {
+    #[cold]
+    pub(super) fn sampled(&mut self, id: u32, at: u64) {
+        let id = id as usize;
+        if id >= self.sample.len() {
+            self.sample.resize(id + 1, Vec::new());
+        }
+        self.sample[id].push(Duration::from_micros(at));
+    }
+
     pub(super) fn connected(&mut self, at: u64, took: u64, attempts: u32) {
         self.in_flight.ends(at);
         self.connects.add(at);
@@ -61,10 +72,15 @@ impl Tally {
             took_mean: mean(took.sum(), took.count()),
             took_p50: time(took.quantile(0.5, clients)),
             took_p99: time(took.quantile(0.99, clients)),
+            took_percentiles: (1..=100)
+                .map_while(|percent| time(took.quantile(f64::from(percent) / 100.0, clients)))
+                .collect(),
             waited_mean: mean(u128::from(self.waited), clients),
             attempts_p50: attempts.quantile(0.5, through),
             attempts_p99: attempts.quantile(0.99, through),
             attempts_most: attempts.largest(),
+            clients_by_attempts: attempts.small().to_vec(),
+            sample: self.sample,
             arrivals: self.arrivals,
             connects: self.connects,
         }

@@ -35,6 +35,8 @@ pub struct ReconnectFigures {
     pub attempts_p99: Option<u64>,
     /// The most attempts of one client.
     pub attempts_most: u64,
+    /// How many clients made that many attempts, from 0 on, up to 2,047.
+    pub clients_by_attempts: Vec<u64>,
     /// Clients that are connected in the end.
     pub connected: u64,
     /// Clients that gave up.
@@ -65,6 +67,8 @@ pub struct ReconnectFigures {
     pub took_p50_s: Option<f64>,
     /// How long clients took from their own loss, 99 % of them.
     pub took_p99_s: Option<f64>,
+    /// How long clients took from their own loss, for each hundredth of them; it ends where the others never came in.
+    pub took_percentiles_s: Vec<f64>,
     /// How long a client slept between its attempts, the mean.
     pub waited_mean_s: f64,
     /// How close to one attempt for each client.
@@ -73,6 +77,8 @@ pub struct ReconnectFigures {
     pub e_time: Option<f64>,
     /// How close to half of that, which is the least mean time.
     pub e_ttc: Option<f64>,
+    /// When the attempts of some clients arrived.
+    pub sample_s: Vec<Vec<f64>>,
     /// What a bin of the series is wide.
     pub bin_s: f64,
     /// Attempts that arrived in each bin.
@@ -157,6 +163,7 @@ impl From<&reconnect::Figures> for Figures {
             attempts_p50: figures.attempts_p50,
             attempts_p99: figures.attempts_p99,
             attempts_most: figures.attempts_most,
+            clients_by_attempts: figures.clients_by_attempts.clone(),
             connected: figures.connected,
             gave_up: figures.gave_up,
             unfinished: figures.unfinished,
@@ -172,10 +179,12 @@ impl From<&reconnect::Figures> for Figures {
             took_mean_s: figures.took_mean.as_secs_f64(),
             took_p50_s: seconds(figures.took_p50),
             took_p99_s: seconds(figures.took_p99),
+            took_percentiles_s: figures.took_percentiles.iter().map(Duration::as_secs_f64).collect(),
             waited_mean_s: figures.waited_mean.as_secs_f64(),
             e_attempts: efficiency.attempts,
             e_time: efficiency.time,
             e_ttc: efficiency.mean_time,
+            sample_s: figures.sample.iter().map(|times| times.iter().map(Duration::as_secs_f64).collect()).collect(),
             bin_s: BIN_S,
             arrivals: counts(&figures.arrivals),
             connects: counts(&figures.connects),

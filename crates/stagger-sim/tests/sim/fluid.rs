@@ -74,6 +74,7 @@ fn what_has_no_mean_field_is_refused_with_the_reason() {
         (plain, of("reconnecting-websocket"), Unfit::Delays),
         (plain, of("polly-v8"), Unfit::Delays),
         (plain.hints(Hints::Slots), full, Unfit::Hints),
+        (plain.one_way(Duration::ZERO, Duration::from_secs(11)), full, Unfit::Network),
         (plain, full.to_builder().max_attempts(257).build().unwrap(), Unfit::Attempts),
         (plain, full.to_builder().max_elapsed(Duration::from_secs(60)).build().unwrap(), Unfit::Elapsed),
     ] {

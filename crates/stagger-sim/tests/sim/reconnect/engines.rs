@@ -75,6 +75,11 @@ proptest! {
         prop_assert!(figures.attempts >= figures.connected);
         prop_assert_eq!(figures.connects.sum(), figures.connected);
         prop_assert_eq!(figures.t100.is_some(), figures.connected == figures.clients);
+        prop_assert_eq!(figures.clients_by_attempts.iter().sum::<u64>(), figures.connected + figures.gave_up);
+        let hundredths = (100 * figures.connected / figures.clients) as usize;
+        prop_assert_eq!(figures.took_percentiles.len(), hundredths);
+        prop_assert!(figures.took_percentiles.is_sorted());
+        prop_assert_eq!(figures.took_percentiles.get(98).copied(), figures.took_p99);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Policy, Seed};
+use stagger_core::{Jitter, Policy, Seed};
 use stagger_sim::reconnect::{Figures, Hints, Scenario};
 
 /// 10,000 clients before a server that takes 500 a second: 20 s.
@@ -32,6 +32,16 @@ fn a_hint_for_everyone_is_spread_and_not_a_rendezvous() {
     let peak = figures.peak_from(Duration::from_secs(2));
     assert!(peak < 250, "{peak} in 100 ms");
     assert!(with(Hints::Silent).attempts > 2 * figures.attempts);
+}
+
+#[test]
+fn what_clients_wait_is_the_sum_of_their_delays() {
+    let second = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(7).build().unwrap();
+    let scenario = Scenario::builder(100).rate(1.0).backlog(1).build().unwrap();
+    let figures = scenario.run(&second, Seed::new(1));
+    let delays = figures.attempts as f64 / 100.0;
+    assert!((figures.waited_mean.as_secs_f64() - delays).abs() < 1e-9, "{:?}, {delays} s", figures.waited_mean);
+    assert!(figures.gave_up > 80 && figures.attempts > 600, "{figures:?}");
 }
 
 #[test]

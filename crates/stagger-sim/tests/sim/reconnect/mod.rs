@@ -3,6 +3,7 @@
 mod engines;
 mod faults;
 mod hints;
+mod sample;
 mod strategies;
 mod tables;
 mod watched;

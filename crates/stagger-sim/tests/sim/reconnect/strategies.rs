@@ -41,8 +41,8 @@ impl Strategy {
             // As it was published: cut at the cap after the draw.
             "decorr" => Self::of(profile::AWS_BLOG.policy().to_builder().base(BASE).cap(CAP)),
             "cenkalti" => Self::of(profile::CENKALTI.policy().to_builder()),
-            // The tables have its first attempt at once, which is what it does when a connection did not last; the
-            // profile is what it does after one that did.
+            // The tables have it connect at once, as it does when a page is opened; the profile is what it does after a
+            // drop.
             "pladaria" => {
                 let policy = profile::RECONNECTING_WEBSOCKET.policy().to_builder();
                 Self { first: First::AtOnce, ..Self::of(policy) }
