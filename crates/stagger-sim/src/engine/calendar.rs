@@ -34,7 +34,7 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
     let mut progress = watch.begin(u64::from(count));
     let (mut events, mut clients) = ([Event::new(0, 0); BLOCK], [fresh; BLOCK]);
     let mut next = [None; BLOCK];
-    while let Some(bin) = calendar.take() {
+    while calendar.take() {
         for begin in (0..calendar.keys.len()).step_by(BLOCK) {
             let block = &calendar.keys[begin..];
             // These loads do not wait for each other, and safe code has no other way to say "this will be needed".
@@ -53,7 +53,6 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
                 }
             }
         }
-        calendar.chunks.release(bin);
         progress.tell(world.through())?;
     }
     progress.tell(world.through())
@@ -74,10 +73,13 @@ struct Calendar<C> {
     width_bits: u32,
     ring_bits: u32,
     index_bits: u32,
-    /// Of the bin that was taken: a key for each of its events, in order, and where its chunks begin.
+    /// Of the bin that was taken: a key for each of its events, in order.
     keys: Vec<u64>,
-    begins: Vec<u32>,
-    /// The beginning of that bin.
+    /// Its clients, as the keys tell them, read in a row: in order they would be read from all over the memory.
+    clients: Vec<C>,
+    /// Its events, if they are more than keys can tell apart. Keys are then no more than the index.
+    crowd: Vec<Event>,
+    /// Its beginning.
     from: u64,
 }
 
@@ -96,7 +98,8 @@ impl<C: Copy> Calendar<C> {
             ring_bits,
             index_bits,
             keys: Vec::new(),
-            begins: Vec::new(),
+            clients: Vec::new(),
+            crowd: Vec::new(),
             from: 0,
         }
     }
@@ -121,12 +124,12 @@ impl<C: Copy> Calendar<C> {
         self.chunks.push(self.later.entry(turn).or_default(), event, client);
     }
 
-    /// Takes the next bin that has any events, and puts their keys in order. Whoever has dealt with them releases it.
-    fn take(&mut self) -> Option<Bin> {
+    /// Takes the next bin that has any events, and puts their keys in order. `false`: there are none left.
+    fn take(&mut self) -> bool {
         let mask = self.ring.len() as u64 - 1;
         loop {
             if self.near == 0 {
-                let (&turn, _) = self.later.first_key_value()?;
+                let Some((&turn, _)) = self.later.first_key_value() else { return false };
                 self.next = turn << self.ring_bits;
             }
             if self.next & mask == 0 {
@@ -137,66 +140,62 @@ impl<C: Copy> Calendar<C> {
             self.next += 1;
             if !bin.is_empty() {
                 self.sort(bin);
+                self.chunks.release(bin);
                 self.near -= self.keys.len();
-                return Some(bin);
+                return true;
             }
         }
     }
 
     /// The keys of a bin's events, by time and then by client.
     fn sort(&mut self, bin: Bin) {
-        let Self { chunks, keys, begins, .. } = self;
+        let Self { chunks, keys, clients, .. } = self;
         let mask = (1 << self.width_bits) - 1;
         keys.clear();
-        begins.clear();
-        for (begin, events) in chunks.slices(bin) {
-            let first = (begins.len() as u64) << chunks.bits();
-            begins.push(begin);
-            keys.extend(events.iter().zip(first..).map(|(event, index)| {
+        clients.clear();
+        self.crowd.clear();
+        for (events, whose) in chunks.slices(bin) {
+            keys.extend(events.iter().zip(clients.len() as u64..).map(|(event, index)| {
                 ((event.at() & mask) << CLIENT_BITS | u64::from(event.client())) << self.index_bits | index
             }));
+            clients.extend_from_slice(whose);
         }
-        if self.is_crowded() {
-            self.sort_crowd(bin);
+        if keys.len() >> self.index_bits == 0 {
+            self.order.sort(keys);
         } else {
-            self.order.sort(&mut self.keys);
+            self.sort_crowd(bin);
         }
     }
 
-    /// Whether a bin has more events than a key can tell apart: tens of millions within milliseconds. Then keys are places.
-    #[inline]
-    fn is_crowded(&self) -> bool {
-        (self.begins.len() as u64) << self.chunks.bits() > 1 << self.index_bits
-    }
-
+    /// The same for tens of millions within milliseconds.
     #[cold]
     fn sort_crowd(&mut self, bin: Bin) {
-        let Self { chunks, keys, .. } = self;
-        keys.clear();
-        for (begin, events) in chunks.slices(bin) {
-            keys.extend((u64::from(begin)..).zip(events).map(|(place, _)| place));
+        let Self { chunks, keys, crowd, .. } = self;
+        for (events, _) in chunks.slices(bin) {
+            crowd.extend_from_slice(events);
         }
-        keys.sort_unstable_by_key(|&place| chunks.event(place as u32));
+        keys.clear();
+        keys.extend(0..crowd.len() as u64);
+        keys.sort_unstable_by_key(|&index| crowd[index as usize]);
     }
 
     /// The event of a key, and its client.
     #[inline(always)]
     fn entry(&self, key: u64) -> (Event, C) {
-        if self.is_crowded() {
-            return (self.chunks.event(key as u32), self.chunks.client(key as u32));
+        if self.crowd.is_empty() {
+            let index = key & ((1 << self.index_bits) - 1);
+            (Event::after(self.from, key >> self.index_bits), self.clients[index as usize])
+        } else {
+            (self.crowd[key as usize], self.clients[key as usize])
         }
-        let index = key & ((1 << self.index_bits) - 1);
-        let (chunk, rest) = (index >> self.chunks.bits(), index & ((1 << self.chunks.bits()) - 1));
-        let event = Event::after(self.from, key >> self.index_bits);
-        (event, self.chunks.client(self.begins[chunk as usize] + rest as u32))
     }
 
     /// The ring begins again: what was too far away belongs into it now.
     fn turn(&mut self) {
         let Some(bin) = self.later.remove(&(self.next >> self.ring_bits)) else { return };
         let mut entries = Vec::new();
-        for (begin, events) in self.chunks.slices(bin) {
-            entries.extend(events.iter().zip(begin..).map(|(&event, place)| (event, self.chunks.client(place))));
+        for (events, whose) in self.chunks.slices(bin) {
+            entries.extend(events.iter().copied().zip(whose.iter().copied()));
         }
         self.chunks.release(bin);
         entries.iter().for_each(|(event, client)| self.push(*event, client));
@@ -208,11 +207,8 @@ mod tests {
     use super::*;
 
     fn taken(calendar: &mut Calendar<()>) -> Option<Vec<(u64, u32)>> {
-        let bin = calendar.take()?;
-        let events = calendar.keys.iter().map(|&key| calendar.entry(key).0);
-        let events = events.map(|event| (event.at(), event.client())).collect();
-        calendar.chunks.release(bin);
-        Some(events)
+        let events = calendar.take().then(|| calendar.keys.iter().map(|&key| calendar.entry(key).0));
+        events.map(|events| events.map(|event| (event.at(), event.client())).collect())
     }
 
     /// Bins of 16 µs, a ring of 2^18 of them: 4 s.

@@ -33,7 +33,7 @@ impl<C: Copy> Chunks<C> {
     /// For about so many events in so many bins.
     pub(super) fn new(events: usize, bins: usize, filler: C) -> Self {
         // A few events in many bins shall not touch much more memory than they need.
-        let bits = (events / bins).clamp(4, 128).next_power_of_two().trailing_zeros();
+        let bits = (events / bins).clamp(4, 1024).next_power_of_two().trailing_zeros();
         let enough = events + ((bins.min(events) + 1) << bits) / 2;
         let (events, clients) = (Vec::with_capacity(enough), Vec::with_capacity(enough));
         Self { events, clients, links: vec![0], free: 0, bits, filler }
@@ -73,34 +73,17 @@ impl<C: Copy> Chunks<C> {
         chunk
     }
 
-    /// How many events a chunk has room for, as a power of two.
-    pub(super) const fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// The event at this place.
-    pub(super) fn event(&self, place: u32) -> Event {
-        self.events[place as usize]
-    }
-
-    /// The client whose event is at this place.
-    #[inline]
-    pub(super) fn client(&self, place: u32) -> C {
-        self.clients[place as usize]
-    }
-
-    /// The events of a bin, chunk by chunk, each with the place of its first.
-    pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = (u32, &[Event])> {
+    /// The events of a bin, a chunk at a time, with their clients.
+    pub(super) fn slices(&self, bin: Bin) -> impl Iterator<Item = (&[Event], &[C])> {
         let mut end = bin.0;
         core::iter::from_fn(move || {
             let chunk = end.checked_sub(1)? >> self.bits;
-            let begin = chunk << self.bits;
-            let slice = &self.events[begin as usize..end as usize];
+            let range = (chunk << self.bits) as usize..end as usize;
             end = match self.links[chunk as usize] {
                 0 => 0,
                 before => (before + 1) << self.bits,
             };
-            Some((begin, slice))
+            Some((&self.events[range.clone()], &self.clients[range]))
         })
     }
 
@@ -122,8 +105,8 @@ mod tests {
 
     /// The times of the events, each of whom has its time for a client, too.
     fn content(chunks: &Chunks<u64>, bin: Bin) -> Vec<u64> {
-        let slices = chunks.slices(bin).flat_map(|(begin, events)| events.iter().zip(begin..));
-        let mut times: Vec<_> = slices.map(|(event, place)| (event.at(), chunks.client(place))).collect();
+        let slices = chunks.slices(bin).flat_map(|(events, clients)| events.iter().zip(clients));
+        let mut times: Vec<_> = slices.map(|(event, client)| (event.at(), *client)).collect();
         assert!(times.iter().all(|(at, client)| at == client), "{times:?}");
         times.sort_unstable();
         times.into_iter().map(|(at, _)| at).collect()
