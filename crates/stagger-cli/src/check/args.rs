@@ -25,10 +25,16 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) circumstances: CircumstancesArgs,
 
-    /// Judge delays that have happened instead of a policy: what `stagger run --log json` has written, or lines of DELAY
-    /// CLIENT RETRY TIME, of which the delay is enough; '-' is standard input. With a policy, or one that the log names, it
-    /// also says whether they are what the policy gives
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, conflicts_with = "policies", help_heading = "Check")]
+    /// Judge delays that have happened instead of a policy: what `stagger run --log json` has written, or lines of
+    /// DELAY CLIENT RETRY TIME, of which the delay is enough; '-' is standard input. With a policy, or one that the log
+    /// names, it also says whether they are what the policy gives
+    #[arg(
+        long,
+        value_name = "FILE|-",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["policies", "CircumstancesArgs"],
+        help_heading = "Check"
+    )]
     pub(crate) log: Option<PathBuf>,
 
     /// Findings of these rules are meant: leave them out
@@ -40,7 +46,13 @@ pub(crate) struct CheckArgs {
     pub(crate) rules: bool,
 
     /// Say at length what a rule finds, and what to do about it
-    #[arg(long, value_name = "CODE", value_parser = rule, conflicts_with_all = ["policies", "log", "allow", "json"], help_heading = "Check")]
+    #[arg(
+        long,
+        value_name = "CODE",
+        value_parser = rule,
+        conflicts_with_all = ["policies", "log", "allow", "json"],
+        help_heading = "Check"
+    )]
     pub(crate) explain: Option<&'static Rule>,
 
     /// Print findings as JSON (schema stagger.check/1)
@@ -52,8 +64,9 @@ pub(crate) struct CheckArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Circumstances")]
 pub(crate) struct CircumstancesArgs {
-    /// What the calls are for: interactive (a person waits), serverless (a function that is billed by its time), background
-    /// (nobody waits), reconnecting (a connection that is kept up), near (an API close by), far (a database, a far service)
+    /// What the calls are for: interactive (a person waits), serverless (a function that is billed by its time),
+    /// background (nobody waits), reconnecting (a connection that is kept up), near (an API close by), far (a database,
+    /// a far service)
     #[arg(long = "for", value_name = "PURPOSE")]
     purpose: Option<Purpose>,
 

@@ -32,7 +32,8 @@ struct OfPolicy<'a> {
     findings: Vec<Found<'a>>,
     /// The policy after all help; null where no help changes it.
     mended: Option<String>,
-    /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are known.
+    /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are
+    /// known.
     estimate: Option<Forecast>,
 }
 

@@ -1,9 +1,10 @@
 use core::time::Duration;
 
+use stagger_sim::lint::{Curve, Fit};
+
 use super::brief::brief;
 use super::clients::Client;
 use super::forecast::{Forecast, Outlook, Row};
-use stagger_sim::lint::{Curve, Fit};
 
 /// Whether drawn delays span their intervals.
 #[derive(Debug, Clone, PartialEq)]

@@ -225,6 +225,7 @@ fn what_cannot_be_understood_is_refused_with_the_way_out() {
         (&["--log", &binary], 2, "line 2: not UTF-8"),
         (&["--log", "/nonexistent"], 125, "cannot read /nonexistent"),
         (&["--log", &bad, "curl"], 2, "--log"),
+        (&["--log", &bad, "--clients", "9"], 2, "--log"),
     ] {
         see(&mut check(args)).exits(code).prints("").says(words);
     }

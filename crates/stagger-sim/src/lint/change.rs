@@ -45,7 +45,8 @@ pub(super) fn word(key: &'static str, value: impl fmt::Display) -> (&'static str
 const MOST_REPAIRS: usize = 6;
 
 impl Change {
-    /// The policy with this change, and the change with what it has to take along to make sense. `None` if it never does.
+    /// The policy with this change, and the change with what it has to take along to make sense. `None` if it never
+    /// does.
     pub(super) fn applied_to(mut self, policy: &Policy) -> Option<(Self, Policy)> {
         for _ in 0..MOST_REPAIRS {
             let settings = match &mut self {

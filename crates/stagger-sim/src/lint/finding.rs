@@ -105,9 +105,9 @@ pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> 
         .collect()
 }
 
-/// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves fewer
-/// warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules want
-/// opposite things. What rules in `allowed` find is meant, and stays as it is.
+/// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves
+/// fewer warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules
+/// want opposite things. What rules in `allowed` find is meant, and stays as it is.
 #[must_use]
 pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule]) -> Policy {
     let count = |policy: &Policy| {

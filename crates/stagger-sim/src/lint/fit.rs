@@ -30,8 +30,8 @@ const NEGLIGIBLE_END: f64 = 0.001;
 const POINTS: usize = 129;
 
 impl Fit {
-    /// How `drawn` lies in a forecast whose bounds are these. It is sorted, from the shortest on; of nothing drawn there is
-    /// nothing to say against it.
+    /// How `drawn` lies in a forecast whose bounds are these. It is sorted, from the shortest on; of nothing drawn
+    /// there is nothing to say against it.
     #[must_use]
     pub fn new(curve: &Curve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
         let count = drawn.len().max(1) as f64;

@@ -1,9 +1,9 @@
 //! What makes a storm of a policy, found before it is one.
 //!
-//! [`findings`] looks at a [`Policy`](stagger_core::Policy) in its [`Circumstances`] by [rules](Rule::all()) with stable
-//! codes. Each [`Finding`] says what it is, with the figures of this policy, why that matters, and what mends it; where
-//! the policy itself can be mended, the [`Help`] is in the policy language and has been tried. Every figure is read from
-//! the policy's own forecasts; no rule has a formula of a delay. [`mended`] is the policy after all of it.
+//! [`findings`] looks at a [`Policy`](stagger_core::Policy) in its [`Circumstances`] by [rules](Rule::all()) with
+//! stable codes. Each [`Finding`] says what it is, with the figures of this policy, why that matters, and what mends
+//! it; where the policy itself can be mended, the [`Help`] is in the policy language and has been tried. Every figure
+//! is read from the policy's own forecasts; no rule has a formula of a delay. [`mended`] is the policy after all of it.
 //!
 //! [`log`] judges delays that have really happened.
 //!

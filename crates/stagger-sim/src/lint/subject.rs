@@ -18,6 +18,8 @@ pub(super) struct Subject<'a> {
 
 /// How many retries are looked at. Doubling takes 10 ms to a day in 24.
 const HORIZON: u32 = 64;
+/// More attempts than this are as good as no limit.
+const COUNTABLE: u32 = 100_000;
 /// No call lives longer; delays that double without a cap soon do.
 const LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
@@ -83,7 +85,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The share of clients that wait exactly the cap before retry `n`, to half a per cent; 0 where it is less than `least`.
+    /// The share of clients that wait exactly the cap before retry `n`, to half a per cent; 0 where it is less than
+    /// `least`.
     pub(super) fn share_at_cap(&self, n: u32, least: f64) -> f64 {
         const STEPS: usize = 200;
         let (Some(cap), Some((shortest, longest))) = (self.policy.cap(), self.policy.bounds(n)) else { return 0.0 };
@@ -99,11 +102,11 @@ impl<'a> Subject<'a> {
         self.policy.quantiles(n, shares).map_or(0.0, |delays| 1.0 - below(delays) as f64 / STEPS as f64)
     }
 
-    /// The longest time from the start of a call to the end of its last attempt; `None` if there is no end. Attempts
-    /// take their time-out, if that is known.
+    /// The longest time from the start of a call to the end of its last attempt; `None` if there is no end, or none
+    /// that is worth counting up to. Attempts take their time-out, if that is known.
     pub(super) fn worst(&self) -> Option<Duration> {
         let timeout = self.circumstances.attempt_timeout.unwrap_or_default();
-        let waits_and_attempts = self.attempts().and_then(|attempts| {
+        let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
             let waits = match attempts {
                 1 => self.policy.spread(),
                 _ => self.policy.elapsed_bounds(attempts - 1)?.1,
@@ -215,6 +218,8 @@ mod tests {
             ("exponential base=1s cap=30s max-attempts=4 max-elapsed=5s", timeout, Some(15)),
             ("exponential max-attempts=inf max-elapsed=5s", Circumstances::default(), Some(5)),
             ("exponential max-attempts=inf", timeout, None),
+            ("exponential max-attempts=4294967295", timeout, None),
+            ("exponential max-attempts=4294967295 max-elapsed=5s", timeout, Some(15)),
             ("stop spread=3s", timeout, Some(13)),
         ] {
             assert_eq!(

@@ -131,6 +131,7 @@ fn plain_lines_are_read_in_every_documented_form() {
         ("2\ta\t3\t90", (seconds(2), Some("a"), Some(3), Some(seconds(90)))),
         ("2 - 3", (seconds(2), None, Some(3), None)),
         ("2 - - 1m", (seconds(2), None, None, Some(seconds(60)))),
+        ("\u{feff}2 a", (seconds(2), Some("a"), Some(1), None)),
         ("# comment\n\n  2 a  \n", (seconds(2), Some("a"), Some(1), None)),
         ("Time,Client,Delay\n5,x,2", (seconds(2), Some("x"), Some(1), Some(seconds(5)))),
     ] {
@@ -169,6 +170,16 @@ fn every_line_that_is_not_understood_is_named_with_what_was_expected() {
     let many = read("a\nb\nc\nd\ne").unwrap_err();
     assert_eq!(many.faults().len(), 5);
     assert!(many.to_string().ends_with("; and 2 more lines"), "{many}");
+}
+
+#[test]
+fn what_a_log_contains_is_shown_and_not_obeyed() {
+    let error = read("\u{1b}[2J").unwrap_err().to_string();
+    assert!(error.contains("\\u{1b}[2J") && !error.contains('\u{1b}'), "{error:?}");
+    let long = read(&format!("1 a {}", "x".repeat(10_000))).unwrap_err().to_string();
+    assert!(long.len() < 300 && long.ends_with("..."), "{long}");
+    let found = findings(&read("1 \u{7}client 50").unwrap(), None);
+    assert_eq!(found[0].facts(), ["line 1: retry 50 of \\u{7}client"]);
 }
 
 #[cfg(feature = "serde")]

@@ -75,6 +75,8 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S012", ("exponential base=1s cap=30s", "lease=6s"), ("exponential base=1s cap=30s max-elapsed=6s", "lease=6s")),
     ("S012", ("exponential base=1s cap=30s", "invocation=10s timeout=1s"), ("serverless", "invocation=10s timeout=1s")),
     ("S012", ("exponential max-attempts=inf", "deadline=1h"), ("background-job", "deadline=1h")),
+    // Nobody waits for this many to be counted.
+    ("S012", ("constant base=1s max-attempts=4294967295", "deadline=1h"), ("stop", "deadline=1h")),
     (
         "S013",
         ("exponential max-attempts=5", "timeout=10s deadline=30s"),

@@ -15,6 +15,26 @@ pub struct Fault {
     pub message: String,
 }
 
+impl Fault {
+    pub(super) fn new(line: usize, message: &str) -> Self {
+        Self { line, message: printable(message) }
+    }
+}
+
+/// Text from a log as it can be shown: nothing that a terminal would obey, and not more than fits on a few lines.
+pub(super) fn printable(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let (shown, more) = match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => (&text[..end], "..."),
+        None => (text, ""),
+    };
+    let mut out = String::new();
+    for c in shown.chars() {
+        if c.is_control() { out.extend(c.escape_debug()) } else { out.push(c) }
+    }
+    out + more
+}
+
 /// Lines that are named; the others are counted.
 const NAMED: usize = 3;
 

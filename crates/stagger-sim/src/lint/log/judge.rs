@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use stagger_core::Policy;
 
 use super::entry::{Entry, Log};
+use super::error::printable;
 use super::statistics::{busiest, clustered, resultant};
 use crate::lint::rules::{BEYOND_BOUNDS, IN_STEP, NOT_THE_POLICY, TOGETHER, WITHOUT_END};
 use crate::lint::subject::{brief, from_to, percent};
@@ -143,7 +144,7 @@ fn without_end(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let limit = policy.and_then(Policy::max_attempts).map(|attempts| attempts.get() - 1);
     let most = limit.unwrap_or(ENDLESS - 1);
     let longest = log.entries.iter().filter(|entry| entry.retry > Some(most)).max_by_key(|entry| entry.retry)?;
-    let client = longest.client.as_deref().map_or(String::new(), |client| format!(" of {client}"));
+    let client = longest.client.as_deref().map_or(String::new(), |client| format!(" of {}", printable(client)));
     let retry = longest.retry.unwrap_or(0);
     let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
     let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];

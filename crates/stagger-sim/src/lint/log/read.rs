@@ -19,13 +19,15 @@ use super::plain::Columns;
 /// ```
 pub fn read(text: &str) -> Result<Log, LogError> {
     let mut reader = Reader::default();
+    // What some editors put before everything else.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (at, line) in text.lines().enumerate() {
         let trimmed = line.trim();
         if trimmed.is_empty() || trimmed.starts_with('#') {
             continue;
         }
         if let Err(message) = reader.line(at + 1, trimmed) {
-            reader.faults.push(Fault { line: at + 1, message });
+            reader.faults.push(Fault::new(at + 1, &message));
         }
     }
     if reader.faults.is_empty() { Ok(reader.log) } else { Err(LogError { faults: reader.faults }) }

@@ -1,8 +1,8 @@
 use core::f64::consts::TAU;
 use core::time::Duration;
 
-/// The share of delays that lie in clusters, with the most frequent of them. A cluster lies within 0.1 % or 1 ms; it has five
-/// delays, a tenth of all, and five times as many as if they were spread evenly up to the longest, at least.
+/// The share of delays that lie in clusters, with the most frequent of them. A cluster lies within 0.1 % or 1 ms; it
+/// has five delays, a tenth of all, and five times as many as if they were spread evenly up to the longest, at least.
 pub(super) fn clustered(sorted: &[Duration]) -> (f64, Duration) {
     let longest = sorted.last().map_or(0.0, Duration::as_secs_f64).max(f64::MIN_POSITIVE);
     let (mut at, mut inside, mut largest) = (0, 0, (0, Duration::ZERO));

@@ -12,12 +12,13 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     name: "base-out-of-range",
     severity: Severity::Note,
     title: "the base does not suit its use",
-    why: "the first retry should find something changed: much sooner it only adds load, much later it only adds waiting",
-    more: "It speaks for exponential and linear backoff whose base lies outside the usual range of its purpose: 10 to 100 \
-           ms for an API that is near, 100 ms to 1 s for a database or a far service, 1 s and more for a job that nobody \
-           waits for, 10 ms to 1 s while a person or a function waits and where the purpose is not said. A connection that \
-           is kept up may begin with up to 5 s (RFC 6455, section 7.2.3). A base is a few times what the call takes when \
-           all is well.",
+    why: "the first retry should find something changed: much sooner it only adds load, much later it only adds \
+           waiting",
+    more: "It speaks for exponential and linear backoff whose base lies outside the usual range of its purpose: 10 to \
+           100 ms for an API that is near, 100 ms to 1 s for a database or a far service, 1 s and more for a job that \
+           nobody waits for, 10 ms to 1 s while a person or a function waits and where the purpose is not said. A \
+           connection that is kept up may begin with up to 5 s (RFC 6455, section 7.2.3). A base is a few times what \
+           the call takes when all is well.",
     judge: base_out_of_range,
 };
 
@@ -55,9 +56,9 @@ pub(in crate::lint) static BELOW_TICK: Rule = Rule {
     title: "delays are finer than the timer",
     why: "a timer wakes on its ticks, so what is drawn between two of them is ironed flat and clients are in step",
     more: "It speaks where a delay is shorter than a tick of the timer, or is drawn from an interval of less than two \
-           ticks. The tick is 1 ms unless said (`tick`): tokio's; 15.6 ms is usual on Windows. A driver of this library \
-           takes one of the two neighbouring ticks by chance, which keeps the mean; it cannot keep apart what lies \
-           between two ticks.",
+           ticks. The tick is 1 ms unless said (`tick`): tokio's; 15.6 ms is usual on Windows. A driver of this \
+           library takes one of the two neighbouring ticks by chance, which keeps the mean; it cannot keep apart what \
+           lies between two ticks.",
     judge: below_tick,
 };
 
@@ -67,7 +68,7 @@ const TICKS: u32 = 2;
 fn below_tick(subject: &Subject<'_>) -> Option<Found> {
     let tick = subject.circumstances.tick.unwrap_or(Circumstances::TICK);
     let too_fine = |(least, most): &(Duration, Duration)| {
-        let finer = least < most && *most - *least < tick.saturating_mul(TICKS);
+        let finer = least < most && most.saturating_sub(*least) < tick.saturating_mul(TICKS);
         !most.is_zero() && (*most < tick || finer)
     };
     let (at, bounds) = subject.delays.iter().enumerate().find(|(_, bounds)| too_fine(bounds))?;

@@ -22,8 +22,8 @@ pub(in crate::lint) static NO_CAP: Rule = Rule {
     severity: Severity::Warning,
     title: "no cap",
     why: "delays that double without a limit soon outlast every outage: the service is back, and its clients are not",
-    more: "It speaks for exponential and linear backoff that grows and has no cap, however few its attempts are: somebody \
-           will raise their number. 10 to 60 s suit most things, 1 to 5 s where a person waits.",
+    more: "It speaks for exponential and linear backoff that grows and has no cap, however few its attempts are: \
+           somebody will raise their number. 10 to 60 s suit most things, 1 to 5 s where a person waits.",
     judge: no_cap,
 };
 
@@ -54,8 +54,8 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     severity: Severity::Note,
     title: "the cap is near the base",
     why: "after a few retries the delays grow no more, so a long outage is knocked at as often as a short one",
-    more: "It speaks for exponential and linear backoff whose cap is less than ten bases, where retries get so far. The \
-           number of knocks in an outage of length T is about T divided by the cap.",
+    more: "It speaks for exponential and linear backoff whose cap is less than ten bases, where retries get so far. \
+           The number of knocks in an outage of length T is about T divided by the cap.",
     judge: cap_near_base,
 };
 
@@ -82,9 +82,10 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
     severity: Severity::Note,
     title: "delays of more than a minute",
     why: "whoever drew such a delay just before the service came back stays away for as long again",
-    more: "It speaks where a delay of more than 60 s can come about: by a cap above it that retries reach, or in a list. \
-           The last clients are back about one cap after the service. Google Cloud's documentation of truncated exponential \
-           backoff names 32 s and 64 s as typical. Where nobody waits and attempts are expensive, longer may be meant.",
+    more: "It speaks where a delay of more than 60 s can come about: by a cap above it that retries reach, or in a \
+           list. The last clients are back about one cap after the service. Google Cloud's documentation of truncated \
+           exponential backoff names 32 s and 64 s as typical. Where nobody waits and attempts are expensive, longer \
+           may be meant.",
     judge: cap_too_long,
 };
 

@@ -12,9 +12,9 @@ pub(in crate::lint) static RESET_ON_OPEN: Rule = Rule {
     severity: Severity::Warning,
     title: "the count starts again with every connection",
     why: "a server that accepts connections and closes them is hammered at the first delay, for ever",
-    more: "It speaks for `stable-after=0s`, where there is anything that starts again: delays that change, a limit, or a \
-           spread. What was lost should have lived for a while before it counts as healthy; the moment to decide is when it \
-           is lost.",
+    more: "It speaks for `stable-after=0s`, where there is anything that starts again: delays that change, a limit, or \
+           a spread. What was lost should have lived for a while before it counts as healthy; the moment to decide is \
+           when it is lost.",
     judge: reset_on_open,
 };
 

@@ -13,13 +13,13 @@ pub(in crate::lint) static NO_EFFECT: Rule = Rule {
     severity: Severity::Note,
     title: "a setting has no effect",
     why: "somebody has set it for a reason, and it does not do what it says",
-    more: "Settings that exclude each other cannot be built at all; this rule finds those that can, and take each other's \
-           effect away: a cap, a multiplier, a step, a floor or a jitter without which every delay is the same, however \
-           long it goes on; what is said about retries where there is none; attempts that `max-elapsed` never leaves time \
-           for, or a limit of time that most calls use up before their first retry; delays of a list that come after the \
-           last attempt; settings of hints where every hint ends the call, or changes nothing; a `stable-after` with \
-           nothing that starts again; a base for throttling or local exhaustion that is what it would be anyway. \
-           systemd's `RestartMaxDelaySec` without steps is the best known of its kind.",
+    more: "Settings that exclude each other cannot be built at all; this rule finds those that can, and take each \
+           other's effect away: a cap, a multiplier, a step, a floor or a jitter without which every delay is the \
+           same, however long it goes on; what is said about retries where there is none; attempts that `max-elapsed` \
+           never leaves time for, or a limit of time that most calls use up before their first retry; delays of a list \
+           that come after the last attempt; settings of hints where every hint ends the call, or changes nothing; a \
+           `stable-after` with nothing that starts again; a base for throttling or local exhaustion that is what it \
+           would be anyway. systemd's `RestartMaxDelaySec` without steps is the best known of its kind.",
     judge: no_effect,
 };
 
@@ -182,7 +182,7 @@ fn elapsed(subject: &Subject<'_>) -> Option<Effectless> {
     let half = policy.elapsed_quantile(1, 0.5)?;
     (policy.retries() && half > limit).then(|| {
         let fact = format!(
-            "max-attempts: max-elapsed {} is over for half of the calls before their first retry, which starts after {}",
+            "max-attempts: max-elapsed {} is over for half of the calls before their first retry, which is after {}",
             brief(limit),
             brief(half)
         );

@@ -10,12 +10,13 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
     severity: Severity::Warning,
     title: "the first wave is too narrow for the fleet",
     why: "no backoff acts on the first wave: clients that lose their connection together arrive faster than the server \
-          takes them, and all who are refused come again",
+           takes them, and all who are refused come again",
     more: "It speaks where the clients and the capacity are known, and the spread, or without one the interval of the \
-           first delay, is shorter than clients / capacity: the time in which the server can take each of them once. It is \
-           silent for calls that somebody waits for (interactive, serverless, near, far), which cannot be spread over \
-           seconds. The figures after \"estimate\" are closed forms: recovery takes clients / capacity at least, and full \
-           jitter knocks about (ln(2 (m - 1) T / base) - 1) / ln m times for each client, with T = clients / capacity.",
+           first delay, is shorter than clients / capacity: the time in which the server can take each of them once. \
+           It is silent for calls that somebody waits for (interactive, serverless, near, far), which cannot be spread \
+           over seconds. The figures after \"estimate\" are closed forms: recovery takes clients / capacity at least, \
+           and full jitter knocks about (ln(2 (m - 1) T / base) - 1) / ln m times for each client, with T = clients / \
+           capacity.",
     judge: spread_too_short,
 };
 
@@ -26,7 +27,7 @@ fn spread_too_short(subject: &Subject<'_>) -> Option<Found> {
         matches!(subject.purpose(), Some(Purpose::Interactive | Purpose::Serverless | Purpose::Near | Purpose::Far));
     let (least, most) = *subject.delays.first()?;
     let spread = subject.policy.spread();
-    let width = if spread.is_zero() { most - least } else { spread };
+    let width = if spread.is_zero() { most.saturating_sub(least) } else { spread };
     if waited_for || subject.alone() || width >= window {
         return None;
     }
@@ -56,13 +57,14 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
     name: "no-budget",
     severity: Severity::Warning,
     title: "no budget bounds the retries of all calls together",
-    why: "backoff spaces the retries of one call and takes no load away: when the server is in trouble, every call fails \
-          and every call retries",
-    more: "It speaks for more than 1,000 clients or 100 requests a second without a budget (`--budget` says that there is \
-           one). It is silent for connections that are kept up, where a spread and appointments do the same work. Where \
-           load times attempts is more than the capacity, a short stall can keep itself going for good: the server is busy with \
-           retries, which fail because it is busy. See N. Bronson et al., \"Metastable Failures in Distributed Systems\", \
-           HotOS 2021, and the guide, \"Guards\", for which budget.",
+    why: "backoff spaces the retries of one call and takes no load away: when the server is in trouble, every call \
+           fails and every call retries",
+    more: "It speaks for more than 1,000 clients or 100 requests a second without a budget (`--budget` says that there \
+           is one). It is silent for connections that are kept up, where a spread and appointments do the same work. \
+           Where load times attempts is more than the capacity, a short stall can keep itself going for good: the \
+           server is busy with retries, which fail because it is busy. Of thousands of clients with few calls each, \
+           what every one may do at the start adds up, so make theirs small. See N. Bronson et al., \"Metastable \
+           Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\", for which budget.",
     judge: no_budget,
 };
 
@@ -107,8 +109,8 @@ pub(in crate::lint) static LAYERS: Rule = Rule {
     title: "several layers retry, and their attempts multiply",
     why: "what one caller asks for once reaches the last layer as often as all their attempts multiplied",
     more: "It speaks for two layers and more (`--layers`), each taken to have the attempts of this policy. Inside one \
-           process the calls of this library find out by themselves that an outer layer retries, and stand down; across \
-           processes, and in other libraries, somebody has to choose the layer.",
+           process the calls of this library find out by themselves that an outer layer retries, and stand down; \
+           across processes, and in other libraries, somebody has to choose the layer.",
     judge: layers,
 };
 

@@ -10,8 +10,8 @@ pub(in crate::lint) static HINT_REFUSED: Rule = Rule {
     severity: Severity::Warning,
     title: "the server's usual hint ends the call",
     why: "a hint above `max-hint` is not followed: the call stops, instead of waiting as long as the server asks",
-    more: "It speaks where the hint that the server usually sends (`--hint`, its Retry-After) is longer than `max-hint`, or \
-           than `max-elapsed`. A hint is a floor, so the only choices are to wait for it or to give up.",
+    more: "It speaks where the hint that the server usually sends (`--hint`, its Retry-After) is longer than \
+           `max-hint`, or than `max-elapsed`. A hint is a floor, so the only choices are to wait for it or to give up.",
     judge: hint_refused,
 };
 
@@ -42,9 +42,9 @@ pub(in crate::lint) static RENDEZVOUS: Rule = Rule {
     severity: Severity::Warning,
     title: "hints are followed to the instant",
     why: "everyone who was told the same time comes back at it, together",
-    more: "It speaks for `hint=exact`. As a floor (`at-least`, the default) a hint is never undercut either, and callers \
-           are spread above it. What the server reserved for one caller alone, a slot, is kept to the tick in every mode. \
-           It is silent for a single client.",
+    more: "It speaks for `hint=exact`. As a floor (`at-least`, the default) a hint is never undercut either, and \
+           callers are spread above it. What the server reserved for one caller alone, a slot, is kept to the tick in \
+           every mode. It is silent for a single client.",
     judge: rendezvous,
 };
 

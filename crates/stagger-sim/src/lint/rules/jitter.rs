@@ -14,10 +14,10 @@ pub(in crate::lint) static NO_JITTER: Rule = Rule {
     title: "no jitter",
     why: "clients that fail together come back together, every time, and the waves never flatten",
     more: "It speaks where the delay before some retry, other than the first one and those at the cap, is the same for \
-           every client: an interval of a single length. Exponential backoff without jitter knocks as often as a constant \
-           second and takes many times as long, since its waves stay as narrow as they were. It is silent for a single \
-           client (`clients` = 1), which has nobody to be in step with. See M. Brooker, \"Exponential Backoff And \
-           Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
+           every client: an interval of a single length. Exponential backoff without jitter knocks as often as a \
+           constant second and takes many times as long, since its waves stay as narrow as they were. It is silent for \
+           a single client (`clients` = 1), which has nobody to be in step with. See M. Brooker, \"Exponential Backoff \
+           And Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
     judge: no_jitter,
 };
 
@@ -54,9 +54,9 @@ pub(in crate::lint) static LOST_AT_CAP: Rule = Rule {
     title: "jitter is lost at the cap",
     why: "the cap comes after the draw and cuts it off, so that clients are put in step just when the outage is long",
     more: "It speaks where at least a tenth of the clients wait exactly the cap before some retry, although the policy \
-           has a jitter; the share is read from the distribution of the delay. It happens where a system draws first and \
-           caps afterwards: socket.io, tenacity, Polly, resilience4j, stubborn-io, and decorrelated jitter as it was \
-           published. The jitters of this library are drawn inside the cap and never lose anything there.",
+           has a jitter; the share is read from the distribution of the delay. It happens where a system draws first \
+           and caps afterwards: socket.io, tenacity, Polly, resilience4j, stubborn-io, and decorrelated jitter as it \
+           was published. The jitters of this library are drawn inside the cap and never lose anything there.",
     judge: lost_at_cap,
 };
 
@@ -117,11 +117,11 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
     severity: Severity::Warning,
     title: "the first retry is in step",
     why: "what hits every client at once, a restart or a lost link, is answered by all of them in the same instant",
-    more: "It speaks where the first delay is zero, or the same for every client, and no spread comes before it. (Where no \
-           retry at all has jitter, and the first delay is not zero, S001 says so.) A first delay of zero doubles the load \
-           of whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up to 5 s. For \
-           connections that are kept up, a spread is the remedy: it acts on the first action of all clients, where a \
-           jitter only spreads them over one base.",
+    more: "It speaks where the first delay is zero, or the same for every client, and no spread comes before it. \
+           (Where no retry at all has jitter, and the first delay is not zero, S001 says so.) A first delay of zero \
+           doubles the load of whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first \
+           delay of up to 5 s. For connections that are kept up, a spread is the remedy: it acts on the first action \
+           of all clients, where a jitter only spreads them over one base.",
     judge: first_in_step,
 };
 

@@ -13,9 +13,9 @@ pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
     severity: Severity::Warning,
     title: "too many attempts for its purpose",
     why: "a person has gone, or a function is billed, long before the last of them",
-    more: "It speaks for more than 5 attempts while a person waits, and more than 3 in a function that is billed by its \
-           time; no limit is more than both. 2 or 3 are recommended for both. Each attempt beyond them adds load to a \
-           server that is in trouble, for an answer that nobody waits for any more.",
+    more: "It speaks for more than 5 attempts while a person waits, and more than 3 in a function that is billed by \
+           its time; no limit is more than both. 2 or 3 are recommended for both. Each attempt beyond them adds load \
+           to a server that is in trouble, for an answer that nobody waits for any more.",
     judge: too_many_attempts,
 };
 
@@ -40,8 +40,8 @@ pub(in crate::lint) static NO_END: Rule = Rule {
     title: "no limit of attempts, and none of time",
     why: "a call that fails for good is retried for ever, and such calls only become more",
     more: "It speaks where neither `max-attempts` nor `max-elapsed` is set. A connection that is kept up (`--for \
-           reconnecting`) may go on for ever. Where a deadline, a lease or an invocation is known, S012 says what is too \
-           long for it.",
+           reconnecting`) may go on for ever. Where a deadline, a lease or an invocation is known, S012 says what is \
+           too long for it.",
     judge: no_end,
 };
 
@@ -67,7 +67,7 @@ fn no_end(subject: &Subject<'_>) -> Option<Found> {
     }
     let attempts = recommended(subject.purpose())?;
     let day = Duration::from_secs(86_400);
-    let wait = subject.policy.mean(subject.delays.len() as u32)?.as_secs_f64();
+    let wait = subject.policy.mean(u32::try_from(subject.delays.len()).unwrap_or(u32::MAX))?.as_secs_f64();
     let fact = if wait > 0.0 {
         let per_day = thousands((day.as_secs_f64() / wait) as u64);
         format!("a call that never succeeds makes about {per_day} attempts a day, for ever")
@@ -86,8 +86,8 @@ pub(in crate::lint) static TOO_LONG: Rule = Rule {
     name: "longer-than-allowed",
     severity: Severity::Warning,
     title: "it may go on for longer than it is allowed to",
-    why: "after the deadline nobody waits for the answer, after the lease somebody else does the same work, and at the end \
-          of the invocation the function is killed in its sleep",
+    why: "after the deadline nobody waits for the answer, after the lease somebody else does the same work, and at the \
+           end of the invocation the function is killed in its sleep",
     more: "It speaks where the worst case (the spread, the longest delays, and as many attempts of the length of their \
            time-out, if that is known) goes beyond the deadline, the lease or the invocation. `max-elapsed` bounds it: \
            a retry that would start too late is not waited for, and the call ends at once with its own last error. An \
@@ -106,8 +106,10 @@ fn too_long(subject: &Subject<'_>) -> Option<Found> {
     }
     let goes_on = worst.map_or("there is no limit".to_owned(), |worst| format!("the worst case is {}", brief(worst)));
     let found = Found::fact(format!("{goes_on}; the {what} is {}", brief(limit)));
-    let last = u32::try_from(subject.delays.len()).unwrap_or(u32::MAX);
-    let usual = subject.attempts().and_then(|_| subject.policy.elapsed_mean(last));
+    // Where all of its retries are known.
+    let retries = u32::try_from(subject.delays.len()).unwrap_or(u32::MAX);
+    let all = subject.attempts().filter(|attempts| attempts - 1 == retries);
+    let usual = all.and_then(|_| subject.policy.elapsed_mean(retries));
     let found =
         found.and_perhaps(usual.map(|usual| format!("a call that keeps failing waits {} on average", brief(usual))));
     // Room for the attempt that begins last.
@@ -129,9 +131,11 @@ pub(in crate::lint) static ATTEMPTS_TOO_LONG: Rule = Rule {
     name: "attempts-outlast-deadline",
     severity: Severity::Warning,
     title: "the attempts alone outlast the deadline",
-    why: "the last attempts are never made, or are cut off, when the server answers slowly, which is when they are needed",
-    more: "It speaks where the time-out of an attempt times the number of attempts is more than the deadline, without any \
-           delay between them. Without a limit of attempts it speaks where the time-out alone is longer than the deadline.",
+    why: "the last attempts are never made, or are cut off, when the server answers slowly, which is when they are \
+           needed",
+    more: "It speaks where the time-out of an attempt times the number of attempts is more than the deadline, without \
+           any delay between them. Without a limit of attempts it speaks where the time-out alone is longer than the \
+           deadline.",
     judge: attempts_too_long,
 };
 

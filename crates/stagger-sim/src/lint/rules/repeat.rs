@@ -9,9 +9,10 @@ pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
     severity: Severity::Warning,
     title: "the operation must not be carried out twice",
     why: "after a time-out nobody knows whether the request was carried out, and a retry may do it again",
-    more: "It speaks where the operation is said not to be idempotent and there are retries. A key that stays the same for \
-           all attempts, by which the server knows them for one, makes it so that it may be retried (`--idempotent key`). \
-           What certainly was not processed may be sent again in any case; the drivers do that once, without a policy.",
+    more: "It speaks where the operation is said not to be idempotent and there are retries. A key that stays the same \
+           for all attempts, by which the server knows them for one, makes it so that it may be retried (`--idempotent \
+           key`). What certainly was not processed may be sent again in any case; the drivers do that once, without a \
+           policy.",
     judge: not_idempotent,
 };
 
