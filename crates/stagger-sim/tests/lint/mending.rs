@@ -64,7 +64,7 @@ fn any_place() -> impl Strategy<Value = Circumstances> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn with_its_help_a_rule_is_silent(policy in any_policy(), place in any_place()) {
