@@ -1,5 +1,6 @@
 use core::num::{NonZeroU32, NonZeroU64};
 use core::time::Duration;
+use std::{env, fs};
 
 use stagger_core::Policy;
 use stagger_core::text::parse_duration;
@@ -86,4 +87,19 @@ pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> Circumstances {
         known = known.hint(millis(n));
     }
     known
+}
+
+/// Holds a page to what it should be; with `STAGGER_BLESS` it is written anew.
+#[track_caller]
+pub(crate) fn published(path: &str, now: &str) {
+    if env::var_os("STAGGER_BLESS").is_some() {
+        fs::write(path, now).unwrap();
+    }
+    let page = fs::read_to_string(path).unwrap();
+    let (page, now): (Vec<&str>, Vec<&str>) = (page.lines().collect(), now.lines().collect());
+    let differs = page.iter().zip(&now).position(|(page, now)| page != now);
+    if let Some(at) = differs.or((page.len() != now.len()).then_some(page.len().min(now.len()))) {
+        let (was, now) = (page.get(at), now.get(at));
+        panic!("{path}, line {}: {was:?} should be {now:?}; see the documentation of this test", at + 1);
+    }
 }
