@@ -25,6 +25,15 @@ fn the_calendar_gives_what_the_heap_gives() {
 }
 
 #[test]
+fn a_request_that_its_breaker_refuses_is_counted_and_not_sent() {
+    let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
+    let guards = |seed| Process::unguarded().breaker(CircuitBreaker::builder(seed).consecutive(3).build().unwrap());
+    let figures = Scenario::builder(500.0).build().unwrap().run(&once, guards, Seed::new(1));
+    assert!(figures.refused > 100, "{}", figures.refused);
+    assert_eq!(figures.attempts.sum() + figures.refused, figures.requests.sum());
+}
+
+#[test]
 fn processes_do_not_share_their_guards() {
     let scenario = |processes| Scenario::builder(700.0).processes(processes).build().unwrap();
     let attempts = |processes| {
