@@ -20,8 +20,8 @@ use crate::Watch;
 /// let figures = Runs::new().each(&strategies, &[Seed::new(1), Seed::new(2)], &Watch::new(), |policy, seed, watch| {
 ///     scenario.watched(policy, seed, watch)
 /// });
-/// let attempts = |runs: &[Option<_>]| -> u64 { runs.iter().flatten().map(|run: &stagger_sim::reconnect::Figures| run.attempts).sum() };
-/// assert!(attempts(&figures[0]) < attempts(&figures[1]));
+/// let attempts = |policy: usize| -> u64 { figures[policy].iter().flatten().map(|run| run.attempts).sum() };
+/// assert!(attempts(0) < attempts(1));
 /// # Ok::<(), stagger_sim::ScenarioError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
