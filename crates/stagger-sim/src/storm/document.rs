@@ -36,6 +36,9 @@ pub struct Strategy {
     pub name: String,
     /// Its policy, in one line of the policy language.
     pub policy: String,
+    /// What guards it, in words; of scenarios that have no guards, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guards: Option<String>,
     /// One for each seed.
     pub runs: Vec<Run>,
 }
@@ -67,7 +70,16 @@ impl Storm {
         runs: impl IntoIterator<Item = (Seed, F)>,
     ) -> Self {
         let runs = runs.into_iter().map(|(seed, figures)| Run { seed: seed.get(), figures: figures.into() }).collect();
-        self.strategies.push(Strategy { name: name.into(), policy: policy.to_string(), runs });
+        self.strategies.push(Strategy { name: name.into(), policy: policy.to_string(), guards: None, runs });
+        self
+    }
+
+    /// The strategy that came last was guarded by this.
+    #[must_use]
+    pub fn guarded(mut self, guards: impl Into<String>) -> Self {
+        if let Some(last) = self.strategies.last_mut() {
+            last.guards = Some(guards.into());
+        }
         self
     }
 }
@@ -81,7 +93,8 @@ mod tests {
 
     use super::*;
     use crate::outage::Process;
-    use crate::{occ, outage, reconnect};
+    use crate::storm::FluidFigures;
+    use crate::{fluid, occ, outage, reconnect};
 
     const SEED: Seed = Seed::new(7);
 
@@ -95,7 +108,7 @@ mod tests {
     fn outages() -> Storm {
         let scenario = outage::Scenario::builder(50.0).capacity(60.0).queue(300).build().unwrap();
         let runs = [(SEED, &scenario.run(&Policy::DEFAULT, |_| Process::unguarded(), SEED))];
-        Storm::new(&scenario).with("unguarded", &Policy::DEFAULT, runs)
+        Storm::new(&scenario).with("unguarded", &Policy::DEFAULT, runs).guarded("none")
     }
 
     fn contentions() -> Storm {
@@ -104,9 +117,15 @@ mod tests {
         Storm::new(&scenario).with("plain", &Policy::DEFAULT, runs)
     }
 
+    fn fields() -> Storm {
+        let scenario = reconnect::Scenario::builder(500).rate(50.0).backlog(5).build().unwrap();
+        let figures = FluidFigures::of(500, &fluid::run(&scenario, &Policy::DEFAULT).unwrap());
+        Storm::new(Scene::fluid(&scenario)).with("plain", &Policy::DEFAULT, [(SEED, figures)])
+    }
+
     #[test]
     fn what_is_written_reads_back() {
-        for storm in [reconnects(), outages(), contentions()] {
+        for storm in [reconnects(), outages(), contentions(), fields()] {
             let document = to_value(&storm).unwrap();
             assert_eq!(from_value::<Storm>(document.clone()).unwrap(), storm, "{document:#}");
         }
@@ -126,6 +145,23 @@ mod tests {
         assert_eq!((&run["t100_s"], &run["e_time"]), (&Value::Null, &Value::Null));
         let sum: u64 = run["arrivals"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(json!(sum), run["attempts"]);
+    }
+
+    #[test]
+    fn shares_become_numbers_of_clients() {
+        let arrivals = [&[0.25, 0.125][..], &[0.03125; 10]].concat();
+        let shares = fluid::Figures { arrivals, connected: 0.5, peak_backlog: 0.25, ..fluid::Figures::default() };
+        let document = to_value(FluidFigures::of(1_000, &shares)).unwrap();
+        let wanted = json!({"peak_100ms": 250.0, "peak_1s": 625.0, "peak_backlog": 250.0, "connected_share": 0.5, "t50_s": null});
+        for (name, want) in wanted.as_object().unwrap() {
+            assert_eq!(&document[name], want, "{name}");
+        }
+    }
+
+    #[test]
+    fn guards_are_told_where_there_are_any() {
+        let guards = |storm: Storm| to_value(storm).unwrap()["strategies"][0].get("guards").cloned();
+        assert_eq!([guards(outages()), guards(contentions())], [Some(json!("none")), None]);
     }
 
     #[test]

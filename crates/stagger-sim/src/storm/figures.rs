@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Series, occ, outage, reconnect};
+use crate::{Series, fluid, occ, outage, reconnect};
 
 /// What came of a run: which of them, the kind of the scenario says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub enum Figures {
     Outage(OutageFigures),
     /// Of everyone writing one row.
     Occ(OccFigures),
+    /// Of the mean field of a mass disconnect.
+    Fluid(FluidFigures),
 }
 
 /// What came of a mass disconnect. Times run from the beginning of the scenario.
@@ -141,6 +143,71 @@ pub struct OccFigures {
     pub to_limit: f64,
     /// The calls as a multiple of those that the best could do with in the same time.
     pub calls_to_limit: Option<f64>,
+}
+
+/// What came of the mean field of a mass disconnect: numbers of clients are those to be expected, and seldom whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct FluidFigures {
+    /// The clients there were.
+    pub clients: u64,
+    /// Attempts for each client, the mean.
+    pub attempts_per_client: f64,
+    /// The share of the clients that is connected in the end.
+    pub connected_share: f64,
+    /// The share of the clients that gave up.
+    pub gave_up_share: f64,
+    /// The most arrivals in a tenth of a second.
+    pub peak_100ms: f64,
+    /// The most arrivals in a second.
+    pub peak_1s: f64,
+    /// The most handshakes that were waiting or underway at the server.
+    pub peak_backlog: f64,
+    /// When half of all clients were connected.
+    pub t50_s: Option<f64>,
+    /// When 99 % of all clients were connected.
+    pub t99_s: Option<f64>,
+    /// When less than half a client was missing.
+    pub t100_s: Option<f64>,
+    /// How long clients took from their own loss, the mean of those that were connected.
+    pub took_mean_s: f64,
+    /// What a bin of the series is wide.
+    pub bin_s: f64,
+    /// Attempts that arrived in each bin.
+    pub arrivals: Vec<f64>,
+}
+
+impl FluidFigures {
+    /// What shares come to with so many clients.
+    #[must_use]
+    pub fn of(clients: u64, figures: &fluid::Figures) -> Self {
+        let whole = clients as f64;
+        let arrivals: Vec<f64> = figures.arrivals.iter().map(|share| share * whole).collect();
+        Self {
+            clients,
+            attempts_per_client: figures.attempts_per_client,
+            connected_share: figures.connected,
+            gave_up_share: figures.gave_up,
+            peak_100ms: figures.peak() * whole,
+            peak_1s: (1..=arrivals.len())
+                .map(|end| arrivals[end.saturating_sub(10)..end].iter().sum())
+                .fold(0.0, f64::max),
+            peak_backlog: figures.peak_backlog * whole,
+            t50_s: seconds(figures.t50),
+            t99_s: seconds(figures.t99),
+            t100_s: seconds(figures.t100),
+            took_mean_s: figures.took_mean.as_secs_f64(),
+            bin_s: BIN_S,
+            arrivals,
+        }
+    }
+}
+
+impl From<FluidFigures> for Figures {
+    fn from(figures: FluidFigures) -> Self {
+        Self::Fluid(figures)
+    }
 }
 
 fn seconds(time: Option<Duration>) -> Option<f64> {

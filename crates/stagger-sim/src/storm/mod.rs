@@ -23,5 +23,5 @@ mod figures;
 mod scene;
 
 pub use document::{Run, Schema, Storm, Strategy};
-pub use figures::{Figures, OccFigures, OutageFigures, ReconnectFigures};
+pub use figures::{Figures, FluidFigures, OccFigures, OutageFigures, ReconnectFigures};
 pub use scene::{First, Hints, OccScene, Outage, OutageScene, ReconnectScene, Scene};

@@ -10,6 +10,8 @@ use crate::{occ, outage, reconnect};
 pub enum Scene {
     /// A mass disconnect.
     Reconnect(ReconnectScene),
+    /// The mean field of a mass disconnect.
+    Fluid(ReconnectScene),
     /// Requests, and a server that stands still for a while.
     Outage(OutageScene),
     /// Everyone writes one row.
@@ -129,7 +131,21 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
+impl Scene {
+    /// The mean field of this mass disconnect.
+    #[must_use]
+    pub fn fluid(scenario: &reconnect::Scenario) -> Self {
+        Self::Fluid(scenario.into())
+    }
+}
+
 impl From<&reconnect::Scenario> for Scene {
+    fn from(scenario: &reconnect::Scenario) -> Self {
+        Self::Reconnect(scenario.into())
+    }
+}
+
+impl From<&reconnect::Scenario> for ReconnectScene {
     fn from(scenario: &reconnect::Scenario) -> Self {
         let (least, most) = scenario.one_way();
         let (hints, hint) = match scenario.hints() {
@@ -138,7 +154,7 @@ impl From<&reconnect::Scenario> for Scene {
             reconnect::Hints::Slots => (Hints::Slots, None),
             reconnect::Hints::Appointments => (Hints::Appointments, None),
         };
-        Self::Reconnect(ReconnectScene {
+        Self {
             clients: scenario.clients(),
             rate: scenario.rate(),
             backlog: scenario.backlog(),
@@ -153,7 +169,7 @@ impl From<&reconnect::Scenario> for Scene {
             },
             hints,
             hint_s: hint.map(|hint| hint.as_secs_f64()),
-        })
+        }
     }
 }
 
