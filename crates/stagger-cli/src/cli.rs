@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Run(Box<crate::run::RunArgs>),
     Plan(Box<crate::plan::PlanArgs>),
     Check(Box<crate::check::CheckArgs>),
+    Simulate(Box<crate::simulate::SimulateArgs>),
     Completions(crate::completions::CompletionsArgs),
     Man(crate::man::ManArgs),
 }
@@ -60,7 +61,7 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
 
 /// Whether `run` was meant by a command line that cannot be understood as a whole.
 fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    const NAMES: [&str; 6] = ["run", "retry", "plan", "check", "completions", "man"];
+    const NAMES: [&str; 7] = ["run", "retry", "plan", "check", "simulate", "completions", "man"];
     let mut named = words.filter_map(|word| NAMES.into_iter().find(|name| word.as_ref() == *name));
     named.next().is_some_and(|name| name == "run" || name == "retry")
 }

@@ -12,6 +12,7 @@ mod plan;
 mod plot;
 mod policy_args;
 mod run;
+mod simulate;
 mod term;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args, &term),
         Command::Plan(args) => plan::run(args, &term),
         Command::Check(args) => check::run(args, &term),
+        Command::Simulate(args) => simulate::run(args, &term),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     };

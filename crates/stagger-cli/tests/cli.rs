@@ -15,6 +15,10 @@ mod plan;
 mod results;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/simulate.rs"]
+mod simulate;
+#[path = "cli/simulate_report.rs"]
+mod simulate_report;
 #[path = "cli/stdin.rs"]
 mod stdin;
 #[path = "cli/streams.rs"]

@@ -13,10 +13,12 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 7] = [
+const PACKAGES: [Package; 8] = [
     // The man page is rendered, not only written.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
+    // Reports are opened in a real browser.
+    Package { programs: &["chromium", "chromium-browser", "google-chrome"], debian: "chromium" },
     // libFuzzer is written in C++.
     Package { programs: &["c++"], debian: "g++" },
     // Debian keeps the server itself out of PATH, but not what controls it.

@@ -4,7 +4,7 @@
 //! library gives, draws and forecast, and knows no formula of a delay.
 
 mod args;
-mod brief;
+pub(crate) mod brief;
 mod clients;
 mod command;
 mod export;

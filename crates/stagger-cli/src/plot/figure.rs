@@ -20,7 +20,9 @@ impl Figure {
     /// The scales on which every series of the figure lies.
     pub(crate) fn scales(&self) -> (Scale, Scale) {
         let shapes = || self.series.iter().map(|series| &series.shape);
-        let fit = |axis: &Axis, values: Vec<f64>| Scale::fit(axis.spacing, values.into_iter().chain(axis.including));
+        let fit = |axis: &Axis, values: Vec<f64>| {
+            Scale::fit(axis.spacing, values.into_iter().chain(axis.including.iter().copied()))
+        };
         let xs = shapes().flat_map(Shape::xs).collect();
         let ys = shapes().flat_map(Shape::ys).collect();
         (fit(&self.x, xs), fit(&self.y, ys))
@@ -33,23 +35,28 @@ pub(crate) struct Axis {
     pub(crate) label: String,
     unit: Unit,
     spacing: Spacing,
-    including: Option<f64>,
+    including: Vec<f64>,
 }
 
 impl Axis {
     /// An axis that shows the stretch its series need.
     pub(crate) fn new(label: impl Into<String>, unit: Unit) -> Self {
-        Self { label: label.into(), unit, spacing: Spacing::Linear, including: None }
+        Self { label: label.into(), unit, spacing: Spacing::Linear, including: Vec::new() }
     }
 
     /// The same, and `value` is to be seen on it too.
-    pub(crate) fn including(self, value: f64) -> Self {
-        Self { including: Some(value), ..self }
+    pub(crate) fn including(mut self, value: f64) -> Self {
+        self.including.push(value);
+        self
     }
 
     /// The same, with this spacing.
     pub(crate) fn spaced(self, spacing: Spacing) -> Self {
         Self { spacing, ..self }
+    }
+
+    pub(crate) fn unit(&self) -> Unit {
+        self.unit
     }
 
     /// At most `most` ticks for the scale that the figure gave this axis.

@@ -7,6 +7,16 @@ pub(crate) enum Spacing {
     Log,
 }
 
+impl Spacing {
+    /// Its name in a document.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Log => "log",
+        }
+    }
+}
+
 /// The stretch of values that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {

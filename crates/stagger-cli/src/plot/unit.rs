@@ -25,6 +25,15 @@ const CLOCK: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 impl Unit {
+    /// Its name in a document.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Seconds => "seconds",
+            Self::Share => "share",
+        }
+    }
+
     /// The distances from one tick to the next that read well, smallest first.
     pub(crate) fn steps(self) -> Box<dyn Iterator<Item = f64>> {
         match self {

@@ -322,3 +322,16 @@ fn a_command_that_is_stopped_for_wanting_the_terminal_is_pointed_out() {
     terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
     terminal.end();
 }
+
+#[test]
+fn a_simulation_shows_how_far_it_is_and_an_interrupt_leaves_what_is_finished() {
+    let args = ["simulate", "--clients=2k", "--capacity=100", "-n=inf", "--seeds=1000"];
+    let mut terminal = Terminal::start(80, &[], STAGGER, &args);
+    terminal.watch_until("the live line", |terminal| terminal.has("simulating 1000 runs: "));
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().code(), Some(130));
+    let rows = terminal.rows();
+    assert!(rows.iter().any(|row| row.starts_with("exponential ")), "{rows:?}");
+    assert!(rows.iter().any(|row| row.starts_with("interrupted: ")), "{rows:?}");
+    assert!(!terminal.has("simulating"), "the line is gone: {rows:?}");
+}

@@ -36,5 +36,5 @@ pub use error::WordError;
 pub use estimate::{Basis, Estimate, estimate};
 pub use finding::{Finding, Help, findings, mended};
 pub use fit::{Curve, Fit};
-pub use rate::{Rate, parse_count};
+pub use rate::{Rate, parse_count, parse_number};
 pub use rule::{Rule, Severity};

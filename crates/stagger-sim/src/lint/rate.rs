@@ -60,6 +60,14 @@ pub fn parse_count(text: &str) -> Result<NonZeroU64, WordError> {
     plain().or_else(short).ok_or_else(|| WordError::new(text, "a whole number of at least 1, like 10000 or 10k"))
 }
 
+/// Reads a decimal number, with a `k` or an `M` behind it: `2.5`, `600`, `10k`.
+///
+/// # Errors
+/// [`WordError`] if it is none; a sign, `inf` and `nan` are none.
+pub fn parse_number(text: &str) -> Result<f64, WordError> {
+    scaled(text).ok_or_else(|| WordError::new(text, "a number, like 2.5, 600 or 10k"))
+}
+
 /// A decimal number with a `k` or an `M` behind it.
 fn scaled(text: &str) -> Option<f64> {
     let (number, times) = match text.trim().as_bytes() {
@@ -104,6 +112,15 @@ mod tests {
             assert_eq!(Rate::per_second(rate), None, "{rate}");
         }
         assert_eq!(Rate::per_second(f64::MIN_POSITIVE).map(Rate::get), Some(f64::MIN_POSITIVE));
+    }
+
+    #[test]
+    fn numbers_may_be_nothing_or_broken_and_never_have_a_sign() {
+        for (text, want) in
+            [("0", Some(0.0)), ("2.5", Some(2.5)), ("10k", Some(1e4)), ("-1", None), ("nan", None), ("", None)]
+        {
+            assert_eq!(parse_number(text).ok(), want, "{text:?}");
+        }
     }
 
     #[test]

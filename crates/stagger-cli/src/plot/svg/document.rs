@@ -61,6 +61,18 @@ pub(crate) fn document(page: &Page, figures: &[Figure]) -> String {
     format!("{root}")
 }
 
+/// One figure as an element of an HTML page, whose style sheet is to hold that of [`sheet`]. It is as wide as there is room.
+pub(crate) fn inline(figure: &Figure) -> String {
+    let (group, height) = panel(figure, 0.0);
+    let root = Element::new("svg")
+        .set("class", "stagger")
+        .set("viewBox", format!("0 0 {WIDTH} {height}"))
+        .set("role", "img")
+        .set("aria-label", format!("{}: {}", figure.title, figure.description))
+        .child(group);
+    format!("{root}")
+}
+
 #[cfg(test)]
 mod tests {
     use roxmltree::{Document, Node};

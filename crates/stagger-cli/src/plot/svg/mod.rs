@@ -9,4 +9,6 @@ mod shapes;
 mod style;
 mod xml;
 
-pub(crate) use document::{Page, document};
+pub(crate) use document::{Page, document, inline};
+pub(crate) use style::sheet;
+pub(crate) use xml::escaped;

@@ -60,11 +60,18 @@ pub(super) fn panel(figure: &Figure, y: f64) -> (Element, f64) {
     let field =
         Field { left: MARGIN + GUTTER, right: WIDTH - MARGIN, top, bottom: top + FIELD_HEIGHT, x: x_scale, y: y_scale };
     let heading = Element::new("text").set("class", "heading").set("x", MARGIN).set("y", y + 12.0);
+    let series = Element::new("g").set("class", "series");
     let group = Element::new("g")
+        .set("class", "panel")
+        // For those who move the series: where they lie, and what the ends of the level axis are.
+        .set("data-field", format!("{} {} {} {}", field.left, field.top, field.right, field.bottom))
+        .set("data-x", format!("{} {}", x_scale.low(), x_scale.high()))
+        .set("data-spacing", x_scale.spacing().name())
+        .set("data-unit", figure.x.unit().name())
         .child(heading.text(&*figure.title))
         .children(key)
         .children(axes(figure, &field))
-        .children(figure.series.iter().flat_map(|series| shapes::series(series, &field)));
+        .child(series.children(figure.series.iter().flat_map(|series| shapes::series(series, &field))));
     (group, field.bottom + FOOT - y)
 }
 
@@ -78,11 +85,14 @@ fn axes(figure: &Figure, field: &Field) -> Vec<Element> {
         out.push(line("rule", (field.left, y), (field.right, y)));
         out.push(text("end", field.left - 8.0, y + 4.0).text(tick.label));
     }
+    let mut ticks = Element::new("g").set("class", "ticks");
     for tick in figure.x.ticks(field.x, TICKS_ACROSS) {
         let x = field.across(tick.position);
-        out.push(line("axis", (x, field.bottom), (x, field.bottom + 5.0)));
-        out.push(text("middle", x, field.bottom + 18.0).text(tick.label));
+        ticks = ticks
+            .child(line("axis", (x, field.bottom), (x, field.bottom + 5.0)))
+            .child(text("middle", x, field.bottom + 18.0).text(tick.label));
     }
+    out.push(ticks);
     out.push(line("axis", (field.left, field.bottom), (field.right, field.bottom)));
     out.push(text("end", field.right, field.bottom + 34.0).text(&*figure.x.label));
     out.push(text("start", MARGIN, field.top - 12.0).text(&*figure.y.label));

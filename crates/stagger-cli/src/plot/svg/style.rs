@@ -15,7 +15,7 @@ const DARK: Paper = Paper { ground: "#0d1117", text: "#e6edf3", quiet: "#9198a1"
 /// The style sheet of every document: light, and dark for those who prefer it.
 ///
 /// Colours are plain, not custom properties: many programs that show SVG do not know those.
-pub(super) fn sheet() -> String {
+pub(crate) fn sheet() -> String {
     let mut out = String::from(
         "\n.stagger text{font-family:system-ui,-apple-system,Segoe UI,Roboto,DejaVu Sans,sans-serif;font-size:12px}\n\
          .stagger .heading{font-size:14px;font-weight:600}\n\

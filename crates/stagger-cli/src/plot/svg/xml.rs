@@ -112,7 +112,7 @@ impl fmt::Display for Element {
 /// Text as it may stand in an element or in a quoted attribute.
 ///
 /// XML 1.0 section 2.2 has no way at all to write most control characters; they become U+FFFD.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,0 +1,55 @@
+use stagger_sim::storm::{Figures, Storm};
+
+use super::super::chart::Chart;
+use super::parts::{ROWS, firsts, line};
+use crate::plot::{Axis, Bar, Figure, Shape, Unit};
+
+/// How many attempts clients make, a picture for each strategy, all on one scale.
+pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+    let counts: Vec<(usize, &str, Vec<f64>)> = firsts(storm)
+        .filter_map(|(nth, name, figures)| match figures {
+            Figures::Reconnect(figures) => {
+                let share = |count: &u64| *count as f64 / figures.clients as f64;
+                Some((nth, name, figures.clients_by_attempts.iter().map(share).collect()))
+            }
+            _ => None,
+        })
+        .collect();
+    let most = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
+    let highest = counts.iter().flat_map(|(_, _, shares)| shares).copied().fold(0.0, f64::max);
+    let figure = |(nth, name, shares): &(usize, &str, Vec<f64>)| {
+        let bar = |(attempts, height): (usize, &f64)| Bar {
+            left: attempts as f64 - 0.5,
+            right: attempts as f64 + 0.5,
+            height: *height,
+        };
+        Figure {
+            title: (*name).to_owned(),
+            description: format!("How many attempts the clients of {name} make."),
+            x: Axis::new("attempts", Unit::Count).including(0.5).including(most as f64 - 0.5),
+            y: Axis::new("share of the clients", Unit::Share).including(highest),
+            series: vec![line(name, *nth, Shape::Bars(shares.iter().enumerate().skip(1).map(bar).collect()))],
+        }
+    };
+    let mut heads = vec!["attempts".to_owned()];
+    heads.extend(counts.iter().map(|(_, name, _)| format!("share of the clients, {name}")));
+    let row = |attempts: usize| {
+        let share = |(_, _, shares): &(usize, &str, Vec<f64>)| {
+            // Those that needed more are in the last row.
+            let upto = if attempts == ROWS { shares.len() } else { attempts + 1 };
+            let share: f64 = shares.get(attempts..upto.min(shares.len())).unwrap_or_default().iter().sum();
+            format!("{:.2}%", share * 100.0)
+        };
+        let head = if attempts == ROWS { format!("{attempts} or more") } else { attempts.to_string() };
+        [head].into_iter().chain(counts.iter().map(share)).collect()
+    };
+    Some(Chart {
+        slug: "attempts",
+        title: "Attempts of a client",
+        about: "How many attempts clients make until they are back or give up. All pictures have one scale.".to_owned(),
+        figures: counts.iter().map(figure).collect(),
+        logarithmic: Vec::new(),
+        heads,
+        rows: (1..most.min(ROWS + 1)).map(row).collect(),
+    })
+}

@@ -1,0 +1,12 @@
+//! The pictures of a storm, each read from the document alone.
+
+mod active;
+mod all;
+mod arrivals;
+mod attempts;
+mod parts;
+mod raster;
+mod recovery;
+mod trade_off;
+
+pub(super) use all::charts;

@@ -1,0 +1,65 @@
+use stagger_sim::storm::{Figures, Storm};
+
+use super::super::chart::Chart;
+use super::super::summary::until;
+use super::parts::{NEARLY_EVERY, firsts, line};
+use crate::plot::{Axis, Figure, Point, Shape, Unit};
+
+/// Points of a picture at most; beyond, fewer clients are shown.
+const DOTS: usize = 2_500;
+
+/// Clients of a table.
+const LISTED: usize = 12;
+
+/// Attempts of single clients: what is hidden in sums is seen here, clients in step.
+pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+    let until = until(storm, NEARLY_EVERY);
+    let samples: Vec<(usize, &str, &[Vec<f64>])> = firsts(storm)
+        .filter_map(|(nth, name, figures)| match figures {
+            Figures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
+            _ => None,
+        })
+        .collect();
+    samples.first()?;
+    let figure = |(nth, name, clients): &(usize, &str, &[Vec<f64>])| {
+        let mut room = DOTS;
+        let shown = clients.iter().take_while(|times| {
+            let fits = times.len() <= room;
+            room = room.saturating_sub(times.len());
+            fits
+        });
+        let dots = shown.enumerate().flat_map(|(client, times)| {
+            let early = times.iter().take_while(|time| **time <= until);
+            early.map(move |time| Point { x: *time, y: client as f64 + 1.0 })
+        });
+        Figure {
+            title: (*name).to_owned(),
+            description: format!("When single clients of {name} make their attempts."),
+            x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
+            y: Axis::new("client", Unit::Count).including(0.0),
+            series: vec![line(name, *nth, Shape::Points(dots.collect()))],
+        }
+    };
+    let mut heads = vec!["client".to_owned()];
+    heads.extend(samples.iter().map(|(_, name, _)| format!("attempts of {name}")));
+    let row = |client: usize| {
+        let times = |(_, _, clients): &(usize, &str, &[Vec<f64>])| {
+            let times = clients.get(client).map_or(&[][..], Vec::as_slice);
+            let shown: Vec<String> =
+                times.iter().take(8).map(|time| Unit::Seconds.label((time * 100.0).round() / 100.0)).collect();
+            shown.join(" ") + if times.len() > 8 { " ..." } else { "" }
+        };
+        [(client + 1).to_string()].into_iter().chain(samples.iter().map(times)).collect()
+    };
+    let most = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
+    Some(Chart {
+        slug: "raster",
+        title: "Attempts of single clients",
+        about: "A point for each attempt of some clients, a line of points for each client. Clients in step stand in columns."
+            .to_owned(),
+        figures: samples.iter().map(figure).collect(),
+        logarithmic: Vec::new(),
+        heads,
+        rows: (0..most.min(LISTED)).map(row).collect(),
+    })
+}

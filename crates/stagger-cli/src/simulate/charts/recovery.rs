@@ -1,0 +1,75 @@
+use stagger_sim::storm::{Figures, Scene, Storm};
+
+use super::super::chart::Chart;
+use super::parts::{RESOLUTION, TOLD_APART, about, firsts, line};
+use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
+
+/// Shares of the clients for which the table says when they were back.
+const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
+
+/// How many clients are back how long after the server is up.
+pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+    let Scene::Reconnect(scene) = &storm.scenario else {
+        return None;
+    };
+    let curves: Vec<(usize, &str, Vec<Point>)> = firsts(storm)
+        .take(TOLD_APART)
+        .filter_map(|(nth, name, figures)| match figures {
+            Figures::Reconnect(figures) => {
+                let mut sum = 0.0;
+                let share = |(bin, count): (usize, &u32)| {
+                    sum += f64::from(*count);
+                    Point { x: (bin + 1) as f64 * figures.bin_s - scene.down_for_s, y: sum / figures.clients as f64 }
+                };
+                let curve =
+                    figures.connects.iter().enumerate().map(share).filter(|point| point.x > 0.0 && point.y > 0.0);
+                Some((nth, name, curve.collect()))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut series = Vec::new();
+    for (nth, name, curve) in &curves {
+        let stride = curve.len().div_ceil(2 * RESOLUTION).max(1);
+        let last = curve.len().saturating_sub(1);
+        let thinned =
+            curve.iter().enumerate().filter(|(at, _)| at % stride == 0 || *at == last).map(|(_, point)| *point);
+        series.push(line(name, *nth, Shape::Line(thinned.collect())));
+    }
+    // Marks after all lines, or a line would hide those of another.
+    for (nth, name, curve) in &curves {
+        let marks = [0.5, 0.99].iter().filter_map(|share| reached(curve, *share)).collect();
+        series.push(line(name, *nth, Shape::Points(marks)));
+    }
+    let mut heads = vec!["share of the clients".to_owned()];
+    heads.extend(curves.iter().map(|(_, name, _)| format!("back after, {name}")));
+    let row = |share: &f64| {
+        let time = |(_, _, curve): &(usize, &str, Vec<Point>)| {
+            reached(curve, *share)
+                .map_or("never".to_owned(), |point| Unit::Seconds.label((point.x * 10.0).round() / 10.0))
+        };
+        [Unit::Share.label(*share)].into_iter().chain(curves.iter().map(time)).collect()
+    };
+    Some(Chart {
+        slug: "recovery",
+        title: "Recovery",
+        about: about(
+            "The share of the clients that is back, by the time since the server is up; half of them and 99% are marked.",
+            storm,
+        ),
+        figures: vec![Figure {
+            title: "Clients that are back".to_owned(),
+            description: "The share of the clients that is back, by the time since the server is up.".to_owned(),
+            x: Axis::new("time since the server is up", Unit::Seconds).spaced(Spacing::Log),
+            y: Axis::new("share of the clients", Unit::Share).including(0.0),
+            series,
+        }],
+        logarithmic: Vec::new(),
+        heads,
+        rows: SHARES.iter().map(row).collect(),
+    })
+}
+
+fn reached(curve: &[Point], share: f64) -> Option<Point> {
+    curve.iter().find(|point| point.y >= share).copied()
+}

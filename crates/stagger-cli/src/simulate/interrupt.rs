@@ -1,0 +1,42 @@
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use crate::error::CliError;
+
+/// Whether somebody has asked to stop.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interrupt {
+    came: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// From now on ^C is heard instead of ending the program; a second one ends it.
+    ///
+    /// # Errors
+    /// The system does not let signals be caught.
+    pub(super) fn listen() -> Result<Self, CliError> {
+        let interrupt = Self::default();
+        interrupt.register().map_err(|source| CliError::io("cannot listen for ^C", source))?;
+        Ok(interrupt)
+    }
+
+    #[cfg(unix)]
+    fn register(&self) -> std::io::Result<()> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first to come finds the flag unset, and the second set.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.came))?;
+            signal_hook::flag::register(signal, Arc::clone(&self.came))?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn register(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn came(&self) -> bool {
+        self.came.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,135 @@
+"use strict";
+// Pictures can be zoomed along the level axis: drag over a stretch, double-click to see all again. The pictures of a
+// section are zoomed together. Without this script the page says the same.
+(() => {
+  const TICKS = 8;
+  const ns = "http://www.w3.org/2000/svg";
+  const make = (name, attributes) => {
+    const element = document.createElementNS(ns, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const trimmed = (number) => String(Number(number.toPrecision(4)));
+  const label = (value, unit) => {
+    if (unit === "share") return trimmed(value * 100) + "%";
+    if (unit !== "seconds") return trimmed(value);
+    if (value < 1) return trimmed(value * 1000) + "ms";
+    if (value < 120) return trimmed(value) + "s";
+    return Math.floor(value / 60) + "m" + Math.round(value % 60) + "s";
+  };
+  // Values that read well: round ones, or on a logarithmic axis equal ratios.
+  const steps = (low, high, spacing) => {
+    if (spacing === "log") {
+      const rounded = (tick) => Number((low * (high / low) ** (tick / TICKS)).toPrecision(2));
+      const ticks = Array.from({ length: TICKS + 1 }, (_, tick) => rounded(tick));
+      return ticks.filter((at, tick) => at >= low && at <= high && at !== ticks[tick - 1]);
+    }
+    let step = 10 ** Math.floor(Math.log10((high - low) / TICKS));
+    step *= [1, 2, 5, 10].find((times) => (high - low) / (step * times) <= TICKS);
+    const first = Math.ceil(low / step);
+    return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, tick) => (first + tick) * step);
+  };
+  const pairs = (text) => text.split(" ").map((pair) => pair.split(",").map(Number));
+
+  let clips = 0;
+  const panelOf = (group) => {
+    const [left, top, right, bottom] = group.dataset.field.split(" ").map(Number);
+    const [low, high] = group.dataset.x.split(" ").map(Number);
+    const { spacing, unit } = group.dataset;
+    const series = group.querySelector(".series");
+    const ticks = group.querySelector(".ticks");
+    const original = ticks.innerHTML;
+    const id = "clip-" + clips++;
+    const clip = make("clipPath", { id });
+    clip.append(make("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }));
+    group.prepend(clip);
+    series.setAttribute("clip-path", `url(#${id})`);
+    const shapes = [...series.children].map((element) => ({
+      element,
+      points: element.hasAttribute("points") ? pairs(element.getAttribute("points")) : null,
+      cx: element.hasAttribute("cx") ? Number(element.getAttribute("cx")) : null,
+      x: element.hasAttribute("x") ? Number(element.getAttribute("x")) : null,
+      width: Number(element.getAttribute("width") || 0),
+    }));
+    const value = (share) => (spacing === "log" ? low * (high / low) ** share : low + share * (high - low));
+    const share = (at) => (spacing === "log" ? Math.log(at / low) / Math.log(high / low) : (at - low) / (high - low));
+    // From and to are shares of the whole axis.
+    const show = (from, to) => {
+      const place = (x) => left + (((x - left) / (right - left) - from) / (to - from)) * (right - left);
+      for (const { element, points, cx, x, width } of shapes) {
+        if (points) element.setAttribute("points", points.map(([x, y]) => `${place(x)},${y}`).join(" "));
+        if (cx !== null) element.setAttribute("cx", place(cx));
+        if (x !== null) {
+          element.setAttribute("x", place(x));
+          element.setAttribute("width", place(x + width) - place(x));
+        }
+      }
+      if (from === 0 && to === 1) {
+        ticks.innerHTML = original;
+        return;
+      }
+      ticks.replaceChildren();
+      for (const at of steps(value(from), value(to), spacing)) {
+        const x = place(left + share(at) * (right - left));
+        ticks.append(make("line", { class: "axis", x1: x, y1: bottom, x2: x, y2: bottom + 5 }));
+        const text = make("text", { class: "quiet", "text-anchor": "middle", x, y: bottom + 18 });
+        text.textContent = label(at, unit);
+        ticks.append(text);
+      }
+    };
+    return { group, left, top, right, bottom, show };
+  };
+
+  for (const section of document.querySelectorAll("section")) {
+    const panels = [...section.querySelectorAll(".panel")].map(panelOf);
+    if (panels.length === 0) continue;
+    let range = [0, 1];
+    const zoom = (from, to) => {
+      range = [from, to];
+      for (const { group, show } of panels) {
+        show(from, to);
+        group.ownerSVGElement.classList.toggle("zoomed", from > 0 || to < 1);
+      }
+    };
+    for (const { group, left, top, right, bottom } of panels) {
+      const svg = group.ownerSVGElement;
+      svg.classList.add("zoomable");
+      const mark = make("rect", { class: "sky band", y: top, height: bottom - top, width: 0 });
+      let start = null;
+      const share = (event) => {
+        const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+        return Math.min(1, Math.max(0, (point.x - left) / (right - left)));
+      };
+      svg.addEventListener("pointerdown", (event) => {
+        if (event.button !== 0) return;
+        start = share(event);
+        svg.setPointerCapture(event.pointerId);
+        group.append(mark);
+      });
+      svg.addEventListener("pointermove", (event) => {
+        if (start === null) return;
+        const ends = [start, share(event)].sort((a, b) => a - b).map((end) => left + end * (right - left));
+        mark.setAttribute("x", ends[0]);
+        mark.setAttribute("width", ends[1] - ends[0]);
+      });
+      const end = (event) => {
+        if (start === null) return;
+        const [from, to] = [start, share(event)].sort((a, b) => a - b);
+        start = null;
+        mark.remove();
+        mark.setAttribute("width", 0);
+        const [low, high] = range;
+        if (event.type === "pointerup" && to - from > 0.01) {
+          zoom(low + from * (high - low), low + to * (high - low));
+        }
+      };
+      svg.addEventListener("pointerup", end);
+      svg.addEventListener("pointercancel", end);
+      svg.addEventListener("dblclick", () => zoom(0, 1));
+    }
+    const hint = document.createElement("p");
+    hint.className = "quiet";
+    hint.textContent = "Drag over a picture to zoom in, double-click to see all again.";
+    section.querySelector("h2").after(hint);
+  }
+})();

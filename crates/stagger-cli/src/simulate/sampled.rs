@@ -1,0 +1,108 @@
+use stagger_sim::storm::Figures;
+
+use crate::plot::Point;
+
+/// What happened in each bin of a run, with what is known of its bins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Timeline {
+    pub(super) bin_s: f64,
+    /// Attempts that arrived or were sent.
+    pub(super) attempts: Vec<f64>,
+    /// Clients that were connected, or requests that succeeded; nothing where that is not known.
+    pub(super) successes: Vec<f64>,
+}
+
+impl Timeline {
+    pub(super) fn of(figures: &Figures) -> Option<Self> {
+        let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
+        Some(match figures {
+            Figures::Reconnect(figures) => {
+                Self { bin_s: figures.bin_s, attempts: floats(&figures.arrivals), successes: floats(&figures.connects) }
+            }
+            Figures::Outage(figures) => Self {
+                bin_s: figures.bin_s,
+                attempts: floats(&figures.attempts),
+                successes: floats(&figures.successes),
+            },
+            Figures::Fluid(figures) => {
+                Self { bin_s: figures.bin_s, attempts: figures.arrivals.clone(), successes: Vec::new() }
+            }
+            _ => return None,
+        })
+    }
+
+    /// When this share of all attempts was made.
+    pub(super) fn until(&self, share: f64) -> f64 {
+        let most = share * self.attempts.iter().sum::<f64>();
+        let mut sum = 0.0;
+        let bins = self.attempts.iter().take_while(|count| {
+            sum += **count;
+            sum < most
+        });
+        (bins.count() + 1) as f64 * self.bin_s
+    }
+}
+
+/// The bins of a series as points at their beginnings, up to a time; of many, the least and the greatest of each of at most
+/// `most` stretches, so that no peak is lost.
+pub(super) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
+    let shown = &bins[..bins.len().min((until / bin_s).ceil() as usize)];
+    let point = |at: usize| Point { x: at as f64 * bin_s, y: shown[at] };
+    let width = shown.len().div_ceil(most.max(1)).max(1);
+    if width < 3 {
+        return (0..shown.len()).map(point).collect();
+    }
+    let mut out = Vec::new();
+    for from in (0..shown.len()).step_by(width) {
+        let stretch = from..(from + width).min(shown.len());
+        let by_value = |one: &usize, other: &usize| shown[*one].total_cmp(&shown[*other]);
+        let (Some(least), Some(greatest)) = (stretch.clone().min_by(by_value), stretch.max_by(by_value)) else {
+            continue;
+        };
+        let both = [least.min(greatest), least.max(greatest)];
+        out.extend(both.iter().take(if least == greatest { 1 } else { 2 }).map(|&at| point(at)));
+    }
+    out
+}
+
+/// The sums of `count` equal stretches of a series.
+pub(super) fn sums(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; count];
+    for (at, value) in bins.iter().enumerate() {
+        let stretch = (at as f64 + 0.5) * bin_s / until * count as f64;
+        if let Some(sum) = sums.get_mut(stretch as usize) {
+            *sum += value;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_peak_is_lost_however_many_bins_there_are() {
+        let mut bins = vec![1.0; 86_400];
+        bins[12_345] = 99.0;
+        bins[54_321] = 0.0;
+        let points = points(&bins, 0.1, 1e9, 600);
+        assert!(points.len() <= 1_200, "{}", points.len());
+        let has = |x: f64, y: f64| points.iter().any(|point| (point.x - x).abs() < 1e-6 && (point.y - y).abs() < 1e-9);
+        assert!(has(1_234.5, 99.0) && has(5_432.1, 0.0));
+        assert!(points.is_sorted_by(|one, other| one.x < other.x));
+    }
+
+    #[test]
+    fn a_short_series_stays_as_it_is() {
+        let ys: Vec<f64> = points(&[3.0, 1.0, 2.0, 9.0], 0.1, 0.25, 600).iter().map(|point| point.y).collect();
+        assert_eq!(ys, [3.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn stretches_hold_everything() {
+        assert_eq!(sums(&[1.0, 2.0, 3.0, 4.0], 0.5, 2.0, 2), [3.0, 7.0]);
+        let timeline = Timeline { bin_s: 0.5, attempts: vec![5.0, 4.0, 0.0, 1.0], successes: Vec::new() };
+        assert_eq!([0.9, 1.0].map(|share| format!("{:.1}", timeline.until(share))), ["1.0", "2.0"]);
+    }
+}
