@@ -30,7 +30,8 @@
 //!
 //! [`lint`] finds what makes a storm of a policy without running it, and says how to mend it.
 //!
-//! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them.
+//! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them; [`testing`] is for tests of your
+//! own, which fail when a policy can cause a storm.
 //!
 //! # Features
 //!
@@ -62,6 +63,7 @@ mod runs;
 mod series;
 #[cfg(feature = "serde")]
 pub mod storm;
+pub mod testing;
 mod time;
 mod watch;
 

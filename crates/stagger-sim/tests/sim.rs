@@ -7,4 +7,5 @@ mod sim {
     mod outage;
     mod reconnect;
     mod runs;
+    mod testing;
 }

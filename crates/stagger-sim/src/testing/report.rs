@@ -1,0 +1,37 @@
+use core::fmt;
+use core::time::Duration;
+
+use stagger_core::Policy;
+use stagger_core::text::Compact;
+
+use super::plot::Plot;
+
+/// All that there is to say about a run, for a test that has failed.
+pub(super) struct Report<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) rows: &'a [(&'static str, String)],
+    pub(super) plot: Plot<'a>,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = ("policy", self.policy.to_string());
+        let rows = || [&policy].into_iter().chain(self.rows);
+        let width = rows().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in rows() {
+            writeln!(f, "  {name:<width$}  {value}")?;
+        }
+        write!(f, "\n{}", self.plot)
+    }
+}
+
+/// Fails the test of whoever called, unless the claim holds.
+#[track_caller]
+pub(super) fn claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
+    assert!(holds, "{what}\n\n{run}");
+}
+
+/// A time to the hundredth of its unit; what never came is `never`.
+pub(super) fn time(time: Option<Duration>) -> String {
+    time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", Compact(time)))
+}
