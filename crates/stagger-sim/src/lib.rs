@@ -31,7 +31,7 @@
 //! [`lint`] finds what makes a storm of a policy without running it, and says how to mend it.
 //!
 //! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them; [`testing`] is for tests of your
-//! own, which fail when a policy can cause a storm.
+//! own, which fail when a policy can cause a storm. [`advise`] finds the best policies for a fleet.
 //!
 //! # Features
 //!
@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod advise;
 mod chance;
 mod client;
 mod engine;

@@ -21,17 +21,17 @@ use super::{Rate, WordError};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Circumstances {
-    pub(super) clients: Option<NonZeroU64>,
-    pub(super) capacity: Option<Rate>,
+    pub(crate) clients: Option<NonZeroU64>,
+    pub(crate) capacity: Option<Rate>,
     pub(super) requests: Option<Rate>,
-    pub(super) purpose: Option<Purpose>,
-    pub(super) deadline: Option<Duration>,
+    pub(crate) purpose: Option<Purpose>,
+    pub(crate) deadline: Option<Duration>,
     pub(super) lease: Option<Duration>,
     pub(super) invocation: Option<Duration>,
     pub(super) attempt_timeout: Option<Duration>,
     pub(super) tick: Option<Duration>,
     pub(super) layers: Option<NonZeroU32>,
-    pub(super) idempotency: Option<Idempotency>,
+    pub(crate) idempotency: Option<Idempotency>,
     pub(super) budget: Option<Budgeted>,
     pub(super) hint: Option<Duration>,
 }

@@ -8,7 +8,7 @@ pub struct WordError {
 }
 
 impl WordError {
-    pub(super) fn new(word: &str, known: &'static str) -> Self {
+    pub(crate) fn new(word: &str, known: &'static str) -> Self {
         Self { word: word.to_owned(), known }
     }
 }

@@ -1,0 +1,47 @@
+//! Which policy, for whom: the decision tree of the field, and a search where there is something to compute.
+//!
+//! [`advise`] goes through the [`Question`]s that a good answer depends on: does the error go away by itself, may the
+//! operation be carried out twice, what is it for, how many clients do it at once? Some answers end it: what is permanent is
+//! not retried, and what is needed within milliseconds is hedged. The others lead to a policy, each with its [`Reason`].
+//!
+//! Where the clients and what their server takes are known, policies are tried in a mass disconnect
+//! ([`reconnect`](crate::reconnect)): first by the mean field ([`fluid`](crate::fluid)) where there is one, then those that
+//! nothing beats client by client, with the clients in [`Front::simulated`]. What comes out is a [`Front`]: for each of its
+//! policies, whatever brings the clients back sooner makes the server's peak higher.
+//!
+//! ```
+//! use core::num::NonZeroU64;
+//! use stagger_core::Seed;
+//! use stagger_sim::Watch;
+//! use stagger_sim::advise::{Answers, Verdict, advise};
+//! use stagger_sim::lint::{Circumstances, Purpose, Rate};
+//!
+//! let fleet = Circumstances::default()
+//!     .purpose(Purpose::Reconnecting)
+//!     .clients(NonZeroU64::new(10_000).expect("it is not 0"))
+//!     .capacity(Rate::per_second(500.0).expect("it is above 0"));
+//! let advice = advise(&Answers::of(fleet), Seed::new(1), &Watch::new())?;
+//! assert_eq!(advice.verdict(), Verdict::Retry);
+//! // No policy without a spread is on the front, and 20 s is what the server needs.
+//! let policy = advice.policy().expect("it is worth retrying");
+//! assert!(policy.spread().as_secs() >= 20);
+//! let best = advice.front().expect("there was something to compute").best();
+//! assert!(best.predicted.attempts_per_client < 1.5);
+//! # Ok::<(), stagger_sim::ScenarioError>(())
+//! ```
+
+mod advice;
+mod answers;
+mod arena;
+mod front;
+mod manner;
+mod question;
+mod rust;
+mod search;
+mod tree;
+
+pub use advice::{Advice, Guarding, Reason, Verdict, advise};
+pub use answers::{Answers, Transience};
+pub use front::{Candidate, Front, Prediction};
+pub use question::Question;
+pub use rust::rust;

@@ -1,0 +1,177 @@
+use core::time::Duration;
+
+use stagger_core::{Jitter, Policy};
+
+use super::arena::Arena;
+use super::front::{Candidate, Front, Wish, unbeaten};
+use super::manner::{Attempts, CAP_IN_BASES, MULTIPLIERS, Manner, Spreads};
+use crate::Watch;
+
+/// What is searched, and for what.
+pub(super) struct Search<'a> {
+    pub(super) arena: &'a Arena,
+    pub(super) manner: &'a Manner,
+    /// Nothing in it changes what is the same for all policies.
+    pub(super) limits: Limits,
+    /// In what time the server can take everyone once.
+    pub(super) window: Duration,
+    pub(super) outage: Duration,
+    pub(super) wish: Wish,
+}
+
+/// What holds for every policy that is advised.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) least_wait: Duration,
+    pub(super) max_elapsed: Option<Duration>,
+}
+
+/// A spread, by the time in which the server can take everyone. Less of it is what the lint warns of.
+const SPREADS: [f64; 5] = [1.0, 1.1, 1.25, 1.5, 2.0];
+
+/// How the spread of the best is varied, and its base.
+const NEAR: [f64; 6] = [0.8, 0.9, 0.96, 1.04, 1.1, 1.25];
+
+/// The best of the first look is varied so often at the most.
+const ROUNDS: usize = 4;
+
+/// So many of the front are simulated client by client.
+const VERIFIED: usize = 16;
+
+impl Limits {
+    /// The policy within these limits; `None` if there is none.
+    pub(super) fn apply(self, policy: &Policy) -> Option<Policy> {
+        let mut builder = policy.to_builder();
+        if !self.least_wait.is_zero() {
+            let cap = policy.cap().unwrap_or(Duration::MAX).max(self.least_wait.saturating_mul(CAP_IN_BASES));
+            builder = builder.cap(cap).floor(self.least_wait);
+            if policy.base() < self.least_wait {
+                builder = builder.base(self.least_wait);
+            }
+        }
+        if let Some(limit) = self.max_elapsed {
+            builder = builder.max_elapsed(limit);
+        }
+        builder.build().ok()
+    }
+}
+
+impl Search<'_> {
+    /// The front, and how many were tried; `None` if nothing came to its end.
+    pub(super) fn run(&self, watch: &Watch) -> Option<Front> {
+        let mut looked = self.arena.look(&self.space(), watch);
+        for _ in 0..ROUNDS {
+            let best = looked[self.wish.best(&looked)?].policy;
+            let mut near = self.near(&best);
+            near.retain(|policy| looked.iter().all(|known| known.policy != *policy));
+            if near.is_empty() {
+                break;
+            }
+            looked.extend(self.arena.look(&near, watch));
+        }
+        let best = looked[self.wish.best(&looked)?];
+        let mut chosen: Vec<Policy> = thinned(&unbeaten(&looked)).iter().map(|known| known.policy).collect();
+        if !chosen.contains(&best.policy) {
+            chosen.push(best.policy);
+        }
+        let verified = self.arena.simulate(&chosen, watch);
+        let candidates = unbeaten(&verified.iter().map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
+        Some(Front {
+            best: self.wish.best(&candidates)?,
+            candidates,
+            simulated: self.arena.simulated(),
+            runs: self.arena.runs(),
+            tried: looked.len(),
+            least_recovery: self.arena.least_recovery,
+        })
+    }
+
+    /// Every policy that suits, coarsely.
+    fn space(&self) -> Vec<Policy> {
+        let Manner { bases, caps, jitters, .. } = *self.manner;
+        let mut space = Vec::new();
+        for (&base, &cap) in bases.iter().flat_map(|base| caps.iter().map(move |cap| (base, cap))) {
+            for (&jitter, multiplier) in jitters.iter().flat_map(|jitter| MULTIPLIERS.map(|by| (jitter, by))) {
+                // What was drawn is what the next is drawn from: nothing is multiplied.
+                let again = jitter == Jitter::Decorrelated && multiplier.total_cmp(&MULTIPLIERS[0]).is_ne();
+                if cap < base * u64::from(CAP_IN_BASES) && base * u64::from(CAP_IN_BASES) <= 60_000 || again {
+                    continue;
+                }
+                let [base, cap] = [base, cap].map(Duration::from_millis);
+                for spread in self.spreads() {
+                    let builder = self.manner.builder(base, cap, multiplier, jitter).spread(spread);
+                    space.extend(builder.build().ok().and_then(|policy| self.limits.apply(&policy)));
+                }
+            }
+        }
+        space.dedup();
+        space
+    }
+
+    fn spreads(&self) -> Vec<Duration> {
+        if self.manner.spreads == Spreads::No {
+            return vec![Duration::ZERO];
+        }
+        let mut spreads: Vec<_> = SPREADS.map(|by| readable(self.window.mul_f64(by))).into();
+        if !self.outage.is_zero() {
+            // Those who come while it is down come again.
+            spreads.extend(SPREADS.map(|by| readable((self.window + self.outage).mul_f64(by))));
+        }
+        spreads
+    }
+
+    /// What is like a policy but for one setting.
+    fn near(&self, policy: &Policy) -> Vec<Policy> {
+        let (spread, base) = (policy.spread(), policy.base());
+        let [shortest, longest] = [self.manner.bases.first(), self.manner.bases.last()]
+            .map(|base| Duration::from_millis(base.copied().unwrap_or(0)));
+        let spreads = NEAR
+            .map(|by| readable(spread.mul_f64(by)))
+            .into_iter()
+            .filter(|varied| !spread.is_zero() && *varied >= self.window)
+            .map(|varied| policy.to_builder().spread(varied));
+        let bases = NEAR
+            .map(|by| readable(base.mul_f64(by)))
+            .into_iter()
+            .filter(|varied| (shortest.max(self.limits.least_wait)..=longest).contains(varied))
+            .map(|varied| policy.to_builder().base(varied));
+        spreads.chain(bases).filter_map(|builder| builder.build().ok()).collect()
+    }
+
+    /// A limit of attempts that nobody reaches changes nothing, so the figures stay.
+    fn limited(&self, known: &Candidate, most: u64) -> Candidate {
+        let Attempts::Enough(least) = self.manner.attempts else { return *known };
+        let limit = u32::try_from(most).unwrap_or(u32::MAX).saturating_add(1).max(least);
+        let policy = known.policy.to_builder().max_attempts(limit).build().unwrap_or(known.policy);
+        Candidate { policy, ..*known }
+    }
+}
+
+/// Two digits, rounded up, so that what is said is what is simulated.
+fn readable(length: Duration) -> Duration {
+    let ms = length.as_micros().div_ceil(1_000);
+    let digits = ms.checked_ilog10().unwrap_or(0).saturating_sub(1);
+    let step = 10_u128.pow(digits);
+    Duration::from_millis(u64::try_from(ms.div_ceil(step) * step).unwrap_or(u64::MAX))
+}
+
+/// No more than are simulated, both ends among them.
+fn thinned(front: &[Candidate]) -> Vec<Candidate> {
+    if front.len() <= VERIFIED {
+        return front.to_vec();
+    }
+    (0..VERIFIED).map(|at| front[at * (front.len() - 1) / (VERIFIED - 1)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_that_are_advised_can_be_read() {
+        for (ms, want) in [(0, 0), (7, 7), (99, 99), (101, 110), (20_000, 20_000), (20_001, 21_000), (123_456, 130_000)]
+        {
+            assert_eq!(readable(Duration::from_millis(ms)), Duration::from_millis(want), "{ms}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The decision tree, answer by answer.
+
+use core::time::Duration;
+
+use stagger_core::{Jitter, Policy, Seed, profile};
+use stagger_sim::Watch;
+use stagger_sim::advise::{Advice, Answers, Guarding, Question, Verdict, advise};
+use stagger_sim::lint::{Budgeted, Circumstances, Purpose, Severity, findings};
+
+/// The advice after answers in words: `clients=10k capacity=500/s`.
+#[track_caller]
+fn after(answers: &str) -> Advice {
+    advise(&read(answers), Seed::new(1), &Watch::new()).unwrap()
+}
+
+fn read(answers: &str) -> Answers {
+    answers.split_whitespace().fold(Answers::default(), |known, pair| {
+        let (name, text) = pair.split_once('=').unwrap();
+        let question = Question::ALL.into_iter().find(|question| question.name() == name).unwrap();
+        known.answer(question, text).unwrap()
+    })
+}
+
+#[track_caller]
+fn policy(answers: &str) -> Policy {
+    *after(answers).policy().unwrap()
+}
+
+#[test]
+fn what_must_not_be_retried_has_no_policy_and_one_reason() {
+    for (answers, verdict, question) in [
+        ("transient=no", Verdict::DoNotRetry, Question::Transient),
+        ("idempotent=no clients=10k capacity=500/s", Verdict::DoNotRetry, Question::Idempotent),
+        ("for=interactive patience=99ms", Verdict::Hedge, Question::Patience),
+        ("patience=20ms", Verdict::Hedge, Question::Patience),
+    ] {
+        let advice = after(answers);
+        assert_eq!((advice.verdict(), advice.policy(), advice.front()), (verdict, None, None), "{answers}");
+        let [reason] = advice.reasons() else { panic!("{answers}: {:?}", advice.reasons()) };
+        assert_eq!(reason.question, question);
+        assert!(reason.answer.is_some());
+    }
+}
+
+#[test]
+fn what_may_be_retried_has_a_policy() {
+    for answers in
+        ["", "transient=yes", "idempotent=yes", "idempotent=key", "patience=100ms", "for=reconnecting patience=50ms"]
+    {
+        assert_eq!(after(answers).verdict(), Verdict::Retry, "{answers}");
+    }
+}
+
+#[test]
+fn each_purpose_has_the_policy_that_is_named_for_it() {
+    for (purpose, want) in [
+        ("interactive", profile::INTERACTIVE),
+        ("serverless", profile::SERVERLESS),
+        ("background", profile::BACKGROUND_JOB),
+        ("reconnecting", profile::WEB_SOCKET),
+        ("near", profile::DEFAULT),
+    ] {
+        assert_eq!(policy(&format!("for={purpose}")), want.policy(), "{purpose}");
+    }
+    assert_eq!(policy(""), Policy::DEFAULT);
+}
+
+#[test]
+fn the_number_of_clients_says_what_is_needed_besides() {
+    for (clients, guarding, optional) in [
+        ("9", Guarding::Nothing, true),
+        ("10", Guarding::Nothing, false),
+        ("1000", Guarding::Nothing, false),
+        ("1001", Guarding::BudgetAndBreaker, false),
+    ] {
+        let advice = after(&format!("clients={clients}"));
+        assert_eq!(advice.guarding(), guarding, "{clients}");
+        let reason = advice.reasons().iter().find(|reason| reason.question == Question::Clients).unwrap();
+        assert_eq!(reason.therefore.contains("jitter is optional"), optional, "{clients}");
+        assert_ne!(advice.policy().unwrap().jitter(), Jitter::None, "it does no harm");
+    }
+}
+
+#[test]
+fn a_least_wait_is_kept_and_patience_limits_what_somebody_waits_for() {
+    let kept = policy("for=interactive least-wait=200ms");
+    assert_eq!(kept.floor(), Duration::from_millis(200));
+    assert!(
+        (1..=kept.max_attempts().unwrap().get()).all(|n| kept.bounds(n).is_none_or(|(least, _)| least >= kept.floor()))
+    );
+    assert_eq!(policy("for=far patience=5s").max_elapsed(), Some(Duration::from_secs(5)));
+    assert_eq!(policy("for=reconnecting patience=5s").max_elapsed(), None, "a connection is kept up");
+}
+
+#[test]
+fn figures_come_with_clients_and_capacity_and_not_without() {
+    assert!(after("clients=100 capacity=50/s").front().is_some());
+    for answers in ["clients=100", "capacity=50/s", "clients=9 capacity=50/s"] {
+        assert_eq!(after(answers).front(), None, "{answers}");
+    }
+}
+
+#[test]
+fn the_front_is_sorted_and_its_best_is_advised() {
+    let advice = after("for=reconnecting clients=2k capacity=100/s patience=25s");
+    let front = advice.front().unwrap();
+    assert_eq!(Some(&front.best().policy), advice.policy());
+    assert!(front.best().predicted.recovery <= Some(Duration::from_secs(25)));
+    assert!(front.candidates.len() > 3);
+    for pair in front.candidates.windows(2) {
+        let [low, high] = [pair[0].predicted, pair[1].predicted];
+        assert!(low.peak_second < high.peak_second && low.recovery > high.recovery, "{low:?} {high:?}");
+    }
+}
+
+#[test]
+fn figures_of_a_large_fleet_are_in_proportion() {
+    let of = |answers: &str| *after(answers).front().unwrap().best();
+    let small = of("for=reconnecting clients=50k capacity=2500/s");
+    let large = of("for=reconnecting clients=500M capacity=25M/s");
+    assert_eq!(small.policy, large.policy);
+    assert!((large.predicted.peak_second / small.predicted.peak_second / 1e4 - 1.0).abs() < 1e-9);
+    assert_eq!(small.predicted.recovery, large.predicted.recovery);
+}
+
+#[test]
+fn the_lint_has_nothing_to_warn_of_in_what_is_advised() {
+    for purpose in ["interactive", "serverless", "background", "reconnecting", "near", "far"] {
+        for fleet in ["", "clients=5 capacity=1/s", "clients=2k capacity=100/s", "clients=2k capacity=100/s outage=5s"]
+        {
+            let answers = format!("for={purpose} {fleet}");
+            let advised = policy(&answers);
+            let purpose: Purpose = purpose.parse().unwrap();
+            let mut circumstances = Circumstances::default().purpose(purpose).budget(Budgeted::Yes);
+            if fleet.contains("2k") {
+                circumstances = circumstances.clients(2_000.try_into().unwrap()).capacity("100/s".parse().unwrap());
+            }
+            let warnings: Vec<_> = findings(&advised, &circumstances)
+                .into_iter()
+                .filter(|finding| finding.rule().severity() == Severity::Warning)
+                .collect();
+            assert!(warnings.is_empty(), "{answers}: {advised}: {warnings:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_watch_that_is_cancelled_leaves_the_advice_of_the_answers() {
+    let watch = Watch::new();
+    watch.cancel();
+    let answers = read("for=reconnecting clients=2k capacity=100/s");
+    let advice = advise(&answers, Seed::new(1), &watch).unwrap();
+    assert_eq!((advice.policy(), advice.front()), (Some(&profile::WEB_SOCKET.policy()), None));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_advice() {
+    let answers = "for=background clients=500 capacity=50/s outage=3s";
+    assert_eq!(after(answers), after(answers));
+}
+
+#[test]
+fn a_fleet_beyond_any_simulation_is_refused_with_the_way_out() {
+    let error = advise(&read("clients=100 capacity=1/s outage=100h"), Seed::new(1), &Watch::new()).unwrap_err();
+    assert!(error.to_string().contains("raise the horizon"), "{error}");
+}

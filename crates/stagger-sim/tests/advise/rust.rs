@@ -1,0 +1,31 @@
+//! The macro and its text, from the same tokens.
+
+use stagger_core::policy;
+use stagger_sim::advise::rust;
+
+macro_rules! same {
+    ($($tokens:tt)+) => {
+        (policy!($($tokens)+), stringify!($($tokens)+))
+    };
+}
+
+#[test]
+fn a_policy_reads_as_the_macro_that_makes_it() {
+    for (policy, tokens) in [
+        same!(exponential(ms(500), secs(30)).max_attempts(4)),
+        same!(exponential(ms(500), secs(30)).multiplier(1.5).jitter(Jitter::Equal).unlimited_attempts()),
+        same!(exponential(ms(1500), secs(60)).floor(ms(100)).spread(secs(20)).max_attempts(7).max_elapsed(secs(90))),
+        same!(decorrelated(secs(1), secs(60)).spread(ms(2500)).max_attempts(10).stable_after(secs(10))),
+    ] {
+        // Where the compiler breaks a long line is its own business.
+        let tokens = tokens.replace([' ', '\n'], "");
+        assert_eq!(rust(&policy).map(|text| text.replace(' ', "")), Some(format!("policy!({tokens})")));
+    }
+}
+
+#[test]
+fn what_has_no_such_text_has_none() {
+    for text in ["socket.io", "constant delay=1s", "exponential base=1s cap=none", "exponential base=1s jitter=±20%"] {
+        assert_eq!(rust(&text.parse().unwrap()), None, "{text}");
+    }
+}
