@@ -30,6 +30,7 @@ pub(crate) enum Command {
     Plan(Box<crate::plan::PlanArgs>),
     Check(Box<crate::check::CheckArgs>),
     Simulate(Box<crate::simulate::SimulateArgs>),
+    Advise(Box<crate::advise::AdviseArgs>),
     Completions(crate::completions::CompletionsArgs),
     Man(crate::man::ManArgs),
 }
@@ -61,7 +62,7 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
 
 /// Whether `run` was meant by a command line that cannot be understood as a whole.
 fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    const NAMES: [&str; 7] = ["run", "retry", "plan", "check", "simulate", "completions", "man"];
+    const NAMES: [&str; 8] = ["run", "retry", "plan", "check", "simulate", "advise", "completions", "man"];
     let mut named = words.filter_map(|word| NAMES.into_iter().find(|name| word.as_ref() == *name));
     named.next().is_some_and(|name| name == "run" || name == "retry")
 }

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(unix), allow(dead_code, reason = "`run` needs Unix, and some of what is here serves it alone"))]
 
+mod advise;
 mod check;
 mod cli;
 mod completions;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args, &term),
         Command::Check(args) => check::run(args, &term),
         Command::Simulate(args) => simulate::run(args, &term),
+        Command::Advise(args) => advise::run(args, &term),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     };

@@ -5,6 +5,8 @@
 #[path = "cli/support.rs"]
 mod support;
 
+#[path = "cli/advise.rs"]
+mod advise;
 #[path = "cli/check.rs"]
 mod check;
 #[path = "cli/command_line.rs"]

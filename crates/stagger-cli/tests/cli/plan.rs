@@ -5,20 +5,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Running, see, stagger};
+use crate::support::{Running, said, see, stagger};
 
 fn plan(args: &[&str]) -> Command {
     let mut command = stagger(["plan"]);
     command.args(args);
     command
-}
-
-/// What it says, if all went well.
-#[track_caller]
-fn said(command: &mut Command) -> String {
-    let seen = see(command);
-    assert!(seen.exits(0).stderr.is_empty(), "{seen:#?}");
-    seen.stdout
 }
 
 const SIX: [&str; 8] = ["--base", "1s", "--cap", "30s", "--jitter", "full", "-n", "6"];

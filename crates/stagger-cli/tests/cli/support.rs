@@ -119,6 +119,14 @@ pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     seen
 }
 
+/// What it says, if all went well.
+#[track_caller]
+pub(crate) fn said(command: &mut Command) -> String {
+    let seen = see(command);
+    assert!(seen.exits(0).stderr.is_empty(), "{seen:#?}");
+    seen.stdout
+}
+
 /// A `stagger` that runs beside the test. It is killed if the test forgets it.
 #[derive(Debug)]
 pub(crate) struct Running {

@@ -335,3 +335,21 @@ fn a_simulation_shows_how_far_it_is_and_an_interrupt_leaves_what_is_finished() {
     assert!(rows.iter().any(|row| row.starts_with("interrupted: ")), "{rows:?}");
     assert!(!terminal.has("simulating"), "the line is gone: {rows:?}");
 }
+
+#[test]
+fn advise_asks_what_was_not_said_and_says_what_follows() {
+    let mut terminal = Terminal::start(100, &[], STAGGER, &["advise", "--for", "reconnecting"]);
+    for (question, answer) in [
+        ("Does the error go away by itself?", "yes"),
+        ("May the operation be carried out twice?", "yes"),
+        ("How many clients", ""),
+        ("How long may it take", ""),
+        ("How long is each wait at least?", ""),
+    ] {
+        terminal.watch_until(question, |terminal| terminal.has(question));
+        terminal.types(&format!("{answer}\n"));
+    }
+    assert!(terminal.end().success());
+    assert!(terminal.has("retry, by this policy:"), "{:?}", terminal.rows());
+    assert!(!terminal.raw().contains("What is it for?"), "that was said by a flag");
+}
