@@ -11,6 +11,8 @@ mod advise;
 mod check;
 #[path = "cli/command_line.rs"]
 mod command_line;
+#[path = "cli/guide.rs"]
+mod guide;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/results.rs"]

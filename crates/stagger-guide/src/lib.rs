@@ -46,3 +46,6 @@ pub mod http {}
 
 #[doc = include_str!("../../../docs/guide/metrics.md")]
 pub mod metrics {}
+
+#[doc = include_str!("../../../docs/guide/numbers.md")]
+pub mod numbers {}
