@@ -56,7 +56,8 @@ struct Because<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Computed {
-    /// With how many clients the figures were simulated; of larger fleets they are in proportion.
+    /// With how many clients the figures were simulated; of larger fleets they are in proportion, the peak
+    /// somewhat too high.
     simulated_clients: u64,
     /// Figures are means of so many runs.
     runs: u32,

@@ -57,9 +57,9 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
 
 fn computed(front: &Front, look: Look) -> String {
     let text = format!(
-        "if all fail at once (means of {} runs with {} clients; {} policies tried; \
+        "if all fail at once ({} with {} clients; {} policies tried; \
          all are back after {} at the soonest)",
-        front.runs,
+        if front.runs == 1 { "one run".to_owned() } else { format!("means of {} runs", front.runs) },
         Unit::Count.label(front.simulated as f64),
         front.tried,
         Compact(front.least_recovery),

@@ -9,7 +9,8 @@ use crate::{Runs, ScenarioError, Series, Watch, fluid};
 /// Where policies are tried: the fleet before its server, with no more clients than it takes to tell policies apart.
 ///
 /// Only clients by rate and backlog by rate matter for the figures, so those of a large fleet are those of a smaller one in
-/// proportion.
+/// proportion; but for chance, which makes the peak of the smaller one higher, the same for all policies: by some 15 % where
+/// the smaller one's server takes 800 a second.
 pub(super) struct Arena {
     /// For figures that are shown.
     shown: Scenario,
@@ -25,8 +26,8 @@ pub(super) struct Arena {
 }
 
 /// So many clients are simulated at the most, for figures that are shown and for a first look.
-const SHOWN: u64 = 50_000;
-const ROUGH: u64 = 5_000;
+const SHOWN: u64 = 500_000;
+const ROUGH: u64 = 50_000;
 
 /// The server can keep waiting what it does in half a second.
 const BACKLOG_SECONDS: f64 = 0.5;
@@ -35,8 +36,8 @@ const BACKLOG_SECONDS: f64 = 0.5;
 const FIELD_LASTS: Duration = Duration::from_secs(600);
 
 /// So many clients are simulated in all, over all seeds; but with each policy in as many runs as this.
-const WORTH: u64 = 100_000;
-const RUNS: core::ops::RangeInclusive<u64> = 3..=40;
+const WORTH: u64 = 150_000;
+const RUNS: core::ops::RangeInclusive<u64> = 1..=40;
 
 /// Who is not back after ten times as long as it takes at the least, and an hour, does not come back.
 const PATIENCE: u32 = 10;

@@ -8,7 +8,8 @@ use stagger_core::Policy;
 pub struct Front {
     /// By their peak, the lowest first.
     pub candidates: Vec<Candidate>,
-    /// With how many clients the figures were simulated; of larger fleets they are in proportion.
+    /// With how many clients the figures were simulated; of larger fleets they are in proportion, and the peak is somewhat
+    /// higher than it would be, for chance evens out.
     pub simulated: u64,
     /// With how many seeds: figures are means of as many runs.
     pub runs: u32,

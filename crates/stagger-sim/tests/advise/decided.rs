@@ -116,10 +116,10 @@ fn the_front_is_sorted_and_its_best_is_advised() {
 #[test]
 fn figures_of_a_large_fleet_are_in_proportion() {
     let of = |answers: &str| *after(answers).front().unwrap().best();
-    let small = of("for=reconnecting clients=50k capacity=2500/s");
+    let small = of("for=reconnecting clients=500k capacity=25k/s");
     let large = of("for=reconnecting clients=500M capacity=25M/s");
     assert_eq!(small.policy, large.policy);
-    assert!((large.predicted.peak_second / small.predicted.peak_second / 1e4 - 1.0).abs() < 1e-9);
+    assert!((large.predicted.peak_second / small.predicted.peak_second / 1e3 - 1.0).abs() < 1e-9);
     assert_eq!(small.predicted.recovery, large.predicted.recovery);
 }
 
