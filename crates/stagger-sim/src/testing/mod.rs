@@ -26,7 +26,7 @@
 //!
 //! # Speed
 //!
-//! A hundred thousand clients take some ten milliseconds if this crate is compiled with optimisation (`cargo bench -p
+//! A hundred thousand clients take some twenty milliseconds if this crate is compiled with optimisation (`cargo bench -p
 //! stagger-sim` has the figure), and a good deal longer without. Tests are usually compiled without; for these two crates
 //! alone:
 //!
