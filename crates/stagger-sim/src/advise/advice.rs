@@ -108,13 +108,15 @@ pub fn advise(answers: &Answers, seed: Seed, watch: &Watch) -> Result<Advice, Sc
         Some(front) => front.best().policy,
         None => limits.apply(&manner.usual).unwrap_or(manner.usual),
     };
-    Ok(Advice {
-        verdict: Verdict::Retry,
-        reasons: answers.reasons(&manner),
-        policy: Some(policy),
-        guarding: answers.guarding(),
-        front,
-    })
+    let mut reasons = answers.reasons(&manner);
+    let recovery = front.as_ref().map(|front| front.best().predicted.recovery.unwrap_or(Duration::MAX));
+    if manner.keeps_up() && recovery > answers.place.deadline {
+        reasons.iter_mut().filter(|reason| reason.question == Question::Patience).for_each(|reason| {
+            reason.therefore =
+                "nothing that was tried has the clients back in time; advised is what would be without it".into();
+        });
+    }
+    Ok(Advice { verdict: Verdict::Retry, reasons, policy: Some(policy), guarding: answers.guarding(), front })
 }
 
 fn front(

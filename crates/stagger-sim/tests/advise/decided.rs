@@ -114,6 +114,16 @@ fn the_front_is_sorted_and_its_best_is_advised() {
 }
 
 #[test]
+fn patience_that_nothing_can_keep_is_told_and_changes_nothing() {
+    let hasty = after("for=reconnecting clients=2k capacity=100/s patience=15s");
+    let reason = hasty.reasons().iter().find(|reason| reason.question == Question::Patience).unwrap();
+    assert!(reason.therefore.contains("nothing that was tried"), "{reason:?}");
+    assert_eq!(hasty.policy(), after("for=reconnecting clients=2k capacity=100/s").policy());
+    let patient = after("for=reconnecting clients=2k capacity=100/s patience=30s");
+    assert!(!patient.reasons().iter().any(|reason| reason.therefore.contains("nothing that was tried")));
+}
+
+#[test]
 fn figures_of_a_large_fleet_are_in_proportion() {
     let of = |answers: &str| *after(answers).front().unwrap().best();
     let small = of("for=reconnecting clients=500k capacity=25k/s");
