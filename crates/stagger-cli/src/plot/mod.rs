@@ -21,6 +21,6 @@ pub(crate) use look::{Colour, Look};
 pub(crate) use palette::Hue;
 pub(crate) use scale::Spacing;
 pub(crate) use sparkline::sparkline;
-pub(crate) use table::{Align, Column, Keep, table};
+pub(crate) use table::{Align, Cell, Column, Keep, table};
 pub(crate) use unit::Unit;
 pub(crate) use wrap::paragraph;

@@ -1,7 +1,7 @@
 use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use super::look::Look;
+use super::look::{Colour, Look};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +27,28 @@ pub(crate) enum Keep {
     WithRoom,
 }
 
+/// What stands in a table.
+pub(crate) trait Cell {
+    fn text(&self) -> &str;
+
+    /// Whether it is set in bold where there is colour.
+    fn stands_out(&self) -> bool {
+        false
+    }
+}
+
+impl Cell for String {
+    fn text(&self) -> &str {
+        self
+    }
+}
+
 /// Columns from which on there is room for air between the columns of a table.
 const ROOMY: u16 = 60;
 
 /// The rows under their headings, in lines of at most `look.columns` characters, unless the columns
 /// that must be there need more. Figures are never broken over lines.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
+pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], look: Look) -> String {
     let gap = if look.columns < ROOMY { 1 } else { 3 };
     let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, rows)).collect();
     let shown = fitting(columns, &least, gap, look.columns);
@@ -43,8 +59,16 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], look: Look) -> Str
         // The gap after the last column is cut off below.
         .set_width(look.columns.saturating_add(gap))
         .set_header(shown.iter().map(|i| columns[*i].heading));
+    table.style_text_only();
+    match look.colour {
+        Colour::On => table.enforce_styling(),
+        Colour::Off => table.force_no_tty(),
+    };
     for row in rows {
-        table.add_row(shown.iter().filter_map(|i| row.get(*i)));
+        table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
+            let styled = comfy_table::Cell::new(cell.text());
+            if cell.stands_out() { styled.add_attribute(Attribute::Bold) } else { styled }
+        }));
     }
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
         styled.set_padding((0, gap));
@@ -63,8 +87,8 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<String>], look: Look) -> Str
 }
 
 /// The width of a column's longest figure and of the longest word of its heading.
-fn least_width(column: &Column, at: usize, rows: &[Vec<String>]) -> u16 {
-    let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+fn least_width(column: &Column, at: usize, rows: &[Vec<impl Cell>]) -> u16 {
+    let cells = rows.iter().filter_map(|row| row.get(at)).map(Cell::text);
     let widest = cells.chain(column.heading.split(' ')).map(|text| text.chars().count()).max();
     u16::try_from(widest.unwrap_or(0)).unwrap_or(u16::MAX)
 }
@@ -106,6 +130,24 @@ mod tests {
             lines(80),
             ["retry   delay   by then: p50", "    1   0–1s           500ms", "   10   0–30s           1m5s"]
         );
+    }
+
+    #[test]
+    fn what_stands_out_is_bold_where_there_is_colour_and_stands_where_it_stood() {
+        struct Best(&'static str);
+        impl Cell for Best {
+            fn text(&self) -> &str {
+                self.0
+            }
+            fn stands_out(&self) -> bool {
+                self.0 == "10"
+            }
+        }
+        let rows = [vec![Best("1"), Best("0–1s"), Best("500ms")], vec![Best("10"), Best("0–30s"), Best("1m5s")]];
+        let look = |colour| Look { columns: 80, glyphs: Glyphs::Unicode, colour };
+        assert_eq!(table(&COLUMNS, &rows, look(Colour::Off)), lines(80).join("\n") + "\n");
+        let coloured = table(&COLUMNS, &rows, look(Colour::On));
+        assert_eq!(coloured.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
     }
 
     #[test]

@@ -1,6 +1,9 @@
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
 
 use crate::policy_args::PolicyArgs;
@@ -15,7 +18,7 @@ Exit status: 0; 1 if an assertion does not hold; 2 for a command line or a scena
 cannot be read or written; 130 after ^C.")]
 pub(crate) struct SimulateArgs {
     /// What happens [default: reconnect]
-    #[arg(value_enum)]
+    #[arg(value_parser = KindParser)]
     pub(crate) scenario: Option<Kind>,
 
     #[command(flatten)]
@@ -85,6 +88,29 @@ pub(crate) enum Kind {
     Outage,
     /// Everyone writes one row, and of those who read it at the same time one is let through
     Occ,
+}
+
+/// Reads a [`Kind`]; who has set the name of a file apart from its flag hears how it is written.
+#[derive(Clone)]
+struct KindParser;
+
+impl TypedValueParser for KindParser {
+    type Value = Kind;
+
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Kind, Error> {
+        EnumValueParser::<Kind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
+            let name = value.to_string_lossy();
+            if name == "-" || name.contains(['.', '/']) {
+                let tip = format!("to write into a file, join its name to the flag: --json={name}");
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Kind::value_variants().iter().filter_map(Kind::to_possible_value)))
+    }
 }
 
 /// The settings of all scenarios; their values are read where the scenario is built.

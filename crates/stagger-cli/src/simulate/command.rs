@@ -78,7 +78,7 @@ fn write(simulated: &Simulated, records: &Records, outputs: Outputs, look: Look)
             svg::write(storm, records, &charts, &directory)?;
         }
         if let Some(target) = html {
-            target.write(html::page(storm, records, &charts, &document).as_bytes())?;
+            target.write(html::page(storm, records, &charts, &document, &command_line()).as_bytes())?;
         }
     }
     if let Some(target) = csv {
@@ -94,6 +94,14 @@ fn write(simulated: &Simulated, records: &Records, outputs: Outputs, look: Look)
         target.write(document.as_bytes())?;
     }
     if takes_stdout { Ok(()) } else { print(summary::summary(storm, records, look).as_bytes()) }
+}
+
+/// What was typed, so that it can be typed again.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    // No word has a NUL byte, which is all that cannot be quoted.
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
+    format!("stagger {words}")
 }
 
 fn say(text: &str) {

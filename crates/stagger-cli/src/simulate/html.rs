@@ -11,8 +11,8 @@ const SCRIPT: &str = include_str!("report.js");
 /// What the policy of the page lets run: this script and no other. A test holds it to the script.
 const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
-/// The report: one page that needs nothing beside it, and no script to be read.
-pub(super) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str) -> String {
+/// The report: one page that needs nothing beside it, and no script to be read. `command` is what makes it again.
+pub(super) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
     let title = escaped(&described(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(
@@ -48,8 +48,9 @@ pub(super) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &st
     // `<` is the only sign that could end the element.
     let json = json.trim_end().replace('<', "\\u003c");
     out.push_str(&format!(
-        "<footer class=\"quiet\">stagger {}</footer>\n</main>\n<script type=\"application/json\" id=\"storm\">{json}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        "<footer class=\"quiet\"><p>Made by stagger {}: <code>{}</code></p></footer>\n</main>\n<script type=\"application/json\" id=\"storm\">{json}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
+        escaped(command),
     ));
     out
 }

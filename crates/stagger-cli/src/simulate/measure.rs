@@ -53,18 +53,20 @@ const fn measure(key: &'static str, heading: &'static str, quantity: Quantity, b
     Measure { key, heading, quantity, best, place }
 }
 
-const RECONNECT: [Measure; 26] = [
+const RECONNECT: [Measure; 30] = [
     measure("clients", "clients", Count, Neither, Files),
     measure("peak_100ms", "peak in 100ms", Count, Least, Always),
     measure("peak_1s", "peak in 1s", Count, Least, Always),
     measure("peak_100ms_after_1s", "peak in 100ms after 1s", Count, Least, Files),
     measure("overload_s", "overload", Seconds, Least, WithRoom),
     measure("attempts", "attempts", Count, Least, Files),
+    measure("wasted", "attempts in vain", Count, Least, Files),
     measure("attempts_per_client", "attempts each", Number, Least, Always),
     measure("attempts_p50", "attempts p50", Count, Least, Files),
     measure("attempts_p99", "attempts p99", Count, Least, WithRoom),
     measure("attempts_most", "most attempts", Count, Least, Files),
     measure("took_p50_s", "recovered p50", Seconds, Least, Always),
+    measure("took_p95_s", "recovered p95", Seconds, Least, Files),
     measure("took_p99_s", "recovered p99", Seconds, Least, Always),
     measure("took_mean_s", "recovered mean", Seconds, Least, Files),
     measure("t50_s", "half back at", Seconds, Least, Files),
@@ -76,6 +78,8 @@ const RECONNECT: [Measure; 26] = [
     measure("peak_in_flight", "peak in flight", Count, Least, Files),
     measure("peak_backlog", "peak backlog", Count, Least, Files),
     measure("waited_mean_s", "waited mean", Seconds, Least, Files),
+    measure("fairness_took", "recovered p99 / p50", Number, Least, Files),
+    measure("fairness_attempts", "attempts p99 / p50", Number, Least, Files),
     measure("e_attempts", "efficiency: attempts", Share, Most, Files),
     measure("e_time", "efficiency: time", Share, Most, WithRoom),
     measure("e_ttc", "efficiency: mean time", Share, Most, Files),

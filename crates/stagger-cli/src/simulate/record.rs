@@ -30,6 +30,16 @@ pub(super) struct Cell {
     pub(super) is_best: bool,
 }
 
+impl crate::plot::Cell for Cell {
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn stands_out(&self) -> bool {
+        self.is_best
+    }
+}
+
 impl Records {
     /// # Errors
     /// It cannot be written as JSON.

@@ -1,7 +1,7 @@
 use stagger_sim::storm::{Scene, Storm};
 
 use super::measure::Place;
-use super::record::{Records, described};
+use super::record::{Cell, Records, described};
 use super::sampled::{Timeline, sums};
 use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
 
@@ -26,10 +26,11 @@ pub(super) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
         columns.push(Column { heading: "arrivals", align: Align::Left, keep: Keep::WithRoom });
     }
     let rows = records.table(records.shown()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
-        let mut row = vec![plain(name)];
-        row.extend(cells.into_iter().map(|cell| cell.text));
+        let quiet = |text| Cell { value: None, text, is_best: false };
+        let mut row = vec![quiet(plain(name))];
+        row.extend(cells);
         if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::of(&run.figures)) {
-            row.push(sparkline(&sums(&timeline.attempts, timeline.bin_s, until, CELLS), look.glyphs));
+            row.push(quiet(sparkline(&sums(&timeline.attempts, timeline.bin_s, until, CELLS), look.glyphs)));
         }
         row
     });

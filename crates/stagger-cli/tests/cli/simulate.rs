@@ -175,6 +175,7 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
         (&["outage", "--guards", "tokns"], 2, "--guards: `tokns` is not known here; use none, tokens, window"),
         (&["--hints", "perhaps"], 2, "use silent, slots, appointments, or a time like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
+        (&["--json", "storm.json"], 2, "to write into a file, join its name to the flag: --json=storm.json"),
     ] {
         see(&mut simulate(args)).exits(code).prints("").says(words);
     }

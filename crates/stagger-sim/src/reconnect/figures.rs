@@ -69,6 +69,17 @@ pub struct Efficiency {
     pub mean_time: Option<f64>,
 }
 
+/// How unequally clients fare, each as the figure of the unluckiest hundredth over that of the one in the middle: 1 where all
+/// fare alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Fairness {
+    /// Of the times that clients took: p99 / p50; `None` if one of them never came.
+    pub took: Option<f64>,
+    /// Of the attempts of a client: p99 / p50; `None` if nobody is through.
+    pub attempts: Option<f64>,
+}
+
 impl Figures {
     /// Attempts for each client, the mean.
     #[must_use]
@@ -113,5 +124,49 @@ impl Figures {
             time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
             mean_time: everyone.then(|| (best / 2.0 / self.took_mean.as_secs_f64()).min(1.0)),
         }
+    }
+
+    /// Attempts that connected nobody: work for the server, and nothing to show for it.
+    #[must_use]
+    pub const fn wasted(&self) -> u64 {
+        self.attempts.saturating_sub(self.connected)
+    }
+
+    /// How unequally clients fare.
+    #[must_use]
+    pub fn fairness(&self) -> Fairness {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let number = |count: Option<u64>| count.map(|count| count as f64);
+        Fairness {
+            took: over(seconds(self.took_p99), seconds(self.took_p50)),
+            attempts: over(number(self.attempts_p99), number(self.attempts_p50)),
+        }
+    }
+}
+
+fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other).filter(|&(_, other)| other > 0.0).map(|(one, other)| one / other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_how_far_the_unluckiest_hundredth_is_from_the_middle() {
+        let seconds = Duration::from_secs;
+        let mut figures = Figures { attempts_p50: Some(2), attempts_p99: Some(7), ..Figures::default() };
+        (figures.took_p50, figures.took_p99) = (Some(seconds(4)), Some(seconds(10)));
+        assert_eq!(figures.fairness(), Fairness { took: Some(2.5), attempts: Some(3.5) });
+        figures.took_p99 = None;
+        assert_eq!(figures.fairness().took, None, "a hundredth never came in");
+        (figures.took_p50, figures.took_p99) = (Some(Duration::ZERO), Some(seconds(1)));
+        assert_eq!(figures.fairness().took, None, "of nothing there is no multiple");
+    }
+
+    #[test]
+    fn attempts_that_connect_nobody_are_wasted() {
+        let figures = Figures { attempts: 12, connected: 5, ..Figures::default() };
+        assert_eq!(figures.wasted(), 7);
     }
 }

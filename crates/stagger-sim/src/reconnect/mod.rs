@@ -22,5 +22,5 @@ mod scenario;
 mod server;
 mod tally;
 
-pub use figures::{Efficiency, Figures};
+pub use figures::{Efficiency, Fairness, Figures};
 pub use scenario::{First, Hints, Scenario, ScenarioBuilder};

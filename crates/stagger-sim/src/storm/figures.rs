@@ -41,6 +41,8 @@ pub struct ReconnectFigures {
     pub clients_by_attempts: Vec<u64>,
     /// Clients that are connected in the end.
     pub connected: u64,
+    /// Attempts that connected nobody.
+    pub wasted: u64,
     /// Clients that gave up.
     pub gave_up: u64,
     /// Clients that would have gone on after the horizon.
@@ -67,12 +69,18 @@ pub struct ReconnectFigures {
     pub took_mean_s: f64,
     /// How long clients took from their own loss, half of them.
     pub took_p50_s: Option<f64>,
+    /// How long clients took from their own loss, 95 % of them.
+    pub took_p95_s: Option<f64>,
     /// How long clients took from their own loss, 99 % of them.
     pub took_p99_s: Option<f64>,
     /// How long clients took from their own loss, for each hundredth of them; it ends where the others never came in.
     pub took_percentiles_s: Vec<f64>,
     /// How long a client slept between its attempts, the mean.
     pub waited_mean_s: f64,
+    /// How unequally long clients took: p99 over p50, 1 where all fare alike.
+    pub fairness_took: Option<f64>,
+    /// How unequally often clients tried: p99 over p50, 1 where all fare alike.
+    pub fairness_attempts: Option<f64>,
     /// How close to one attempt for each client.
     pub e_attempts: Option<f64>,
     /// How close to the least time in which the server can take everyone.
@@ -222,7 +230,7 @@ const BIN_S: f64 = Series::BIN.as_millis() as f64 / 1e3;
 
 impl From<&reconnect::Figures> for Figures {
     fn from(figures: &reconnect::Figures) -> Self {
-        let efficiency = figures.efficiency();
+        let (efficiency, fairness) = (figures.efficiency(), figures.fairness());
         Self::Reconnect(Box::new(ReconnectFigures {
             clients: figures.clients,
             attempts: figures.attempts,
@@ -232,6 +240,7 @@ impl From<&reconnect::Figures> for Figures {
             attempts_most: figures.attempts_most,
             clients_by_attempts: figures.clients_by_attempts.clone(),
             connected: figures.connected,
+            wasted: figures.wasted(),
             gave_up: figures.gave_up,
             unfinished: figures.unfinished,
             peak_100ms: figures.peak(),
@@ -245,9 +254,13 @@ impl From<&reconnect::Figures> for Figures {
             t100_s: seconds(figures.t100),
             took_mean_s: figures.took_mean.as_secs_f64(),
             took_p50_s: seconds(figures.took_p50),
+            // The 95th of a hundred.
+            took_p95_s: seconds(figures.took_percentiles.get(94).copied()),
             took_p99_s: seconds(figures.took_p99),
             took_percentiles_s: figures.took_percentiles.iter().map(Duration::as_secs_f64).collect(),
             waited_mean_s: figures.waited_mean.as_secs_f64(),
+            fairness_took: fairness.took,
+            fairness_attempts: fairness.attempts,
             e_attempts: efficiency.attempts,
             e_time: efficiency.time,
             e_ttc: efficiency.mean_time,
