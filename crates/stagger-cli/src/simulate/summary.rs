@@ -81,8 +81,8 @@ pub(super) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
             }
             let spread = crate::plot::Unit::Seconds.label((scene.clients as f64 / scene.rate).ceil());
             Some(format!(
-                "{} sends {} in one second, and the server takes {}: no first wave is above that with a spread of {spread} \
-                 or more",
+                "{} sends {} in one second, and the server takes {}: with a spread of {spread} or more the first wave is no \
+                 faster than that, on average",
                 plain(&row.name),
                 cell.text,
                 crate::plot::Unit::Count.label(scene.rate),

@@ -121,6 +121,21 @@ fn guards_are_compared_and_named_and_end_an_outage() {
 }
 
 #[test]
+fn each_guard_is_a_point_of_its_own_and_the_values_of_a_sweep_are_a_curve() {
+    let files = Files::new();
+    let directory = files.path("svg");
+    let svg = format!("--svg={}", directory.display());
+    let trade_off = |args: &[&str]| {
+        said(simulate(args).arg(&svg));
+        fs::read_to_string(directory.join("trade-off.svg")).unwrap()
+    };
+    let guards = trade_off(&["outage", "-p", "constant base=100ms max-attempts=2", "--guards=tokens,lifetime"]);
+    assert!(guards.contains(">constant, tokens<") && guards.contains(">constant, lifetime<"));
+    let sweep = trade_off(&["--clients=100", "--sweep=spread=0s,5s"]);
+    assert!(sweep.contains(">exponential<") && !sweep.contains(">exponential, spread=0s<"));
+}
+
+#[test]
 fn a_file_says_what_flags_say_and_flags_override_it() {
     let files = Files::new();
     let text = "scenario = \"reconnect\"\nclients = \"2k\"\ncapacity = 200\nbacklog = 50\ndown = \"2s\"\nseeds = 2\n\

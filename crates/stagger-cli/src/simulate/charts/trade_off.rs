@@ -20,10 +20,11 @@ pub(in super::super) fn chart(storm: &Storm, records: &Records) -> Option<Chart>
     let points = |row: &super::super::record::Record| -> Vec<Point> {
         row.runs.iter().filter_map(|run| Some(Point { x: time.read(run)?, y: cost.read(run)? })).collect()
     };
-    // Strategies that differ in one setting, or in their guards, are a curve.
+    // Strategies that differ in one setting are a curve; guards are nothing that there could be something between.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
     for row in &records.rows {
-        let family = row.name.rsplit_once(", ").map_or(&*row.name, |(family, _)| family);
+        let swept = row.name.rsplit_once(", ").filter(|(_, setting)| setting.contains('='));
+        let family = swept.map_or(&*row.name, |(family, _)| family);
         match families.iter_mut().find(|(name, _)| *name == family) {
             Some((_, curve)) => curve.extend(points(row)),
             None => families.push((family, points(row))),
