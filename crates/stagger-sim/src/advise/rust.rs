@@ -1,7 +1,6 @@
-use core::fmt::Write as _;
 use core::time::Duration;
 
-use stagger_core::{Backoff, Jitter, Policy};
+use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
 
 /// The policy as Rust: an invocation of the macro `policy!`. `None` where it has settings that only a file or a profile has.
 ///
@@ -18,7 +17,7 @@ use stagger_core::{Backoff, Jitter, Policy};
 #[must_use]
 pub fn rust(policy: &Policy) -> Option<String> {
     let cap = policy.cap()?;
-    let (plain, mut out) = match *policy.backoff() {
+    let (plain, begun) = match *policy.backoff() {
         Backoff::Exponential { base, .. } if policy.jitter() == Jitter::Decorrelated => {
             (Policy::decorrelated(base, cap), format!("decorrelated({}, {})", length(base), length(cap)))
         }
@@ -27,45 +26,54 @@ pub fn rust(policy: &Policy) -> Option<String> {
         }
         _ => return None,
     };
+    let mut said = Said { text: begun, builder: plain };
     let plain = plain.build().ok()?;
-    if let (Backoff::Exponential { multiplier, .. }, Backoff::Exponential { multiplier: usual, .. }) =
+    if let (&Backoff::Exponential { multiplier, .. }, Backoff::Exponential { multiplier: usual, .. }) =
         (policy.backoff(), plain.backoff())
     {
         if multiplier.total_cmp(usual).is_ne() {
-            let _ = write!(out, ".multiplier({multiplier:?})");
+            said.say(&format!(".multiplier({multiplier:?})"), |it| it.multiplier(multiplier));
         }
     }
     if policy.jitter() != plain.jitter() {
-        let _ = write!(out, ".jitter({})", jitter(policy.jitter())?);
+        said.say(&format!(".jitter({})", jitter(policy.jitter())?), |it| it.jitter(policy.jitter()));
     }
-    for (name, ours, usual) in [("floor", policy.floor(), plain.floor()), ("spread", policy.spread(), plain.spread())] {
-        if ours != usual {
-            let _ = write!(out, ".{name}({})", length(ours));
-        }
+    if policy.floor() != plain.floor() {
+        said.say(&format!(".floor({})", length(policy.floor())), |it| it.floor(policy.floor()));
+    }
+    if policy.spread() != plain.spread() {
+        said.say(&format!(".spread({})", length(policy.spread())), |it| it.spread(policy.spread()));
     }
     // Said even if it is the usual one: nobody should have to know it.
     match policy.max_attempts() {
-        Some(attempts) => {
-            let _ = write!(out, ".max_attempts({attempts})");
-        }
-        None => out.push_str(".unlimited_attempts()"),
+        Some(most) => said.say(&format!(".max_attempts({most})"), |it| it.max_attempts(most.get())),
+        None => said.say(".unlimited_attempts()", PolicyBuilder::unlimited_attempts),
     }
-    for (name, never, ours, usual) in [
-        ("max_elapsed", "unlimited_elapsed", policy.max_elapsed(), plain.max_elapsed()),
-        ("max_hint", "unlimited_hint", policy.max_hint(), plain.max_hint()),
-        ("stable_after", "never_stable", policy.stable_after(), plain.stable_after()),
-    ] {
-        match ours {
-            ours if ours == usual => {}
-            Some(limit) => {
-                let _ = write!(out, ".{name}({})", length(limit));
-            }
-            None => {
-                let _ = write!(out, ".{never}()");
-            }
-        }
+    if let Some(limit) = policy.max_elapsed() {
+        said.say(&format!(".max_elapsed({})", length(limit)), |it| it.max_elapsed(limit));
     }
-    Some(format!("policy!({out})"))
+    match policy.max_hint() {
+        same if same == plain.max_hint() => {}
+        Some(longest) => said.say(&format!(".max_hint({})", length(longest)), |it| it.max_hint(longest)),
+        None => said.say(".unlimited_hint()", PolicyBuilder::unlimited_hint),
+    }
+    if let Some(lived) = policy.stable_after() {
+        said.say(&format!(".stable_after({})", length(lived)), |it| it.stable_after(lived));
+    }
+    (said.builder.build().ok()? == *policy).then(|| format!("policy!({})", said.text))
+}
+
+/// A text, and what it says.
+struct Said {
+    text: String,
+    builder: PolicyBuilder,
+}
+
+impl Said {
+    fn say(&mut self, words: &str, set: impl FnOnce(PolicyBuilder) -> PolicyBuilder) {
+        self.text.push_str(words);
+        self.builder = set(self.builder);
+    }
 }
 
 fn jitter(jitter: Jitter) -> Option<String> {
@@ -78,8 +86,9 @@ fn jitter(jitter: Jitter) -> Option<String> {
 }
 
 fn length(length: Duration) -> String {
-    match length.as_millis() {
-        ms if ms % 1_000 == 0 => format!("secs({})", ms / 1_000),
-        ms => format!("ms({ms})"),
+    match length.as_nanos() {
+        nanos if nanos % 1_000_000_000 == 0 => format!("secs({})", length.as_secs()),
+        nanos if nanos % 1_000_000 == 0 => format!("ms({})", length.as_millis()),
+        nanos => format!("core::time::Duration::from_nanos({nanos})"),
     }
 }

@@ -15,6 +15,9 @@ fn a_policy_reads_as_the_macro_that_makes_it() {
         same!(exponential(ms(500), secs(30)).max_attempts(4)),
         same!(exponential(ms(500), secs(30)).multiplier(1.5).jitter(Jitter::Equal).unlimited_attempts()),
         same!(exponential(ms(1500), secs(60)).floor(ms(100)).spread(secs(20)).max_attempts(7).max_elapsed(secs(90))),
+        same!(exponential(core::time::Duration::from_nanos(500), secs(30)).max_attempts(4)),
+        same!(exponential(ms(1), secs(30)).max_attempts(4).max_elapsed(secs(9)).max_hint(secs(7))),
+        same!(exponential(ms(1), secs(30)).max_attempts(4).unlimited_hint()),
         same!(decorrelated(secs(1), secs(60)).spread(ms(2500)).max_attempts(10).stable_after(secs(10))),
     ] {
         // Where the compiler breaks a long line is its own business.
@@ -25,7 +28,13 @@ fn a_policy_reads_as_the_macro_that_makes_it() {
 
 #[test]
 fn what_has_no_such_text_has_none() {
-    for text in ["socket.io", "constant delay=1s", "exponential base=1s cap=none", "exponential base=1s jitter=±20%"] {
+    for text in [
+        "socket.io",
+        "constant delay=1s",
+        "exponential base=1s cap=none",
+        "exponential base=1s jitter=±20%",
+        "exponential base=1s hint=exact",
+    ] {
         assert_eq!(rust(&text.parse().unwrap()), None, "{text}");
     }
 }
