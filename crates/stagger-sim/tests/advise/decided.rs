@@ -101,6 +101,13 @@ fn figures_come_with_clients_and_capacity_and_not_without() {
 }
 
 #[test]
+fn nobody_can_be_faster_than_the_server_takes_everyone_once_it_is_there() {
+    let least = |answers: &str| after(answers).front().unwrap().least_recovery;
+    assert_eq!(least("for=reconnecting clients=1k capacity=100/s"), Duration::from_secs(10));
+    assert_eq!(least("for=reconnecting clients=1k capacity=100/s outage=5s"), Duration::from_secs(15));
+}
+
+#[test]
 fn the_front_is_sorted_and_its_best_is_advised() {
     let advice = after("for=reconnecting clients=2k capacity=100/s patience=25s");
     let front = advice.front().unwrap();
