@@ -5,6 +5,7 @@ mod sim {
     mod fluid;
     mod occ;
     mod outage;
+    mod plain;
     mod reconnect;
     mod runs;
     mod testing;

@@ -1,4 +1,5 @@
 //! Optimistic concurrency.
 
 mod engines;
+mod plain;
 mod table;

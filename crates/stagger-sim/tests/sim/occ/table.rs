@@ -5,25 +5,31 @@ use core::time::Duration;
 use stagger_core::{Jitter, Policy, Seed, profile};
 use stagger_sim::occ::{Figures, Scenario};
 
+use super::plain;
+use crate::sim::plain::moments;
+
+/// Mean and standard deviation.
+type Moments = (f64, f64);
+
 /// Clients, strategy, calls and time in milliseconds, each with the standard deviation of its thousand runs; and what that
-/// makes of `(c − 1)(τ − 1)`.
+/// makes of `(c − 1)(τ − 1)`, and of the calls beside those of the best in the same time.
 #[rustfmt::skip]
-const ROWS: &[(u64, &str, (f64, f64), (f64, f64), f64)] = &[
-    (10, "None", (50.8, 4.0), (379.0, 34.0), 3.66),
-    (10, "Exponential", (50.8, 4.1), (3453.0, 1300.0), 66.32),
-    (10, "Decorr", (37.6, 2.2), (434.0, 83.0), 3.23),
-    (10, "EqualJitter", (42.5, 2.5), (727.0, 184.0), 8.56),
-    (10, "FullJitter", (38.9, 2.3), (466.0, 107.0), 3.85),
-    (50, "None", (690.7, 16.7), (1142.0, 43.0), 1.83),
-    (50, "Exponential", (624.3, 29.2), (36338.0, 3209.0), 405.9),
-    (50, "Decorr", (374.7, 13.2), (2229.0, 518.0), 7.98),
-    (50, "EqualJitter", (347.3, 6.1), (4213.0, 554.0), 19.11),
-    (50, "FullJitter", (332.7, 4.8), (2899.0, 541.0), 10.74),
-    (100, "None", (2422.7, 30.8), (2027.0, 43.0), 0.31),
-    (100, "Exponential", (1856.2, 60.2), (63469.0, 3724.0), 539.76),
-    (100, "Decorr", (1002.1, 29.9), (4594.0, 679.0), 11.7),
-    (100, "EqualJitter", (812.5, 7.7), (6621.0, 649.0), 16.46),
-    (100, "FullJitter", (795.7, 6.9), (4942.0, 541.0), 10.23),
+const ROWS: &[(u64, &str, Moments, Moments, f64, Option<f64>)] = &[
+    (10, "None", (50.8, 4.0), (379.0, 34.0), 3.66, Some(2.4)),
+    (10, "Exponential", (50.8, 4.1), (3453.0, 1300.0), 66.32, Some(4.8)),
+    (10, "Decorr", (37.6, 2.2), (434.0, 83.0), 3.23, Some(2.0)),
+    (10, "EqualJitter", (42.5, 2.5), (727.0, 184.0), 8.56, Some(3.1)),
+    (10, "FullJitter", (38.9, 2.3), (466.0, 107.0), 3.85, Some(2.2)),
+    (50, "None", (690.7, 16.7), (1142.0, 43.0), 1.83, Some(1.7)),
+    (50, "Exponential", (624.3, 29.2), (36338.0, 3209.0), 405.9, Some(12.1)),
+    (50, "Decorr", (374.7, 13.2), (2229.0, 518.0), 7.98, Some(4.1)),
+    (50, "EqualJitter", (347.3, 6.1), (4213.0, 554.0), 19.11, Some(5.3)),
+    (50, "FullJitter", (332.7, 4.8), (2899.0, 541.0), 10.74, Some(4.4)),
+    (100, "None", (2422.7, 30.8), (2027.0, 43.0), 0.31, None),
+    (100, "Exponential", (1856.2, 60.2), (63469.0, 3724.0), 539.76, Some(18.0)),
+    (100, "Decorr", (1002.1, 29.9), (4594.0, 679.0), 11.7, Some(5.7)),
+    (100, "EqualJitter", (812.5, 7.7), (6621.0, 649.0), 16.46, Some(5.7)),
+    (100, "FullJitter", (795.7, 6.9), (4942.0, 541.0), 10.23, Some(4.7)),
 ];
 
 const THEIR_RUNS: f64 = 1_000.0;
@@ -45,41 +51,95 @@ fn policy(strategy: &str) -> Policy {
     .unwrap()
 }
 
-fn runs(clients: u64, strategy: &str) -> Vec<Figures> {
+fn ours(clients: u64, strategy: &str, runs: u64) -> Vec<Figures> {
     let (scenario, policy) = (Scenario::builder(clients).build().unwrap(), policy(strategy));
-    (0..RUNS).map(|seed| scenario.run(&policy, Seed::new(seed))).collect()
+    (0..runs).map(|seed| scenario.run(&policy, Seed::new(seed))).collect()
 }
 
-fn moments(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
-    let count = values.len() as f64;
-    let mean = values.clone().sum::<f64>() / count;
-    (mean, (values.map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt())
+fn mean(runs: &[Figures], figure: fn(&Figures) -> f64) -> f64 {
+    moments(runs.iter().map(figure)).0
 }
 
-/// Four standard errors of the difference of two means: one false alarm in some five hundred tables of this size.
+/// Calls, and the time in milliseconds.
+fn calls_and_time(runs: &[Figures]) -> [(f64, f64); 2] {
+    [moments(runs.iter().map(|run| run.calls as f64)), moments(runs.iter().map(|run| run.time.as_secs_f64() * 1e3))]
+}
+
+/// A line for each of both that is further apart than four standard errors of the difference of two means, and the last
+/// digit of theirs. That is one false alarm in some five hundred tables of thirty.
+fn apart(runs: &[Figures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
+    let mut failures = String::new();
+    for (n, what) in ["calls", "time"].into_iter().enumerate() {
+        let (ours, theirs) = (calls_and_time(runs)[n], theirs[n]);
+        let error = (theirs.1.powi(2) / their_runs + ours.1.powi(2) / runs.len() as f64).sqrt();
+        if (ours.0 - theirs.0).abs() > 4.0 * error + digits[n] {
+            let errors = (ours.0 - theirs.0) / error;
+            failures += &format!("{what} {ours:?} is not {theirs:?}: {errors:+.1} standard errors\n");
+        }
+    }
+    failures
+}
+
 #[test]
 fn calls_and_times_are_those_of_the_article() {
     let mut failures = String::new();
-    for &(clients, strategy, calls, time, to_limit) in ROWS {
-        let runs = runs(clients, strategy);
-        let ours = [
-            ("calls", calls, moments(runs.iter().map(|run| run.calls as f64))),
-            ("time", time, moments(runs.iter().map(|run| run.time.as_secs_f64() * 1e3))),
-        ];
-        for (what, theirs, ours) in ours {
-            let error = (theirs.1.powi(2) / THEIR_RUNS + ours.1.powi(2) / RUNS as f64).sqrt();
-            let off = (ours.0 - theirs.0) / error;
-            // They are printed rounded.
-            if (ours.0 - theirs.0).abs() > 4.0 * error + if what == "calls" { 0.05 } else { 0.5 } {
-                failures += &format!("{clients} clients, {strategy}: {what} {ours:?} is not {theirs:?}: {off:+.1}\n");
-            }
-        }
-        let mean = |figure: fn(&Figures) -> f64| moments(runs.iter().map(figure)).0;
-        let got = (mean(Figures::calls_per_client) - 1.0) * (mean(Figures::time_per_client) - 1.0);
+    for &(clients, strategy, calls, time, to_limit, calls_to_limit) in ROWS {
+        let runs = ours(clients, strategy, RUNS);
+        // They are printed rounded.
+        let mut failure = apart(&runs, [calls, time], THEIR_RUNS, [0.05, 0.5]);
+        let got = (mean(&runs, Figures::calls_per_client) - 1.0) * (mean(&runs, Figures::time_per_client) - 1.0);
         // Where the time is the least there is, the difference to it is all noise.
         if time.0 > 1.2 * 20.0 * clients as f64 && (got / to_limit - 1.0).abs() > 0.05 {
-            failures += &format!("{clients} clients, {strategy}: {got} is not {to_limit} times the limit\n");
+            failure += &format!("{got} is not {to_limit} times the limit\n");
+        }
+        if let Some(want) = calls_to_limit {
+            let got = moments(runs.iter().filter_map(Figures::calls_to_limit)).0;
+            if (got - want).abs() > 0.05 + 0.05 * want {
+                failure += &format!("{got} is not {want} times the calls\n");
+            }
+        }
+        failures += &failure.replace('\n', &format!(" ({clients} clients, {strategy})\n"));
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// Numbers of clients that are in no table: a plain model of the same is beside ours.
+#[test]
+fn calls_and_times_are_those_of_a_plain_model_with_any_number_of_clients() {
+    let mut failures = String::new();
+    for (clients, runs) in
+        [(1, 1_000), (2, 1_000), (3, 1_000), (7, 1_000), (20, 1_000), (30, 500), (70, 300), (190, 100)]
+    {
+        for strategy in ["None", "Exponential", "Decorr", "EqualJitter", "FullJitter"] {
+            let plain: Vec<_> = (0..runs).map(|seed| plain::run(clients as usize, strategy, seed)).collect();
+            let theirs = [moments(plain.iter().map(|run| run.0)), moments(plain.iter().map(|run| run.1))];
+            // Ours counts whole microseconds, which one message alone can tell.
+            let failure = apart(&ours(clients, strategy, runs), theirs, runs as f64, [1e-9, 0.002]);
+            failures += &failure.replace('\n', &format!(" ({clients} clients, {strategy})\n"));
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// The time of one client is that of its four messages.
+#[test]
+fn a_client_alone_needs_one_call_and_four_messages() {
+    let runs = ours(1, "FullJitter", 1_000);
+    assert!(runs.iter().all(|run| run.calls == 1 && run.written == 1));
+    let [_, (time, deviation)] = calls_and_time(&runs);
+    // Four times 10 ± 2 ms, with five standard errors.
+    assert!((time - 40.0).abs() < 5.0 * 4.0 / 1_000_f64.sqrt(), "{time}");
+    assert!((deviation - 4.0).abs() < 5.0 * 4.0 / 2_000_f64.sqrt(), "{deviation}");
+}
+
+/// Attempts without a delay buy all the time there is, and nothing is as dear: about a quarter of all pairs.
+#[test]
+fn without_a_delay_the_time_is_the_least_and_calls_are_as_many_as_fit_into_it() {
+    let runs = ours(200, "None", 100);
+    // The first of many messages is faster than the mean: 18.5 ms for each write.
+    let time = 20.0 * mean(&runs, Figures::time_per_client);
+    assert!((time - 18.5).abs() < 0.5, "{time} ms");
+    // A client waits for half of it on average, and four messages for each call.
+    let (calls, fit) = (mean(&runs, Figures::calls_per_client), 200.0 * time / 2.0 / 40.0);
+    assert!((calls / fit - 1.0).abs() < 0.07, "{calls} calls for each client, {fit} fit");
 }

@@ -21,6 +21,26 @@ fn without_retries_a_queue_drains_as_the_formula_says() {
     }
 }
 
+/// What budgets have at the start is sent on top of it and drained, too: `processes · tokens / cost` retries.
+#[test]
+fn what_budgets_have_at_the_start_is_drained_as_the_formula_says() {
+    for (rate, formula) in [(900.0, 18.0), (700.0, 14.0 / 3.0), (500.0, 2.0)] {
+        for name in ["full9_aws500", "full3_aws500"] {
+            let recovery = run(name, Scenario::builder(rate)).recovery().unwrap().as_secs_f64();
+            assert!((formula - 0.5..formula + 2.0).contains(&recovery), "{name}, {rate}: {recovery} is not {formula}");
+        }
+    }
+}
+
+/// A tenth for each request is 990 of a thousand: a full queue of 3,000 comes down to what is in time by ten a second.
+#[test]
+fn what_hardly_drains_is_slow_and_not_metastable() {
+    let scenario = Scenario::builder(900.0);
+    assert!(run("full9_ratio10b", scenario).is_metastable());
+    let recovery = run("full9_ratio10b", scenario.horizon(Duration::from_secs(400))).recovery().unwrap();
+    assert!((150.0..250.0).contains(&recovery.as_secs_f64()), "{recovery:?}");
+}
+
 /// More than the server does comes, with what the budget lets through on top: `λ · 1.1 + 10` for each process.
 #[test]
 fn a_windowed_budget_lets_through_its_share_and_what_it_has_in_any_case() {

@@ -2,5 +2,8 @@
 
 mod engines;
 mod formulas;
+mod grid;
+mod limiters;
+mod plain;
 mod strategies;
 mod tables;

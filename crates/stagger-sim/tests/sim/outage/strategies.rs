@@ -1,14 +1,34 @@
-//! The strategies of the reference figures, made of policies and budgets as they are shipped.
-//!
-//! Two limiters of the tables are nobody's here, and are left out: `ratio10b`, a bucket that fills with every request up to
-//! 100 ([`Lifetime`](stagger_core::budget::Lifetime) has no such limit), and `sre`, which refuses first attempts, too
-//! ([`Adaptive`](stagger_core::budget::Adaptive) refuses retries alone).
+//! The strategies of the reference figures, made of policies and budgets as they are shipped, and of guards
+//! that a program would add.
 
 use core::time::Duration;
 
 use stagger_core::budget::{Refund, Throttle, Tokens, Window};
 use stagger_core::{Jitter, Policy, Ratio, Seed};
 use stagger_sim::outage::{Figures, Process, Scenario};
+
+use super::limiters::{PerRequest, Throttling};
+
+/// All seventeen of them.
+pub(super) const NAMES: [&str; 17] = [
+    "none",
+    "imm3",
+    "fixed3",
+    "full3",
+    "full9",
+    "full9_aws500",
+    "full9_ratio10",
+    "full9_grpc",
+    "full9_sre",
+    "full3_aws500",
+    "full3_ratio10",
+    "full3_grpc",
+    "full9_ratio10b",
+    "full3_ratio10b",
+    "full9_ratio10s",
+    "full3_ratio10s",
+    "full9_sre12s",
+];
 
 pub(super) struct Strategy {
     policy: Policy,
@@ -33,10 +53,10 @@ impl Strategy {
     }
 
     pub(super) fn run(&self, scenario: &Scenario, seed: Seed) -> Figures {
-        scenario.run(&self.policy, |_| self.process(), seed)
+        scenario.run(&self.policy, |seed| self.process(seed), seed)
     }
 
-    fn process(&self) -> Process {
+    fn process(&self, seed: Seed) -> Process {
         let (process, tenth) = (Process::unguarded(), Ratio::percent(10));
         match self.limiter {
             "" => process,
@@ -45,6 +65,9 @@ impl Strategy {
             "ratio10s" => {
                 process.budget(Tokens::builder().capacity(100).cost(1).fractional_reward(tenth).build().unwrap())
             }
+            "ratio10b" => process.budget(PerRequest::new()),
+            "sre" => process.breaker(Throttling::new(seed, Duration::from_secs(10))),
+            "sre12s" => process.breaker(Throttling::new(seed, Duration::from_secs(1))),
             "grpc" => process.budget(Throttle::new(10, tenth).unwrap()),
             limiter => panic!("there is no limiter {limiter}"),
         }

@@ -6,6 +6,7 @@ use stagger_core::Seed;
 use stagger_sim::outage::{Figures, Outage, Scenario, ScenarioBuilder};
 
 use super::strategies::Strategy;
+use crate::sim::plain::moments;
 
 /// Means of five runs; a recovery of `None` is "never". The last two are those of the last ten seconds.
 struct Row {
@@ -43,6 +44,10 @@ const FEW: &[Row] = &[
     row("full3_grpc", [1.001, 0.958, 759.0], Some(2.6), [1.0, 1.0]),
     row("full9_ratio10s", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
     row("full3_ratio10s", [1.014, 0.92, 1350.0], Some(5.8), [1.0, 1.0]),
+    row("full9_sre", [1.05, 0.465, 6247.0], None, [0.83, 0.83]),
+    row("full9_ratio10b", [1.022, 0.903, 1350.0], Some(7.0), [1.0, 1.0]),
+    row("full3_ratio10b", [1.022, 0.902, 1350.0], Some(7.2), [1.0, 1.0]),
+    row("full9_sre12s", [0.872, 0.607, 4604.0], Some(38.0), [1.0, 1.0]),
 ];
 
 /// The same with a thousand processes.
@@ -61,6 +66,10 @@ const FLEET: &[Row] = &[
     row("full3_grpc", [1.055, 0.842, 2007.0], Some(12.0), [1.0, 1.0]),
     row("full9_ratio10s", [2.427, 0.51, 7700.0], Some(38.2), [1.0, 1.0]),
     row("full3_ratio10s", [2.427, 0.124, 4751.0], Some(70.4), [1.0, 1.0]),
+    row("full9_sre", [1.033, 0.431, 5356.0], None, [0.77, 0.77]),
+    row("full9_ratio10b", [2.461, 0.47, 7714.0], Some(41.6), [1.0, 1.0]),
+    row("full3_ratio10b", [2.491, 0.07, 4751.0], Some(73.8), [1.01, 1.01]),
+    row("full9_sre12s", [0.907, 0.653, 3452.0], Some(47.4), [1.0, 1.0]),
 ];
 
 /// 900 requests a second, ten processes, and the server rejects.
@@ -79,6 +88,10 @@ const REJECTED: &[Row] = &[
     row("full3_grpc", [1.0, 0.975, 977.0], Some(0.0), [1.0, 1.0]),
     row("full9_ratio10s", [1.011, 0.975, 1879.0], Some(0.0), [1.0, 1.0]),
     row("full3_ratio10s", [1.011, 0.975, 1903.0], Some(0.0), [1.0, 1.0]),
+    row("full9_sre", [1.031, 0.381, 8052.0], None, [0.7, 0.7]),
+    row("full9_ratio10b", [1.013, 0.975, 1937.0], Some(0.0), [1.0, 1.0]),
+    row("full3_ratio10b", [1.013, 0.975, 1975.0], Some(0.0), [1.0, 1.0]),
+    row("full9_sre12s", [0.952, 0.691, 4915.0], Some(31.0), [1.0, 1.0]),
 ];
 
 /// The outage of the tables: two seconds from 20 s on.
@@ -87,14 +100,6 @@ fn hit(rate: f64, processes: u32, outage: Outage) -> ScenarioBuilder {
 }
 
 const RUNS: u32 = 5;
-
-/// Mean and standard deviation.
-fn moments(runs: &[Figures], figure: impl Fn(&Figures) -> f64) -> (f64, f64) {
-    let values: Vec<_> = runs.iter().map(figure).collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (mean, (squares / (values.len() - 1) as f64).sqrt())
-}
 
 /// The same verdict for each strategy, and its figures within 1 %, or half a second, and four standard errors of the
 /// difference of two means: the reference does not tell how its runs differ, but ours do.
@@ -109,12 +114,12 @@ fn compare(scenario: ScenarioBuilder, rows: &[Row]) {
         }
         let recovery = |run: &Figures| run.recovery().unwrap_or_default().as_secs_f64();
         for (what, (got, deviation), want, tolerance) in [
-            ("amplification", moments(&runs, Figures::amplification), row.amplification, 0.01),
-            ("success", moments(&runs, Figures::success), row.success, 0.01),
-            ("peak", moments(&runs, |run| run.peak_second() as f64), row.peak, 0.01),
-            ("recovery", moments(&runs, recovery), row.recovery.unwrap_or_default(), 0.01),
-            ("goodput", moments(&runs, Figures::last_goodput), row.goodput, 0.01),
-            ("attempts", moments(&runs, Figures::last_attempts), row.attempts, 0.01),
+            ("amplification", moments(runs.iter().map(Figures::amplification)), row.amplification, 0.01),
+            ("success", moments(runs.iter().map(Figures::success)), row.success, 0.01),
+            ("peak", moments(runs.iter().map(|run| run.peak_second() as f64)), row.peak, 0.01),
+            ("recovery", moments(runs.iter().map(recovery)), row.recovery.unwrap_or_default(), 0.01),
+            ("goodput", moments(runs.iter().map(Figures::last_goodput)), row.goodput, 0.01),
+            ("attempts", moments(runs.iter().map(Figures::last_attempts)), row.attempts, 0.01),
         ] {
             let least = if what == "recovery" { 0.5 } else { 0.001 };
             let chance = 4.0 * deviation * (2.0 / f64::from(RUNS)).sqrt();

@@ -2,7 +2,9 @@
 
 mod engines;
 mod faults;
+mod formulas;
 mod hints;
+mod plain;
 mod sample;
 mod strategies;
 mod tables;

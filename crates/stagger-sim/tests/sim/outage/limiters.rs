@@ -1,0 +1,104 @@
+//! Limiters of the reference figures that nobody ships, as a program would add them: guards of its own.
+
+use core::time::Duration;
+use std::sync::Mutex;
+
+use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass, Seed};
+
+/// A bucket of a hundred retries to which every request adds a tenth, whatever becomes of it.
+///
+/// [`Lifetime`](stagger_core::budget::Lifetime) counts the same, without an upper end.
+#[derive(Debug)]
+pub(super) struct PerRequest {
+    tenths: Mutex<u32>,
+}
+
+impl PerRequest {
+    pub(super) fn new() -> Self {
+        Self { tenths: Mutex::new(1_000) }
+    }
+}
+
+impl Budget for PerRequest {
+    fn first(&self, _: &dyn Now) -> Loan {
+        let mut tenths = self.tenths.lock().unwrap();
+        *tenths = 1_000.min(*tenths + 1);
+        Loan::NOTHING
+    }
+
+    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+        let mut tenths = self.tenths.lock().unwrap();
+        *tenths = tenths.checked_sub(10)?;
+        Some(Loan::NOTHING)
+    }
+
+    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+
+    fn give_back(&self, _: Loan) {}
+}
+
+/// Client throttling as the SRE book has it: of all attempts, first ones too, `(requests − 2 · accepts) / (requests + 1)` are
+/// refused, over twelve slots of time.
+///
+/// [`Adaptive`](stagger_core::budget::Adaptive) is a budget, and refuses retries alone; what refuses a first attempt is a
+/// breaker.
+#[derive(Debug)]
+pub(super) struct Throttling {
+    seed: Seed,
+    slot: Duration,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// The slot, its requests and those of them that were accepted.
+    slots: Vec<(u64, u32, u32)>,
+    draws: u64,
+}
+
+const SLOTS: u64 = 12;
+
+impl Throttling {
+    pub(super) fn new(seed: Seed, slot: Duration) -> Self {
+        Self { seed, slot, counts: Mutex::default() }
+    }
+
+    /// The counts of the twelve slots up to the present one, which is there.
+    fn with<T>(&self, now: &dyn Now, what: impl FnOnce(&mut Counts) -> T) -> T {
+        let slot = now.now().as_nanos() / self.slot.as_nanos() as u64;
+        let mut counts = self.counts.lock().unwrap();
+        counts.slots.retain(|&(old, ..)| old + SLOTS > slot);
+        if counts.slots.last().is_none_or(|last| last.0 != slot) {
+            counts.slots.push((slot, 0, 0));
+        }
+        what(&mut counts)
+    }
+}
+
+impl Breaker for Throttling {
+    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+        self.with(now, |counts| {
+            let requests: u32 = counts.slots.iter().map(|slot| slot.1).sum();
+            let accepts: u32 = counts.slots.iter().map(|slot| slot.2).sum();
+            counts.slots.last_mut().unwrap().1 += 1;
+            counts.draws += 1;
+            let share = self.seed.draw(counts.draws) as f64 / 2_f64.powi(64);
+            let refused = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
+            if share < refused { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(Pass::NOTHING) }
+        })
+    }
+
+    fn retry_in(&self, _: &dyn Now) -> Duration {
+        Duration::ZERO
+    }
+
+    fn would_refuse(&self, _: Duration, _: &dyn Now) -> bool {
+        false
+    }
+
+    fn record(&self, _: Pass, outcome: &Outcome, now: &dyn Now) {
+        if *outcome == Outcome::Success {
+            self.with(now, |counts| counts.slots.last_mut().unwrap().2 += 1);
+        }
+    }
+}

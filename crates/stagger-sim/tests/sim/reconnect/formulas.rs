@@ -1,0 +1,62 @@
+//! What formulas say of a storm, and what happens.
+
+use core::time::Duration;
+
+use stagger_core::{Policy, PolicyBuilder, Seed};
+use stagger_sim::reconnect::Scenario;
+
+use super::tables::{TENTH, run};
+use crate::sim::plain::moments;
+
+fn full() -> PolicyBuilder {
+    Policy::exponential(Duration::from_millis(500), Duration::from_secs(86_400)).unlimited_attempts()
+}
+
+/// Full jitter whose cap does not bind, before a server that has to do for T seconds: `(ln(2(m − 1)T / b) − 1) / ln m`.
+#[test]
+fn attempts_with_full_jitter_are_those_of_the_closed_form() {
+    for (multiplier, seconds) in [(2.0, 20.0), (2.0, 50.0), (2.0, 100.0), (4.0, 20.0), (1.5, 20.0), (1.5, 50.0)] {
+        let policy = full().multiplier(multiplier).build().unwrap();
+        let scenario = Scenario::builder(100_000).rate(100_000.0 / seconds).backlog(1_000).build().unwrap();
+        let got = scenario.run(&policy, Seed::new(1)).attempts_per_client();
+        let want = ((2.0 * (multiplier - 1.0) * seconds / 0.5).ln() - 1.0) / multiplier.ln();
+        assert!((got / want - 1.0).abs() < 0.05, "×{multiplier}, {seconds} s: {got} is not {want}");
+    }
+}
+
+/// Shares in percent, as printed for a million clients.
+#[test]
+fn strategies_are_as_close_to_the_limits_as_printed() {
+    for (name, want) in [
+        ("full", [16.0, 71.0, 99.0]),
+        ("equal", [17.0, 60.0, 76.0]),
+        ("decorr", [16.0, 73.0, 96.0]),
+        ("fixed1s", [3.3, 75.0, 79.0]),
+        ("expo", [3.3, 2.9, 3.3]),
+        ("retry_after", [51.0, 99.0, 100.0]),
+    ] {
+        let efficiency = run(&TENTH, name, 1).efficiency();
+        let got = [efficiency.attempts, efficiency.time, efficiency.mean_time].map(|share| 100.0 * share.unwrap());
+        // With a tenth of the clients the tail is a little shorter.
+        let close = got.iter().zip(want).all(|(got, want)| (got - want).abs() < 0.5 + 0.025 * want);
+        assert!(close, "{name}: {got:?} is not {want:?}");
+    }
+}
+
+/// Who comes evenly over the server's own time needs a backlog of `√(π/2 · N)`, a Brownian bridge from its lowest point to its
+/// highest.
+#[test]
+fn a_spread_over_the_servers_own_time_needs_a_backlog_of_the_root_of_the_clients() {
+    let policy = full().spread(Duration::from_secs(100)).build().unwrap();
+    let scenario = Scenario::builder(100_000).rate(1_000.0).backlog(10_000).build().unwrap();
+    let runs = (0..16).map(|seed| scenario.run(&policy, Seed::new(seed)));
+    let (mean, deviation) = moments(runs.map(|run| {
+        assert_eq!(run.attempts, run.clients, "nobody was refused");
+        run.peak_backlog as f64
+    }));
+    let want = (core::f64::consts::FRAC_PI_2 * 100_000.0).sqrt();
+    assert!(
+        (mean - want).abs() < 4.0 * deviation / 4.0 && deviation < 0.5 * want,
+        "{mean} ± {deviation} is not {want}"
+    );
+}
