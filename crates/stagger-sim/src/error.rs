@@ -10,14 +10,16 @@ pub struct ScenarioError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScenarioFault {
-    /// The number of clients or of processes is 0, or that of clients or requests is above 67,108,864.
+    /// The number of clients or of processes is 0, or one of those or of requests is above 67,108,864.
     Clients,
-    /// The rate is not a number above 0, or above a billion a second.
+    /// The rate is not a number within a billionth and a billion a second.
     Rate,
-    /// The backlog is 0.
+    /// The backlog is 0, or the queue above 67,108,864.
     Backlog,
     /// The shortest way of a message is longer than the longest, or that is above an hour.
     Network,
+    /// Messages are not underway for any time, so there is none in which somebody else could be faster.
+    Window,
     /// A client stops waiting before any answer can have come.
     Timeout,
     /// What happens in the scenario ends after its horizon.
@@ -41,18 +43,27 @@ impl ScenarioError {
     }
 }
 
+/// Whether it is a rate: with less than one in thirty years, or more than one in a nanosecond, times are beyond counting.
+pub(crate) fn is_rate(rate: f64) -> bool {
+    (1e-9..=1e9).contains(&rate)
+}
+
 impl fmt::Display for ScenarioFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Clients => {
-                "the number of clients or requests is not within 1 and 67,108,864; \
+                "the number of clients, processes or requests is not within 1 and 67,108,864; \
                  figures for more are those of fewer with rate and backlog in proportion"
             }
             Self::Rate => {
-                "the rate is not a number above 0 and up to 1,000,000,000 a second; say what the server can take"
+                "the rate is not a number within 0.000000001 and 1,000,000,000 a second; say what the server can take"
             }
-            Self::Backlog => "the backlog is 0, so nobody could ever come in; use 1 or more",
+            Self::Backlog => {
+                "the backlog is 0, so nobody could ever come in, or the queue above 67,108,864; \
+                 use 1 or more, and no more than that"
+            }
             Self::Network => "the shortest way of a message is longer than the longest, or that is above an hour; exchange them, or use less",
+            Self::Window => "messages are not underway for any time; use a mean of a microsecond or more",
             Self::Timeout => "the time-out ends before any answer can come; use more than a round trip",
             Self::BeyondHorizon => {
                 "not everyone is hit, or the server not up again, before the horizon; raise the horizon"

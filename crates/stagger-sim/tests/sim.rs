@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod sim {
     mod fluid;
+    mod hostile;
     mod occ;
     mod outage;
     mod plain;

@@ -4,73 +4,100 @@ use super::law::{Law, Piece};
 ///
 /// A uniform piece is written as the two changes at its ends, so that it costs the same however long it is.
 pub(super) struct Cohort {
-    /// Changes of the share that is sent in a step, in a ring from the present one on.
+    /// Changes of the share that is sent in a step, in a ring.
     changes: Vec<f64>,
     /// What is sent in the present step, without its change.
     level: f64,
     /// What was sent in the steps before, as long as it may be underway, in a ring.
     sent: Vec<f64>,
-    step: usize,
+    /// From the first of these steps to the last there is something to send or underway.
+    busy: (usize, usize),
     horizon: usize,
 }
 
 impl Cohort {
     /// For ways of at most `way` steps. Nothing is sent after the horizon.
     pub(super) fn new(way: usize, horizon: usize) -> Self {
-        Self { changes: vec![0.0; 64], level: 0.0, sent: vec![0.0; way.next_power_of_two()], step: 0, horizon }
+        let sent = vec![0.0; way.next_power_of_two()];
+        Self { changes: vec![0.0; 64], level: 0.0, sent, busy: (0, 0), horizon }
     }
 
-    /// This share waits for as long as the law says, from the middle of the present step on.
-    pub(super) fn add(&mut self, share: f64, law: &Law) {
+    /// Whether there is anything to send in this step, or underway.
+    pub(super) const fn is_busy(&self, step: usize) -> bool {
+        self.busy.0 <= step && step < self.busy.1
+    }
+
+    /// When there will be, if there is nothing now.
+    pub(super) fn next(&self, step: usize) -> Option<usize> {
+        (step < self.busy.1).then(|| self.busy.0.max(step))
+    }
+
+    /// How many steps it has room for.
+    pub(super) fn room(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// This share waits for as long as the law says, from the middle of this step on.
+    pub(super) fn add(&mut self, step: usize, share: f64, law: &Law) {
+        if step >= self.busy.1 {
+            // What is left of it is the error of many sums.
+            self.level = 0.0;
+            self.sent.fill(0.0);
+            self.busy = (usize::MAX, step);
+        }
         for Piece { share: part, from, to } in &law.pieces {
             // What comes all at once comes within a step.
             let (from, to) =
                 if to - from < 1.0 { ((from + to) / 2.0, (from + to) / 2.0 + 1.0) } else { (from + 0.5, to + 0.5) };
             let height = share * part / (to - from);
-            self.change(from, height);
-            self.change(to, -height);
+            self.change(step, from, height);
+            self.change(step, to, -height);
         }
     }
 
-    /// From this time on, counted from the beginning of the present step, so much more is sent in a step.
-    fn change(&mut self, at: f64, by: f64) {
+    /// From this time on, counted from the beginning of this step, so much more is sent in a step.
+    fn change(&mut self, step: usize, at: f64, by: f64) {
         let (whole, part) = (at as usize, at.fract());
-        if self.step + whole > self.horizon {
+        let begins = step.saturating_add(whole);
+        self.busy.0 = self.busy.0.min(begins);
+        if begins > self.horizon {
+            // It goes on as it is, to the end.
+            self.busy.1 = self.busy.1.max(self.horizon + 1);
             return;
         }
+        self.busy.1 = self.busy.1.max(begins + 2 + self.sent.len());
         if whole + 1 >= self.changes.len() {
-            self.reach(whole + 2);
+            self.reach(step, whole + 2);
         }
         let mask = self.changes.len() - 1;
-        self.changes[(self.step + whole) & mask] += by * (1.0 - part);
-        self.changes[(self.step + whole + 1) & mask] += by * part;
+        self.changes[begins & mask] += by * (1.0 - part);
+        self.changes[(begins + 1) & mask] += by * part;
     }
 
     /// Makes the ring longer, with everything at its time.
     #[cold]
-    fn reach(&mut self, length: usize) {
+    fn reach(&mut self, step: usize, length: usize) {
         let mut longer = vec![0.0; length.next_power_of_two()];
         let (old, new) = (self.changes.len() - 1, longer.len() - 1);
-        for step in self.step..self.step + self.changes.len() {
+        for step in step..step + self.changes.len() {
             longer[step & new] = self.changes[step & old];
         }
         self.changes = longer;
     }
 
-    /// What arrives in the present step of all that was sent before it.
-    pub(super) fn arrive(&self, ways: &[f64]) -> f64 {
+    /// What arrives in this step of all that was sent before it.
+    pub(super) fn arrive(&self, step: usize, ways: &[f64]) -> f64 {
         let mask = self.sent.len() - 1;
-        ways.iter().zip(0..).map(|(share, way)| share * self.sent[self.step.wrapping_sub(way) & mask]).sum()
+        ways.iter().zip(0..).map(|(share, way)| share * self.sent[step.wrapping_sub(way) & mask]).sum()
     }
 
-    /// The step is over.
-    pub(super) fn advance(&mut self) {
+    /// This step is over.
+    pub(super) fn advance(&mut self, step: usize) {
         let (changes, sent) = (self.changes.len() - 1, self.sent.len() - 1);
-        self.level += core::mem::take(&mut self.changes[self.step & changes]);
-        self.sent[self.step & sent] = self.level;
-        self.step += 1;
+        self.level += core::mem::take(&mut self.changes[step & changes]);
+        self.sent[step & sent] = self.level;
         // The way of no step has the share 0; what is read for it is not to be what was sent long ago.
-        self.sent[self.step & sent] = 0.0;
+        self.sent[(step + 1) & sent] = 0.0;
     }
 }
 
@@ -80,10 +107,10 @@ mod tests {
 
     fn arrivals(law: &Law, steps: usize) -> Vec<f64> {
         let mut cohort = Cohort::new(2, 1_000);
-        cohort.add(1.0, law);
-        let step = |_| {
-            let arrived = cohort.arrive(&[0.0, 1.0]);
-            cohort.advance();
+        cohort.add(0, 1.0, law);
+        let step = |step| {
+            let arrived = cohort.arrive(step, &[0.0, 1.0]);
+            cohort.advance(step);
             arrived
         };
         (0..steps).map(step).collect()

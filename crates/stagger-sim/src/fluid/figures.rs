@@ -20,7 +20,8 @@ pub struct Figures {
     pub t99: Option<Duration>,
     /// When less than half a client was missing; `None` if that never was.
     pub t100: Option<Duration>,
-    /// How long clients took from their own loss, of those that were connected: the mean.
+    /// How long clients took from their own loss, of those that were connected: the mean. They are taken to have lost it as
+    /// late as everyone on average, so where few come in it is too small by as much as those were the first.
     pub took_mean: Duration,
 }
 

@@ -12,6 +12,12 @@ use crate::reconnect::Scenario;
 /// It is over when fewer than this are still waiting, and less than half a client.
 const NOBODY: f64 = 1e-6;
 
+/// Products and sums beyond which it is not at once: seconds.
+const MOST_WORK: usize = 4_000_000_000;
+
+/// Steps of all cohorts together for which there is memory: half a gigabyte.
+const MOST_ROOM: usize = 1 << 26;
+
 /// What happens in a scenario with this policy, if its clients are too many to count.
 ///
 /// # Errors
@@ -38,6 +44,8 @@ struct Flow {
     waiting: f64,
     /// The sum of the times of all who were connected.
     times: f64,
+    /// The share that was let in and has its answer after the horizon.
+    beyond: f64,
     figures: Figures,
 }
 
@@ -57,6 +65,7 @@ impl Flow {
             room: f64::from(scenario.backlog()) / clients,
             waiting: 0.0,
             times: 0.0,
+            beyond: 0.0,
             figures: Figures::default(),
         }
     }
@@ -65,33 +74,61 @@ impl Flow {
         let last = outlook.after.len() - 1;
         let mut cohorts: Vec<_> = (0..=last).map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
         let mut arrived = vec![0.0; cohorts.len()];
-        for step in 0..=self.horizon {
-            let missing = 1.0 - self.figures.connected - self.figures.gave_up;
+        let (mut step, mut work) = (0, 0);
+        while step <= self.horizon {
+            let missing = 1.0 - self.figures.connected - self.figures.gave_up - self.beyond;
             if missing < NOBODY.min(self.half_a_client) {
                 break;
             }
             if step as f64 > limit {
                 return Err(Unfit::Elapsed);
             }
-            cohorts[0].add(self.hit(step), &outlook.first);
-            for (attempt, (cohort, arrived)) in cohorts.iter().zip(&mut arrived).enumerate() {
-                *arrived = cohort.arrive(&self.ways[attempt.min(1)]);
+            let hit = self.hit(step);
+            if hit > 0.0 {
+                cohorts[0].add(step, hit, &outlook.first);
             }
-            let arrives = arrived.iter().sum::<f64>();
+            for (attempt, (cohort, arrived)) in cohorts.iter().zip(&mut arrived).enumerate() {
+                let ways = &self.ways[attempt.min(1)];
+                let is_busy = cohort.is_busy(step);
+                *arrived = if is_busy { cohort.arrive(step, ways) } else { 0.0 };
+                work += if is_busy { ways.len() } else { 1 };
+            }
+            // Of nothing it can be less than that, by the error of many sums.
+            let arrives = arrived.iter().sum::<f64>().max(0.0);
             let accepted = self.take(step, arrives);
             let refused = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
             for (attempt, law) in outlook.after.iter().enumerate().filter(|_| refused > 0.0) {
                 let share = refused * arrived[attempt];
                 match law {
-                    Some(law) => cohorts[(attempt + 1).min(last)].add(share, law),
+                    _ if share <= 0.0 => {}
+                    Some(law) => {
+                        cohorts[(attempt + 1).min(last)].add(step, share, law);
+                        work += law.pieces.len();
+                    }
                     None => self.figures.gave_up += share,
                 }
             }
-            cohorts.iter_mut().for_each(Cohort::advance);
+            cohorts.iter_mut().filter(|cohort| cohort.is_busy(step)).for_each(|cohort| cohort.advance(step));
+            if work > MOST_WORK || cohorts.iter().map(Cohort::room).sum::<usize>() > MOST_ROOM {
+                return Err(Unfit::Work);
+            }
+            let next = self.next(step, &cohorts);
+            self.waiting = (self.waiting - self.rate * (next - step - 1) as f64).max(0.0);
+            step = next;
         }
         self.figures.took_mean =
             time((self.times / self.figures.connected.max(f64::MIN_POSITIVE) - self.hits_within / 2.0).max(0.0));
         Ok(self.figures)
+    }
+
+    /// The next step after this one in which anything happens; the horizon, and then the one behind it, if there is none.
+    fn next(&self, step: usize, cohorts: &[Cohort]) -> usize {
+        let next = step + 1;
+        if (next as f64) < self.hits_within {
+            return next;
+        }
+        let busy = cohorts.iter().filter_map(|cohort| cohort.next(next)).min();
+        busy.unwrap_or(usize::MAX).min(self.horizon).max(next)
     }
 
     /// The share of the clients that is hit in this step.
@@ -121,13 +158,17 @@ impl Flow {
         // One after the other: who is accepted last is done last.
         let connected = step as f64 + 0.5 + self.waiting / self.rate + self.back;
         self.waiting = (self.waiting - self.rate).max(0.0);
-        self.times += accepted * connected;
-        figures.connected += accepted;
+        // They are done one after the other up to then, and some of them too late.
+        let late = ((connected - self.horizon as f64) * self.rate).min(accepted).max(0.0);
+        self.beyond += late;
+        let in_time = accepted - late;
+        self.times += in_time * connected.min(self.horizon as f64);
+        figures.connected += in_time;
         for (share, at) in
             [(0.5, &mut figures.t50), (0.99, &mut figures.t99), (1.0 - self.half_a_client, &mut figures.t100)]
         {
             if figures.connected >= share {
-                at.get_or_insert_with(|| time(connected));
+                at.get_or_insert_with(|| time(connected.min(self.horizon as f64)));
             }
         }
         accepted

@@ -14,6 +14,8 @@ pub enum Unfit {
     Attempts,
     /// The limit of time is reached before everyone is back: it stops each client at a time of its own.
     Elapsed,
+    /// So much goes on for so long that the answer would take minutes, or gigabytes.
+    Work,
 }
 
 /// A lower-case fragment, with the way out.
@@ -25,6 +27,7 @@ impl fmt::Display for Unfit {
             Self::Network => "messages are underway for more than 10 s; simulate the clients one by one",
             Self::Attempts => "the limit of attempts is above 256; lower it, or simulate the clients one by one",
             Self::Elapsed => "the limit of time stops clients before all are back; simulate the clients one by one",
+            Self::Work => "too much goes on for too long; lower the horizon, or simulate the clients one by one",
         })
     }
 }

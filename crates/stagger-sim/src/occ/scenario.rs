@@ -69,7 +69,7 @@ impl Scenario {
 
 impl ScenarioBuilder {
     /// How long a message is underway, one way: normally distributed with this mean and standard deviation. Default 10 and
-    /// 2 ms. Range: up to an hour.
+    /// 2 ms. Range: a mean of a microsecond and up, both up to an hour.
     pub const fn one_way(self, mean: Duration, deviation: Duration) -> Self {
         Self { mean, deviation, ..self }
     }
@@ -82,6 +82,7 @@ impl ScenarioBuilder {
         ScenarioError::check([
             (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
             (ScenarioFault::Network, self.mean.max(self.deviation) > Network::LONGEST),
+            (ScenarioFault::Window, self.mean < Duration::from_micros(1)),
         ])?;
         Ok(Scenario {
             clients: self.clients as u32,

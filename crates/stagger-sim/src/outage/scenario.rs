@@ -1,3 +1,4 @@
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
@@ -5,6 +6,7 @@ use stagger_core::{Policy, Seed};
 use super::traffic::Traffic;
 use super::{Figures, Process};
 use crate::engine::{CLIENT_BITS, LAST};
+use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
 use crate::{Engine, ScenarioError, ScenarioFault, Watch};
@@ -52,10 +54,13 @@ pub enum Outage {
     Reject,
 }
 
+/// There is memory for so many jobs or processes.
+const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
+
 impl Scenario {
     pub(super) const MOST_REQUESTS: usize = 1 << CLIENT_BITS;
 
-    /// So many requests a second, above 0. The other settings are at their defaults.
+    /// So many requests a second, a billionth to a billion. The other settings are at their defaults.
     pub const fn builder(rate: f64) -> ScenarioBuilder {
         ScenarioBuilder {
             rate,
@@ -120,17 +125,18 @@ impl Scenario {
 }
 
 impl ScenarioBuilder {
-    /// How many jobs the server does in a second. Default 1,000. Range: above 0, up to a billion.
+    /// How many jobs the server does in a second. Default 1,000. Range: a billionth to a billion.
     pub const fn capacity(self, capacity: f64) -> Self {
         Self { capacity, ..self }
     }
 
-    /// How many jobs there can be at the server, the one that is being done included. Default 3,000. Range: 1 and up.
+    /// How many jobs there can be at the server, the one that is being done included. Default 3,000. Range: 1 to
+    /// 67,108,864.
     pub const fn queue(self, queue: u32) -> Self {
         Self { queue, ..self }
     }
 
-    /// How many client processes there are, each with guards of its own. Default 10. Range: 1 and up.
+    /// How many client processes there are, each with guards of its own. Default 10. Range: 1 to 67,108,864.
     pub const fn processes(self, processes: u32) -> Self {
         Self { processes, ..self }
     }
@@ -160,14 +166,13 @@ impl ScenarioBuilder {
     /// # Errors
     /// Every [`ScenarioFault`] at once.
     pub fn build(self) -> Result<Scenario, ScenarioError> {
-        let fits = |rate: f64| rate > 0.0 && rate <= 1e9;
         let (begins, lasts, horizon) = (micros(self.begins), micros(self.lasts), micros(self.horizon));
         // A tenth more than on average, which chance never reaches.
         let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
         ScenarioError::check([
-            (ScenarioFault::Clients, self.processes == 0 || requests > Scenario::MOST_REQUESTS as f64),
-            (ScenarioFault::Rate, !fits(self.rate) || !fits(self.capacity)),
-            (ScenarioFault::Backlog, self.queue == 0),
+            (ScenarioFault::Clients, !COUNTS.contains(&self.processes) || requests > Scenario::MOST_REQUESTS as f64),
+            (ScenarioFault::Rate, !is_rate(self.rate) || !is_rate(self.capacity)),
+            (ScenarioFault::Backlog, !COUNTS.contains(&self.queue)),
             (ScenarioFault::Network, self.one_way > Network::LONGEST),
             (ScenarioFault::Timeout, self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > LAST),
             (ScenarioFault::BeyondHorizon, begins.saturating_add(lasts) > horizon),

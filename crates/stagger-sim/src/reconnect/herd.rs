@@ -41,7 +41,7 @@ impl<'a, S: Server> Herd<'a, S> {
         self.chance.hit(id, self.scenario.hits_within)
     }
 
-    /// The client sends its next attempt after this, from `now` on. Says when it arrives.
+    /// The client sends its next attempt after this, from `now` on. Says when it arrives, which is not before `least`.
     #[inline(always)]
     fn send(
         &mut self,
@@ -50,13 +50,14 @@ impl<'a, S: Server> Herd<'a, S> {
         now: u64,
         after: Option<Duration>,
         way: u32,
+        least: u64,
     ) -> Option<u64> {
         let Some(after) = after.map(micros) else {
             self.tally.gave_up(client.state.attempt());
             return None;
         };
         let at = now.saturating_add(after);
-        let arrives = at.saturating_add(self.scenario.network.way(way));
+        let arrives = at.saturating_add(self.scenario.network.way(way)).max(least);
         if arrives > self.scenario.horizon {
             self.tally.beyond += 1;
             return None;
@@ -99,7 +100,7 @@ impl<S: Server> World for Herd<'_, S> {
             First::AtOnce => Some(self.rule.called(id, &mut client.state, now)),
         };
         let way = self.chance.ways(id, 0).next;
-        self.send(id, client, now, after, way)
+        self.send(id, client, now, after, way, now)
     }
 
     // Always, or what the scenario and the policy say would be read anew for each event.
@@ -127,7 +128,7 @@ impl<S: Server> World for Herd<'_, S> {
                 };
                 let after = self.rule.failed(id, &mut client.state, outcome, heard);
                 // The engine is promised a time that passes.
-                self.send(id, client, heard, after, ways.next).map(|arrives| arrives.max(at + 1))
+                self.send(id, client, heard, after, ways.next, at + 1)
             }
         }
     }

@@ -7,6 +7,7 @@ use super::herd::Herd;
 use super::server::{Acceptor, Appointments, Plain, Server, Slots};
 use crate::client::Rule;
 use crate::engine::{CLIENT_BITS, LAST};
+use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
 use crate::{Engine, ScenarioError, ScenarioFault, Watch, random};
@@ -163,7 +164,7 @@ impl Scenario {
 }
 
 impl ScenarioBuilder {
-    /// How many handshakes the server makes a second. Default 1,000. Range: above 0, up to a billion.
+    /// How many handshakes the server makes a second. Default 1,000. Range: a billionth to a billion.
     pub const fn rate(self, rate: f64) -> Self {
         Self { rate, ..self }
     }
@@ -216,7 +217,7 @@ impl ScenarioBuilder {
     /// Every [`ScenarioFault`] at once.
     pub fn build(self) -> Result<Scenario, ScenarioError> {
         let (horizon, hits_within, up_at) = (micros(self.horizon), micros(self.hits_within), micros(self.down_for));
-        let rate_fits = self.rate > 0.0 && self.rate <= 1e9;
+        let rate_fits = is_rate(self.rate);
         ScenarioError::check([
             (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
             (ScenarioFault::Rate, !rate_fits),

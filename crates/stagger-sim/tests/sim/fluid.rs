@@ -31,7 +31,16 @@ fn agree(builder: PolicyBuilder, scenario: ScenarioBuilder) {
         ("gave up", fluid.gave_up, share(exact.gave_up), 0.002),
     ] {
         // What chance does to one bin of arrivals is not in the mean field.
-        let chance = if what == "peak" { 4.0 * (want / exact.clients as f64).sqrt() } else { 1e-5 };
+        if what == "took" && exact.connected < exact.clients / 10 * 9 {
+            // Who comes in early enough is not as everyone.
+            continue;
+        }
+        let chance = match what {
+            "peak" => 4.0 * (want / exact.clients as f64).sqrt(),
+            // What the server takes in a step.
+            "connected" | "gave up" => exact.rate * 0.005 / exact.clients as f64,
+            _ => 1e-5,
+        };
         assert!((got - want).abs() <= tolerance * want + chance, "{policy}: {what} {got} is not {want}");
     }
 }
@@ -52,6 +61,74 @@ fn caps_multipliers_and_profiles_have_a_mean_field() {
     agree(profile::CENKALTI.policy().to_builder(), million());
     agree(profile::CENTRIFUGE.policy().to_builder(), million());
     agree(profile::SOCKET_IO.policy().to_builder(), million().rate(50_000.0));
+}
+
+/// Every profile that there is: those whose delays depend on the delays before are refused, and no other; what is answered is
+/// what happens to a million clients, one by one.
+fn profiles_are_answered_or_refused(part: usize) {
+    for profile in Profile::all().skip(part).step_by(3) {
+        let policy = profile.policy();
+        let scenario = million().build().unwrap();
+        let refused = ["aws-blog", "polly-v8", "reconnecting-websocket", "background-job"].contains(&profile.name());
+        match fluid::run(&scenario, &policy) {
+            Err(unfit) => assert!(refused && unfit == Unfit::Delays, "{}: {unfit}", profile.name()),
+            Ok(_) => {
+                assert!(!refused, "{}", profile.name());
+                agree(policy.to_builder(), million());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_third_profile_is_answered_or_refused() {
+    profiles_are_answered_or_refused(0);
+}
+
+#[test]
+fn every_third_profile_from_the_second_on_is_answered_or_refused() {
+    profiles_are_answered_or_refused(1);
+}
+
+#[test]
+fn every_third_profile_from_the_third_on_is_answered_or_refused() {
+    profiles_are_answered_or_refused(2);
+}
+
+#[test]
+fn every_jitter_is_answered_or_refused() {
+    for jitter in [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Factor(Ratio::ONE), Jitter::Decorrelated] {
+        let policy = exponential().jitter(jitter).build().unwrap();
+        let answer = fluid::run(&million().build().unwrap(), &policy);
+        let want = if jitter == Jitter::Decorrelated { Err(Unfit::Delays) } else { Ok(()) };
+        assert_eq!(answer.map(drop), want, "{jitter}");
+    }
+}
+
+/// For minutes, or with gigabytes: days of doing nothing are not among them.
+#[test]
+fn what_would_not_be_answered_at_once_is_refused() {
+    let days = Duration::from_secs(76 * 3_600);
+    let nobody = Scenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days);
+    let long = Duration::from_secs(3_600);
+    for (scenario, builder, want) in [
+        (nobody, exponential().cap(Duration::from_secs(86_400)).multiplier(1.05), Err(Unfit::Work)),
+        (nobody, Policy::exponential(long, Duration::MAX).unlimited_attempts(), Err(Unfit::Work)),
+        (nobody.horizon(Duration::from_secs(86_400)), exponential().cap(Duration::MAX).jitter(Jitter::None), Ok(())),
+        (nobody, Policy::constant(Duration::MAX).unlimited_attempts(), Ok(())),
+    ] {
+        let policy = builder.build().unwrap();
+        assert_eq!(fluid::run(&scenario.build().unwrap(), &policy).map(drop), want, "{policy}");
+    }
+}
+
+/// Times behind the horizon are not told, as they are not for clients one by one.
+#[test]
+fn who_hears_of_it_after_the_horizon_is_not_connected() {
+    let scenario = million().rate(20_000.0).backlog(1_000_000).horizon(Duration::from_secs(20));
+    agree(exponential(), scenario);
+    let figures = fluid::run(&scenario.build().unwrap(), &exponential().build().unwrap()).unwrap();
+    assert!((figures.connected - 0.4).abs() < 0.01 && figures.t50.is_none(), "{figures:?}");
 }
 
 #[test]
