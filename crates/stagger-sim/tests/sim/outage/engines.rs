@@ -62,3 +62,18 @@ fn a_scenario_that_makes_no_sense_cannot_be_built() {
         assert_eq!(builder.build().unwrap_err().faults().collect::<Vec<_>>(), [want], "{builder:?}");
     }
 }
+
+/// A time-out runs from when the attempt is sent until its answer is back: 100 ms, the job and 100 ms more.
+#[test]
+fn a_client_waits_from_its_sending_until_the_answer_is_back() {
+    let millis = Duration::from_millis;
+    let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
+    for (job, timeout, succeed) in [(0.25, 500, true), (0.35, 500, false), (0.35, 600, true)] {
+        let scenario = Scenario::builder(0.01).capacity(1.0 / job).one_way(millis(100)).timeout(millis(timeout));
+        let scenario = scenario.outage(Outage::Reject, Duration::ZERO, Duration::ZERO);
+        let scenario = scenario.horizon(Duration::from_secs(2_000)).build().unwrap();
+        let figures = scenario.run(&once, |_| Process::unguarded(), Seed::new(1));
+        assert!(figures.requests.sum() > 5, "{figures:?}");
+        assert_eq!(figures.successes.sum() > 5, succeed, "a job of {job} s, {timeout} ms");
+    }
+}
