@@ -187,16 +187,41 @@ impl Reconnect {
         policy: &Policy,
         guards: &Guards<'_>,
     ) -> Step {
+        let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
+        let health = match self.phase {
+            Phase::Open { since } if now.saturating_since(since) >= enough => Health::Stable,
+            _ => Health::Flapping,
+        };
+        self.over(generation, health, outcome, now, policy, guards)
+    }
+
+    /// The same for a connection that does not count as healthy, however long it lived: its server broke down on it.
+    /// The backoff goes on.
+    pub fn broke(
+        &mut self,
+        generation: Generation,
+        outcome: Outcome,
+        now: Instant,
+        policy: &Policy,
+        guards: &Guards<'_>,
+    ) -> Step {
+        self.over(generation, Health::Flapping, outcome, now, policy, guards)
+    }
+
+    fn over(
+        &mut self,
+        generation: Generation,
+        health: Health,
+        outcome: Outcome,
+        now: Instant,
+        policy: &Policy,
+        guards: &Guards<'_>,
+    ) -> Step {
         if generation != self.generation {
             return Step::Stale;
         }
         let decision = match self.phase {
-            Phase::Open { since } => {
-                let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
-                let lived = now.saturating_since(since);
-                let health = if lived >= enough { Health::Stable } else { Health::Flapping };
-                self.retry(policy).lost(health, outcome, || now, guards)
-            }
+            Phase::Open { .. } => self.retry(policy).lost(health, outcome, || now, guards),
             Phase::Connecting => {
                 let permit = Permit::take(&mut self.permit);
                 // A connection that was refused as a stream may be tried again at once; one that "succeeded" without

@@ -1,5 +1,7 @@
 //! WebSockets that come back without stampeding: a reconnecting client, and the server's half that survives it.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod advice;
 #[cfg(feature = "client")]
 mod client;
@@ -8,3 +10,11 @@ mod client;
 pub mod server;
 
 pub use advice::Advice;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub use client::{
+    BoxError, Builder, Cause, Closed, ConnectAttempt, Connection, Connector, Fatal, Io, Reconnector, Refusal, Tcp,
+    codes,
+};
+#[cfg(feature = "client")]
+pub use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Seed, Source, Step, Stop};
+use stagger_core::{
+    Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Reconnect, Seed, Source, Step, Stop,
+};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};
@@ -133,6 +135,27 @@ fn a_close_that_says_when_to_come_back_is_obeyed() {
     let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
     link.pass(LONG);
     assert_eq!(waits(link.ended(told(Hint::Slot(ms(1_234))))), (ms(1_234), Source::Hint));
+}
+
+#[test]
+fn a_connection_whose_server_broke_down_never_counts_as_healthy() {
+    let ended = |broke: bool| {
+        let mut link = Link::new(PLAIN.max_attempts(3).build().unwrap()).up();
+        let mut steps = 0;
+        loop {
+            link.pass(LONG);
+            let (now, generation) = (at(link.now), link.machine.generation());
+            let machine = &mut link.machine;
+            let end = if broke { Reconnect::broke } else { Reconnect::ended };
+            let step = end(machine, generation, Outcome::TRANSIENT, now, &link.policy, &link.guards);
+            steps += 1;
+            if step == Step::GiveUp(Stop::Attempts) || steps == 10 {
+                return steps;
+            }
+            link.reopen();
+        }
+    };
+    assert_eq!([ended(true), ended(false)], [3, 10]);
 }
 
 #[test]

@@ -1,0 +1,178 @@
+use core::time::Duration;
+
+use super::table::{Codes, OnClose, Reason};
+
+/// The registered codes, and no meaning for private ones: see the [table](super).
+#[must_use]
+pub fn rfc6455() -> Codes {
+    waiting(Codes::new(Vec::new(), Reason::Stagger))
+        .on(1000..=1000, OnClose::End)
+        .on(1002..=1003, OnClose::Fatal)
+        .on(1007..=1010, OnClose::Fatal)
+        .on(1011..=1011, OnClose::Broken)
+        .on(1015..=1015, OnClose::Fatal)
+        .on(3000..=3000, OnClose::Refresh)
+        .on(3003..=3003, OnClose::Refresh)
+}
+
+/// The waits that the messages ask for which the registry points to for 1012 and 1013.
+fn waiting(codes: Codes) -> Codes {
+    let within = |from, to| OnClose::Within { from: Duration::from_secs(from), to: Duration::from_secs(to) };
+    codes.on(1012..=1012, within(5, 30)).on(1013..=1013, within(30, 120))
+}
+
+/// The protocol `graphql-transport-ws`, as the client of the package graphql-ws 6 understands its codes: of the codes
+/// below 2000 all are fatal but 1000, 1001, 1005, 1006, 1012, 1013 and 1014; so are 4004, 4005, 4400, 4401, 4406, 4409,
+/// 4429 and 4500.
+///
+/// Source: `shouldRetryConnectOrThrow` in <https://github.com/enisdenjo/graphql-ws/blob/master/src/client.ts>. Differs
+/// from it in: 1012 and 1013 wait as [`rfc6455`] says.
+#[must_use]
+pub fn graphql_ws() -> Codes {
+    let codes = rfc6455().on(1000..=1001, OnClose::Reconnect).on(1011..=1011, OnClose::Fatal).fatal(1004);
+    let codes = codes.on(1016..=1999, OnClose::Fatal);
+    [4004, 4005, 4400, 4401, 4406, 4409, 4429, 4500].into_iter().fold(codes, Codes::fatal)
+}
+
+/// Centrifugo: of the codes below 3000 only 1009 is fatal; 3000 to 3499 and 4000 to 4499 reconnect, 3500 to 3999 and
+/// 4500 to 4999 are fatal. A reason `{"reason": …, "reconnect": …}` counts more than the code.
+///
+/// Source: <https://centrifugal.dev/docs/server/codes> and `onClose` in
+/// <https://github.com/centrifugal/centrifuge-js/blob/master/src/centrifuge.ts>. Differs from it in: 1012 and 1013 wait as
+/// [`rfc6455`] says.
+#[must_use]
+pub fn centrifugo() -> Codes {
+    waiting(Codes::new(Vec::new(), Reason::Centrifugo))
+        .fatal(1009)
+        .on(3500..=3999, OnClose::Fatal)
+        .on(4500..=4999, OnClose::Fatal)
+}
+
+/// Pusher Channels: 4000 to 4099 are fatal, 4100 to 4199 and 4200 to 4299 reconnect, and from 4300 on they are fatal.
+///
+/// Source: <https://pusher.com/docs/channels/library_auth_reference/pusher-websockets-protocol>, "Connection closure".
+/// Differs from it in: after 4200 to 4299 it comes back spread, where the protocol says "immediately", since that is what
+/// all clients are told at once.
+#[must_use]
+pub fn pusher() -> Codes {
+    rfc6455().on(4000..=4099, OnClose::Fatal).on(4300..=4999, OnClose::Fatal)
+}
+
+/// Discord's gateway: 4004 and 4010 to 4014 are fatal; every other code reconnects, 1000 and 1001 included.
+///
+/// Source: <https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>. What
+/// has to be done anew before a session goes on (after 4007 and 4009) is for the code on top of it.
+#[must_use]
+pub fn discord() -> Codes {
+    rfc6455().on(1000..=1001, OnClose::Reconnect).fatal(4004).on(4010..=4014, OnClose::Fatal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OnClose::{Broken, End, Fatal, Reconnect, Refresh};
+
+    const fn within(from: u64, to: u64) -> OnClose {
+        OnClose::Within { from: Duration::from_secs(from), to: Duration::from_secs(to) }
+    }
+
+    #[test]
+    fn each_preset_means_what_its_source_says() {
+        for (name, codes, rows) in [
+            (
+                "rfc6455",
+                rfc6455(),
+                &[
+                    (1000, End),
+                    (1001, Reconnect),
+                    (1002, Fatal),
+                    (1003, Fatal),
+                    (1005, Reconnect),
+                    (1007, Fatal),
+                    (1008, Fatal),
+                    (1009, Fatal),
+                    (1010, Fatal),
+                    (1011, Broken),
+                    (1012, within(5, 30)),
+                    (1013, within(30, 120)),
+                    (1014, Reconnect),
+                    (1015, Fatal),
+                    (3000, Refresh),
+                    (3003, Refresh),
+                    (3008, Reconnect),
+                    (4000, Reconnect),
+                    (4401, Reconnect),
+                    (4999, Reconnect),
+                ][..],
+            ),
+            (
+                "graphql_ws",
+                graphql_ws(),
+                &[
+                    (1000, Reconnect),
+                    (1005, Reconnect),
+                    (1008, Fatal),
+                    (1011, Fatal),
+                    (1012, within(5, 30)),
+                    (4400, Fatal),
+                    (4401, Fatal),
+                    (4403, Reconnect),
+                    (4408, Reconnect),
+                    (4429, Fatal),
+                    (4499, Reconnect),
+                    (4500, Fatal),
+                    (4504, Reconnect),
+                ],
+            ),
+            (
+                "centrifugo",
+                centrifugo(),
+                &[
+                    (1000, Reconnect),
+                    (1008, Reconnect),
+                    (1009, Fatal),
+                    (3000, Reconnect),
+                    (3499, Reconnect),
+                    (3500, Fatal),
+                    (3999, Fatal),
+                    (4401, Reconnect),
+                    (4500, Fatal),
+                ],
+            ),
+            ("pusher", pusher(), &[(1000, End), (4001, Fatal), (4100, Reconnect), (4200, Reconnect), (4301, Fatal)]),
+            (
+                "discord",
+                discord(),
+                &[(1000, Reconnect), (4000, Reconnect), (4004, Fatal), (4009, Reconnect), (4010, Fatal), (4014, Fatal)],
+            ),
+        ] {
+            for &(code, want) in rows {
+                assert_eq!(codes.meaning(code, ""), want, "{name} {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn advice_counts_where_the_code_means_to_come_back() {
+        let reason = r#"{"retry_after_ms":1000,"spread_ms":2000}"#;
+        for (code, want) in
+            [(1012, within(1, 3)), (1013, within(1, 3)), (1001, within(1, 3)), (1008, Fatal), (1000, End)]
+        {
+            assert_eq!(rfc6455().meaning(code, reason), want, "{code}");
+        }
+    }
+
+    #[test]
+    fn centrifugo_s_advice_overrules_its_code() {
+        let codes = centrifugo();
+        assert_eq!(codes.meaning(3500, r#"{"reason":"x","reconnect":true}"#), Reconnect);
+        assert_eq!(codes.meaning(3000, r#"{"reason":"x","reconnect":false}"#), Fatal);
+        assert_eq!(codes.meaning(3000, "not json"), Reconnect);
+    }
+
+    #[test]
+    fn what_is_said_later_counts_more() {
+        let codes = rfc6455().fatal(4401).reconnect(1000).reconnect(4401);
+        assert_eq!([codes.meaning(4401, ""), codes.meaning(1000, "")], [Reconnect, Reconnect]);
+    }
+}

@@ -1,0 +1,71 @@
+use core::time::Duration;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, COOKIE, HOST};
+use http::{Request, Response, Uri};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use super::connector::{AnyConnector, Io};
+use super::request::{ConnectAttempt, Provider, complete, redirected};
+use super::{Cause, observe};
+
+/// A socket whose handshake is done.
+pub(super) type Socket = WebSocketStream<Box<dyn Io>>;
+
+/// How a connection is made: what every attempt has in common.
+#[derive(Clone)]
+pub(super) struct Route {
+    pub(super) provider: Provider,
+    pub(super) connector: Arc<dyn AnyConnector>,
+    pub(super) socket: WebSocketConfig,
+    pub(super) connect_timeout: Duration,
+    pub(super) redirects: u32,
+}
+
+impl Route {
+    /// One attempt, from the request to the end of the handshake.
+    pub(super) async fn connect(self: Arc<Self>, attempt: ConnectAttempt) -> Result<(Socket, Response<()>), Cause> {
+        let after = self.connect_timeout;
+        timeout(after, self.follow(attempt)).await.unwrap_or(Err(Cause::ConnectTimeout { after }))
+    }
+
+    async fn follow(&self, attempt: ConnectAttempt) -> Result<(Socket, Response<()>), Cause> {
+        let mut request = (self.provider)(attempt).await.map_err(|error| match error.downcast::<Cause>() {
+            Ok(cause) => *cause,
+            Err(error) => Cause::Request(Arc::from(error)),
+        })?;
+        let mut redirects = 0;
+        loop {
+            observe::host(request.uri());
+            let refusal = match self.upgrade(request.clone()).await {
+                Err(Cause::Refused(refusal)) if refusal.status().is_redirection() => refusal,
+                done => return done,
+            };
+            let to = refusal.location().and_then(|to| redirected(request.uri(), to));
+            match to {
+                Some(to) if redirects < self.redirects => point(&mut request, to),
+                _ => return Err(Cause::Refused(refusal)),
+            }
+            redirects += 1;
+        }
+    }
+
+    async fn upgrade(&self, request: Request<()>) -> Result<(Socket, Response<()>), Cause> {
+        let request = complete(request)?;
+        let io = self.connector.connect_any(request.uri().clone()).await.map_err(Cause::io)?;
+        let (socket, response) = client_async_with_config(request, io, Some(self.socket)).await.map_err(Cause::of)?;
+        Ok((socket, response.map(drop)))
+    }
+}
+
+/// Points a request to another place. What was meant for one host's eyes is not shown to another.
+fn point(request: &mut Request<()>, to: Uri) {
+    request.headers_mut().remove(HOST);
+    if request.uri().authority() != to.authority() {
+        request.headers_mut().remove(AUTHORIZATION);
+        request.headers_mut().remove(COOKIE);
+    }
+    *request.uri_mut() = to;
+}

@@ -1,0 +1,100 @@
+//! What is told to `metrics` and `tracing`: nothing of a request but its host.
+//!
+//! | metric | kind | labels | what it says |
+//! |---|---|---|---|
+//! | `stagger_ws_attempts_total` | counter | `target`, `result`: `opened`, or the [name](super::Cause::name) of the cause | attempts to connect |
+//! | `stagger_ws_connected` | gauge | `target` | connections that are up |
+//! | `stagger_ws_downtime_seconds` | histogram | `target` | how long there was no connection, told when there is one again |
+//! | `stagger_ws_outbox_len` | gauge | `target` | messages that wait to be sent |
+//! | `stagger_ws_outbox_dropped_total` | counter | `target` | messages that were dropped unsent |
+
+use core::pin::Pin;
+use core::time::Duration;
+
+use http::Uri;
+
+use super::Closed;
+
+/// Adds to a gauge and takes away what it has added, also when a task is dropped.
+#[derive(Debug)]
+pub(super) struct Connected {
+    #[cfg(feature = "metrics")]
+    gauge: metrics::Gauge,
+}
+
+impl Connected {
+    pub(super) fn new(target: &str) -> Self {
+        #[cfg(feature = "metrics")]
+        {
+            let gauge = metrics::gauge!("stagger_ws_connected", "target" => target.to_owned());
+            gauge.increment(1.0);
+            Self { gauge }
+        }
+        #[cfg(not(feature = "metrics"))]
+        {
+            let _ = target;
+            Self {}
+        }
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        #[cfg(feature = "metrics")]
+        self.gauge.decrement(1.0);
+    }
+}
+
+/// An attempt has come to its end.
+pub(super) fn attempted(target: &str, result: &'static str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("stagger_ws_attempts_total", "target" => target.to_owned(), "result" => result).increment(1);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (target, result);
+}
+
+/// There is a connection again after so long.
+#[cfg(feature = "metrics")]
+pub(super) fn back_after(target: &str, downtime: Duration) {
+    metrics::histogram!("stagger_ws_downtime_seconds", "target" => target.to_owned()).record(downtime);
+}
+
+/// The host that is connected to, into the span of the attempt.
+pub(super) fn host(uri: &Uri) {
+    #[cfg(feature = "tracing")]
+    tracing::Span::current().record("url.host", uri.host().unwrap_or_default());
+    #[cfg(not(feature = "tracing"))]
+    let _ = uri;
+}
+
+/// An attempt, in a span of its own: its number, its host, and the wait before it.
+pub(super) fn attempt<F>(connect: F, number: u32, delay: Duration) -> Pin<Box<dyn Future<Output = F::Output> + Send>>
+where
+    F: Future + Send + 'static,
+{
+    #[cfg(feature = "tracing")]
+    {
+        use tracing::Instrument;
+
+        let delay = delay.as_secs_f64();
+        let span = tracing::debug_span!("stagger.connect", attempt = number, url.host = tracing::field::Empty, delay);
+        Box::pin(connect.instrument(span))
+    }
+    #[cfg(not(feature = "tracing"))]
+    {
+        let _ = (number, delay);
+        Box::pin(connect)
+    }
+}
+
+/// An attempt has failed, or a connection is lost.
+pub(super) fn closed(target: &str, closed: &Closed) {
+    #[cfg(feature = "tracing")]
+    {
+        let Closed { cause, retry_in, attempt } = closed;
+        let retry_in = retry_in.map(|wait| wait.as_secs_f64());
+        tracing::debug!(target: "stagger", target_name = target, attempt, %cause, retry_in, "closed");
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = (target, closed);
+}

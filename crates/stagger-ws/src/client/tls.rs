@@ -1,0 +1,92 @@
+//! TLS, and which of its errors will not pass.
+
+use std::io;
+#[cfg(feature = "rustls")]
+use std::sync::{Arc, OnceLock};
+
+#[cfg(feature = "rustls")]
+use tokio_rustls::TlsConnector;
+#[cfg(feature = "rustls")]
+use tokio_rustls::client::TlsStream;
+#[cfg(feature = "rustls")]
+use tokio_rustls::rustls::crypto::ring;
+#[cfg(feature = "rustls")]
+use tokio_rustls::rustls::pki_types::ServerName;
+#[cfg(feature = "rustls")]
+use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error, RootCertStore};
+
+/// Whether it says that one side does not accept the other: a bad certificate, a wrong name, no common version. Anything
+/// else may be the weather.
+#[cfg(feature = "rustls")]
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
+        return false;
+    };
+    match error {
+        Error::InvalidCertificate(_)
+        | Error::InvalidCertRevocationList(_)
+        | Error::NoCertificatesPresented
+        | Error::UnsupportedNameType
+        | Error::PeerIncompatible(_)
+        | Error::NoApplicationProtocol => true,
+        Error::AlertReceived(alert) => matches!(
+            alert,
+            AlertDescription::HandshakeFailure
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::CertificateRequired
+                | AlertDescription::UnknownCA
+                | AlertDescription::AccessDenied
+                | AlertDescription::ProtocolVersion
+                | AlertDescription::InsufficientSecurity
+                | AlertDescription::UnrecognisedName
+        ),
+        _ => false,
+    }
+}
+
+/// Without TLS there is nothing to refuse.
+#[cfg(not(feature = "rustls"))]
+pub(super) const fn is_refusal(_: &io::Error) -> bool {
+    false
+}
+
+/// TLS over this stream.
+#[cfg(feature = "rustls")]
+pub(super) async fn secure<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    let name = ServerName::try_from(host)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the host is no name for TLS"))?
+        .to_owned();
+    let config = match config {
+        Some(config) => config,
+        None => system()?,
+    };
+    TlsConnector::from(config).connect(name, stream).await
+}
+
+/// The system's root certificates, read once: to read them for each connection costs milliseconds.
+#[cfg(feature = "rustls")]
+fn system() -> io::Result<Arc<ClientConfig>> {
+    static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = SYSTEM.get() {
+        return Ok(Arc::clone(config));
+    }
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::clone(SYSTEM.get_or_init(|| Arc::new(config))))
+}

@@ -1,0 +1,12 @@
+//! What the client claims.
+
+#![cfg(feature = "client")]
+
+#[cfg(test)]
+mod client {
+    mod bench;
+    mod classes;
+    mod hostile;
+    mod low;
+    mod peer;
+}

@@ -1,0 +1,140 @@
+//! A script for the server, and the client that meets it: over pipes under paused time, or over sockets.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use stagger::{Jitter, Policy, PolicyBuilder, Seed};
+use stagger_ws::{Builder, Closed, Reconnector};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use super::peer::{Deed, serve};
+
+pub(super) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub(super) const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// 1, 2, 4, 8, 16 s, without jitter; healthy after 10 s.
+pub(super) const DOUBLING: PolicyBuilder =
+    Policy::exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
+
+/// Next to no waits, for real sockets.
+pub(super) fn brisk() -> Policy {
+    Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10)).build().unwrap()
+}
+
+/// One connection that came.
+#[derive(Clone, Debug)]
+pub(super) struct Arrival {
+    /// Since the bench was set up.
+    pub(super) at: Duration,
+    /// The head of its request, once it was read.
+    pub(super) head: String,
+}
+
+/// What the server does with each connection, and what has come. After the script, nobody is let in.
+#[derive(Clone, Debug)]
+pub(super) struct Bench(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    script: VecDeque<Vec<Deed>>,
+    arrivals: Vec<Arrival>,
+    closed: Vec<Closed>,
+    since: Instant,
+}
+
+impl Bench {
+    pub(super) fn new(script: impl IntoIterator<Item = Vec<Deed>>) -> Self {
+        let (script, since) = (script.into_iter().collect(), Instant::now());
+        Self(Arc::new(Mutex::new(Inner { script, arrivals: Vec::new(), closed: Vec::new(), since })))
+    }
+
+    /// A client that meets it over pipes.
+    pub(super) fn piped(&self) -> Builder {
+        let bench = self.clone();
+        self.client().url("ws://bench.test/feed").connector(move |_| {
+            let pipe = bench.pipe();
+            async move { pipe.ok_or_else(|| io::ErrorKind::ConnectionRefused.into()) }
+        })
+    }
+
+    /// A client that meets it over sockets.
+    pub(super) async fn socketed(&self) -> Builder {
+        let port = self.listen().await;
+        self.client().url(format!("ws://127.0.0.1:{port}/feed")).policy(brisk())
+    }
+
+    /// The port that it listens at.
+    pub(super) async fn listen(&self) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let bench = self.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                match bench.arrive() {
+                    Some((deeds, n)) => bench.serve(stream, deeds, n),
+                    None => drop(stream),
+                }
+            }
+        });
+        port
+    }
+
+    fn client(&self) -> Builder {
+        let bench = self.clone();
+        Reconnector::builder()
+            .policy(DOUBLING.build().unwrap())
+            .seed(Seed::new(7))
+            .no_heartbeat()
+            .on_closed(move |closed| bench.0.lock().unwrap().closed.push(closed.clone()))
+    }
+
+    fn pipe(&self) -> Option<DuplexStream> {
+        let (deeds, n) = self.arrive()?;
+        let (ours, theirs) = duplex(64 << 10);
+        self.serve(theirs, deeds, n);
+        Some(ours)
+    }
+
+    fn arrive(&self) -> Option<(Vec<Deed>, usize)> {
+        let mut inner = self.0.lock().unwrap();
+        let at = inner.since.elapsed();
+        inner.arrivals.push(Arrival { at, head: String::new() });
+        let n = inner.arrivals.len() - 1;
+        inner.script.pop_front().map(|deeds| (deeds, n))
+    }
+
+    fn serve(&self, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, deeds: Vec<Deed>, n: usize) {
+        let bench = self.clone();
+        tokio::spawn(async move {
+            serve(io, deeds, |head| bench.0.lock().unwrap().arrivals[n].head = head).await;
+        });
+    }
+
+    pub(super) fn arrivals(&self) -> Vec<Arrival> {
+        self.0.lock().unwrap().arrivals.clone()
+    }
+
+    /// When each connection came.
+    pub(super) fn times(&self) -> Vec<Duration> {
+        self.arrivals().iter().map(|arrival| arrival.at).collect()
+    }
+
+    /// Every failed attempt and every loss, in order.
+    pub(super) fn closed(&self) -> Vec<Closed> {
+        self.0.lock().unwrap().closed.clone()
+    }
+
+    /// Their causes, in words, and their waits.
+    pub(super) fn waits(&self) -> Vec<(&'static str, Option<Duration>)> {
+        self.closed().iter().map(|closed| (closed.cause.name(), closed.retry_in)).collect()
+    }
+}

@@ -1,0 +1,224 @@
+//! What each kind of failure means for the connection that comes next.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Request;
+use stagger::{Seed, Stop};
+use stagger_ws::Advice;
+use stagger_ws::codes;
+use tokio::time::timeout;
+
+use super::bench::{Bench, DOUBLING, secs};
+use super::low::run;
+use super::peer::Deed::{Hang, Upgrade, Wait};
+use super::peer::{close, header, refusal};
+
+/// The wait after a connection that lived a minute and was closed so.
+async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
+    let bench = Bench::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
+    run(&mut bench.piped().seed(Seed::new(seed)).reconnector()).await.unwrap();
+    bench.waits()[0].1.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_and_an_overload_wait_anywhere_in_their_time() {
+    for (code, from, to) in [(1012, 5, 30), (1013, 30, 120)] {
+        let mut waits = Vec::new();
+        for seed in 0..40 {
+            waits.push(wait_after_close(seed, code, "").await);
+        }
+        waits.sort();
+        assert!(secs(from) <= waits[0] && waits[39] <= secs(to), "{code}: {waits:?}");
+        // All over it: less than one in a million misses the first or the last third of it.
+        let third = secs(to - from) / 3;
+        assert!(waits[0] < secs(from) + third && waits[39] > secs(to) - third, "{code}: {waits:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn advice_in_the_reason_is_kept_to() {
+    for seed in 0..20 {
+        let advice = Advice { retry_after: secs(7), spread: secs(2) };
+        let wait = wait_after_close(seed, 1012, &advice.to_reason()).await;
+        assert!(secs(7) <= wait && wait <= secs(9), "{wait:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_broke_down_is_never_healthy() {
+    let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
+    let bench = Bench::new(vec![broken; 6]);
+    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
+    assert_eq!(fatal.stop(), Stop::Attempts);
+    let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
+    let mut waits = Vec::new();
+    for seed in 0..40 {
+        let bench = Bench::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
+        let policy = DOUBLING.spread(secs(100)).build().unwrap();
+        run(&mut bench.piped().policy(policy).seed(Seed::new(seed)).reconnector()).await.unwrap();
+        waits.push(bench.waits()[0].1.unwrap());
+    }
+    waits.sort();
+    assert!(waits[39] - waits[0] > secs(60), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn codes_that_would_come_again_are_fatal_and_say_why() {
+    for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
+        let bench = Bench::new([vec![Upgrade, close(code, "no"), Hang]]);
+        let mut links = bench.piped().close_codes(codes::rfc6455().fatal(4401)).reconnector();
+        let fatal = run(&mut links).await.unwrap_err();
+        assert_eq!((fatal.stop(), fatal.cause().code()), (Stop::Permanent, Some(code)));
+        assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn statuses_are_told_apart() {
+    for (status, comes_back) in [
+        (200, false),
+        (302, false),
+        (400, false),
+        (404, false),
+        (405, false),
+        (408, true),
+        (410, false),
+        (425, true),
+        (426, false),
+        (429, true),
+        (500, true),
+        (501, false),
+        (502, true),
+        (503, true),
+        (504, true),
+        (505, false),
+        (522, true),
+    ] {
+        let bench = Bench::new([refusal(status, ""), vec![Upgrade, close(1000, "")]]);
+        let result = run(&mut bench.piped().reconnector()).await;
+        assert_eq!(result.is_ok(), comes_back, "{status}");
+        if let Err(fatal) = result {
+            assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 1), "{status}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_a_floor_with_a_spread_above_it() {
+    let mut waits = Vec::new();
+    for seed in 0..40 {
+        let bench = Bench::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
+        run(&mut bench.piped().seed(Seed::new(seed)).reconnector()).await.unwrap();
+        waits.push(bench.times()[1]);
+    }
+    waits.sort();
+    assert!(secs(20) <= waits[0] && waits[39] <= secs(30) + Duration::from_millis(1), "{waits:?}");
+    assert!(waits[39] - waits[0] > secs(5), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_beyond_the_policy_gives_up_now() {
+    let bench = Bench::new([refusal(503, "Retry-After: 100000\r\n")]);
+    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Hint, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
+    for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
+        let bench = Bench::new(vec![refusal(status, ""); 6]);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let mut links = bench
+            .piped()
+            .forbidden_retries(retries)
+            .request(move |cx| {
+                seen.lock().unwrap().push(cx.refused());
+                async { Ok(Request::get("ws://bench.test/").body(())?) }
+            })
+            .reconnector();
+        let fatal = run(&mut links).await.unwrap_err();
+        assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
+        let mut want = vec![Some(status); requests];
+        want[0] = None;
+        assert_eq!(*asked.lock().unwrap(), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
+    let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
+    let bench = Bench::new([refusal(401, ""), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
+    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_for_the_credentials_asks_once_too() {
+    for code in [3000, 3003] {
+        let bench = Bench::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
+        let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
+        assert_eq!((fatal.stop(), fatal.cause().code(), bench.arrivals().len()), (Stop::Permanent, Some(code), 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirection_is_told_with_its_address_and_without_its_query() {
+    let bench = Bench::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
+    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
+    let stagger_ws::Cause::Refused(refusal) = fatal.cause() else { panic!("{fatal}") };
+    assert_eq!(refusal.location(), Some("wss://user:pass@other.test/v2?token=secret"));
+    for shown in [format!("{fatal}"), format!("{fatal:?}")] {
+        assert!(shown.contains("other.test/v2") && !shown.contains("secret") && !shown.contains("pass"), "{shown}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
+    let to = |place: &str| refusal(302, &format!("Location: {place}\r\n"));
+    let bench = Bench::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
+    let mut links = bench
+        .piped()
+        .follow_redirects(2)
+        .request(|_| async {
+            Ok(Request::get("ws://bench.test/v1").header("authorization", "Bearer secret").body(())?)
+        })
+        .reconnector();
+    run(&mut links).await.unwrap();
+    let seen: Vec<_> = bench
+        .arrivals()
+        .iter()
+        .map(|arrival| {
+            let path = arrival.head.split(' ').nth(1).unwrap().to_owned();
+            (path, header(&arrival.head, "host").unwrap(), header(&arrival.head, "authorization").is_some())
+        })
+        .collect();
+    let want = [("/v1", "bench.test", true), ("/v2", "bench.test", true), ("/v3", "other.test", false)];
+    assert_eq!(seen, want.map(|(path, host, shown)| (path.to_owned(), host.to_owned(), shown)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_asked_again() {
+    for url in ["http://bench.test/", "/feed", "ws://", "no address at all"] {
+        let bench = Bench::new([]);
+        let fatal = run(&mut bench.piped().url(url).reconnector()).await.unwrap_err();
+        assert_eq!(
+            (fatal.stop(), fatal.cause().name(), bench.arrivals().len()),
+            (Stop::Permanent, "request", 0),
+            "{url}"
+        );
+    }
+    let bench = Bench::new([]);
+    let failing = bench.piped().request(|_| async { Err("no token: secret".into()) }).reconnector();
+    let mut links = failing;
+    let fatal = timeout(secs(600), run(&mut links)).await.unwrap().unwrap_err();
+    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
+    assert!(!format!("{fatal} {fatal:?}").contains("secret"));
+    assert_eq!(std::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
+}

@@ -1,0 +1,100 @@
+//! Servers that misbehave, over real sockets.
+
+use std::time::Duration;
+
+use stagger::Stop;
+
+use super::bench::Bench;
+use super::low::run;
+use super::peer::Deed::{Answer, Hang, Send, Upgrade};
+use super::peer::{close, frame, refusal, text};
+
+/// After this the server lets the client in and ends it as it should.
+fn at_last() -> Vec<super::peer::Deed> {
+    vec![Upgrade, close(1000, ""), Hang]
+}
+
+#[tokio::test]
+async fn one_loss_that_shows_in_many_ways_is_one_reconnect() {
+    // A frame against the protocol, a close frame, another one, and the end of the stream.
+    let loss = vec![Upgrade, text("first"), close(1001, ""), close(1001, ""), frame(0xff, b"?")];
+    let bench = Bench::new([loss.clone(), loss, at_last()]);
+    run(&mut bench.socketed().await.reconnector()).await.unwrap();
+    assert_eq!(bench.arrivals().len(), 3);
+    assert_eq!(bench.waits().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["closed"; 3]);
+}
+
+#[tokio::test]
+async fn what_is_not_the_protocol_is_survived() {
+    let junk = "<html>502</html>\r\n\r\n".repeat(50);
+    for (deeds, want) in [
+        (vec![], "lost"),
+        (vec![Answer(String::from("HTTP/1.1 101 Switching Prot"))], "lost"),
+        (vec![Answer(junk)], "protocol"),
+        (vec![Answer(String::from("HTTP/1.1 101 Switching Protocols\r\n\r\n"))], "protocol"),
+        (vec![Upgrade], "lost"),
+        // Half a frame: a text of 100 bytes of which three come.
+        (vec![Upgrade, Send(vec![0x81, 100, b'a', b'b', b'c'])], "lost"),
+        (vec![Upgrade, frame(0x83, b"reserved")], "protocol"),
+        (vec![Upgrade, frame(0x80, b"continues nothing")], "protocol"),
+        (vec![Upgrade, frame(0x81, &[0xff, 0xfe])], "protocol"),
+        (vec![Upgrade, frame(0x81, b"x"), frame(0x88, &[3])], "protocol"),
+    ] {
+        let bench = Bench::new([deeds.clone(), at_last()]);
+        run(&mut bench.socketed().await.reconnector()).await.unwrap();
+        assert_eq!(bench.waits()[0].0, want, "{deeds:?}");
+        assert_eq!(bench.arrivals().len(), 2, "{deeds:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_arrives_whole_and_a_message_that_is_too_long_stops_the_client() {
+    let flood: Vec<u8> = [0x82, 1, 7].repeat(100_000);
+    let bench = Bench::new([vec![Upgrade, Send(flood), close(1000, ""), Hang]]);
+    let mut links = bench.socketed().await.reconnector();
+    let texts = super::low::exhaust(links.next_connection().await.unwrap().unwrap()).await;
+    assert_eq!(texts.len(), 100_000);
+
+    // It says that it is 2^62 bytes long; none of them is waited for.
+    let endless = vec![Upgrade, Send([&[0x82, 127, 0x40][..], &[0; 7]].concat()), Hang];
+    let bench = Bench::new([endless]);
+    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), fatal.cause().name()), (Stop::Permanent, "protocol"));
+}
+
+#[tokio::test]
+async fn a_flood_instead_of_a_handshake_is_cut_off() {
+    let bench = Bench::new([vec![Answer("HTTP/1.1 101 x\r\n".to_owned() + &"x: y\r\n".repeat(1_000_000))], at_last()]);
+    run(&mut bench.socketed().await.reconnector()).await.unwrap();
+    assert_eq!(bench.arrivals().len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_listens_and_then_somebody_does() {
+    let builder = Bench::new([]).socketed().await;
+    // A port that was free a moment ago.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let fatal = run(&mut builder.url(format!("ws://127.0.0.1:{port}/")).reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), fatal.cause().name(), fatal.attempts()), (Stop::Attempts, "io", 6));
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_left_in_time() {
+    let bench = Bench::new([vec![Hang], at_last()]);
+    let builder = bench.socketed().await.connect_timeout(Duration::from_millis(30));
+    run(&mut builder.reconnector()).await.unwrap();
+    assert_eq!(bench.waits()[0].0, "timeout");
+}
+
+#[tokio::test]
+async fn policy_violations_stop_and_credentials_are_asked_for_once() {
+    let bench = Bench::new([vec![Upgrade, close(1008, "go away"), Hang], at_last()]);
+    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
+    assert_eq!((fatal.cause().code(), bench.arrivals().len()), (Some(1008), 1));
+
+    let bench = Bench::new([refusal(401, ""), refusal(401, ""), at_last()]);
+    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 2));
+}

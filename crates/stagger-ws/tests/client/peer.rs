@@ -1,0 +1,127 @@
+//! A server of ours that says raw bytes, whatever they do to the client.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// What the server does, one after the other, with one connection. At the end it is dropped.
+#[derive(Clone, Debug)]
+pub(super) enum Deed {
+    /// Reads the request, and answers it with these bytes.
+    Answer(String),
+    /// Reads the request, and grants the upgrade.
+    Upgrade,
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Waits for so long, and reads nothing.
+    Wait(Duration),
+    /// Reads, and says nothing, for ever.
+    Hang,
+    /// Sends what comes back, unmasked, and answers a close.
+    Echo,
+}
+
+pub(super) fn refusal(status: u16, headers: &str) -> Vec<Deed> {
+    vec![Deed::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
+}
+
+pub(super) fn text(text: &str) -> Deed {
+    frame(0x81, text.as_bytes())
+}
+
+/// A close frame with this code and reason.
+pub(super) fn close(code: u16, reason: &str) -> Deed {
+    frame(0x88, &[&code.to_be_bytes(), reason.as_bytes()].concat())
+}
+
+pub(super) fn frame(first: u8, payload: &[u8]) -> Deed {
+    let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126).expect("a short frame");
+    Deed::Send([&[first, length], payload].concat())
+}
+
+/// Does the deeds; gives the head of the request that came.
+pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Vec<Deed>, heard: impl Fn(String)) {
+    for deed in deeds {
+        let gone = match deed {
+            Deed::Answer(answer) => {
+                heard(head(&mut io).await);
+                io.write_all(answer.as_bytes()).await.is_err()
+            }
+            Deed::Upgrade => {
+                let head = head(&mut io).await;
+                let key = header(&head, "sec-websocket-key").unwrap_or_default();
+                let accept = derive_accept_key(key.as_bytes());
+                heard(head);
+                let answer = format!(
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+                );
+                io.write_all(answer.as_bytes()).await.is_err()
+            }
+            Deed::Send(bytes) => io.write_all(&bytes).await.is_err(),
+            Deed::Wait(length) => {
+                sleep(length).await;
+                false
+            }
+            Deed::Hang => {
+                swallow(&mut io).await;
+                true
+            }
+            Deed::Echo => {
+                echo(&mut io).await;
+                true
+            }
+        };
+        if gone {
+            break;
+        }
+    }
+    // Whatever the client has still sent must not turn the end of the stream into a reset.
+    let _ = io.shutdown().await;
+}
+
+async fn swallow(io: &mut (impl AsyncRead + Unpin)) {
+    let mut bytes = [0; 1024];
+    while io.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+}
+
+/// Frames of less than 126 bytes come back unmasked; a close is answered and ends it.
+async fn echo(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    loop {
+        let mut start = [0; 6];
+        if io.read_exact(&mut start).await.is_err() {
+            return;
+        }
+        let [first, length, mask @ ..] = start;
+        let mut payload = vec![0; usize::from(length & 0x7f)];
+        if io.read_exact(&mut payload).await.is_err() {
+            return;
+        }
+        payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+        // A ping is answered with a pong.
+        let first = if first == 0x89 { 0x8a } else { first };
+        let Deed::Send(bytes) = frame(first, &payload) else { unreachable!() };
+        if io.write_all(&bytes).await.is_err() || first == 0x88 {
+            return;
+        }
+    }
+}
+
+async fn head(io: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match io.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => break,
+        }
+    }
+    String::from_utf8(head).expect("a head of ASCII")
+}
+
+pub(super) fn header(head: &str, name: &str) -> Option<String> {
+    head.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    })
+}
