@@ -6,7 +6,9 @@
 mod client {
     mod bench;
     mod classes;
+    mod high;
     mod hostile;
     mod low;
+    mod outbox;
     mod peer;
 }

@@ -12,11 +12,11 @@ use super::handshake::Route;
 use super::judge::Judge;
 use super::reconnector::{OnClosed, Reconnector};
 use super::request::{BoxError, ConnectAttempt};
-use super::{Cause, Closed};
+use super::{Cause, Client, Closed, Outbox};
 use crate::codes::{Codes, OnClose, rfc6455};
 
 /// Longer than anybody waits: thirty years. What is longer is cut off, so that no sum of times runs over.
-const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
+pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// How a client connects: an address or a provider of requests, and what differs from the defaults.
 ///
@@ -28,6 +28,7 @@ const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
 /// | close codes | [`codes::rfc6455`](rfc6455) |
 /// | fresh credentials after 401 or 403 | once |
 /// | redirections | none is followed |
+/// | outbox, inbox | 64 messages, and then `send` waits; 64 events, and then nothing is read |
 /// | buffers | 4 KiB for reading, 4 KiB for writing, and the message at hand |
 pub struct Builder {
     pub(super) route: Route,
@@ -38,6 +39,8 @@ pub struct Builder {
     pub(super) heartbeat: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
+    pub(super) outbox: Outbox,
+    pub(super) inbox: usize,
 }
 
 impl Builder {
@@ -60,6 +63,8 @@ impl Builder {
             heartbeat: Some((usual, usual)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
+            outbox: Outbox::default(),
+            inbox: 64,
         }
     }
 
@@ -207,6 +212,32 @@ impl Builder {
     pub fn on_closed(mut self, told: impl FnMut(&Closed) + Send + Sync + 'static) -> Self {
         self.on_closed = Some(Box::new(told));
         self
+    }
+
+    /// What becomes of messages that cannot be sent yet. For [`connect`](Self::connect). [`Outbox::backpressure`] of 64 by
+    /// default.
+    #[must_use]
+    pub const fn outbox(mut self, outbox: Outbox) -> Self {
+        self.outbox = outbox;
+        self
+    }
+
+    /// How many events wait to be read before nothing more is read from the connection. For [`connect`](Self::connect).
+    /// 64 by default.
+    #[must_use]
+    pub const fn inbox(mut self, events: usize) -> Self {
+        self.inbox = events;
+        self
+    }
+
+    /// The high level: a stream of events and a sink of messages, which a task of its own keeps connected. It begins to
+    /// connect at once; [`Client::connected`](crate::Client::connected) waits for it.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn connect(self) -> Client {
+        Client::new(self)
     }
 
     /// The low level: one connection at a time.

@@ -104,7 +104,8 @@ impl<'r> Connection<'r> {
         let _ = timeout(self.close_timeout, handshake).await;
     }
 
-    fn over(&mut self, cause: Cause) -> Cause {
+    /// It has ended so.
+    pub(super) fn over(&mut self, cause: Cause) -> Cause {
         *self.end = Some(End { cause: cause.clone(), at: Instant::now() });
         cause
     }

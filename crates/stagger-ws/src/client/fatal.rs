@@ -20,6 +20,11 @@ impl Fatal {
         Self { stop, cause, attempts }
     }
 
+    /// This side has ended it.
+    pub(super) const fn released() -> Self {
+        Self::new(Stop::Cancelled, Cause::Released, 0)
+    }
+
     /// Why there is no further attempt: [`Stop::Permanent`] if another one would fail in the same way.
     #[must_use]
     pub const fn stop(&self) -> Stop {

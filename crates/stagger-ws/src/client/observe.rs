@@ -98,3 +98,47 @@ pub(super) fn closed(target: &str, closed: &Closed) {
     #[cfg(not(feature = "tracing"))]
     let _ = (target, closed);
 }
+
+/// What an outbox tells.
+pub(super) struct OutboxGauges {
+    #[cfg(feature = "metrics")]
+    len: metrics::Gauge,
+    #[cfg(feature = "metrics")]
+    dropped: metrics::Counter,
+}
+
+#[cfg(feature = "metrics")]
+impl OutboxGauges {
+    pub(super) fn new(target: &str) -> Self {
+        Self {
+            len: metrics::gauge!("stagger_ws_outbox_len", "target" => target.to_owned()),
+            dropped: metrics::counter!("stagger_ws_outbox_dropped_total", "target" => target.to_owned()),
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "an outbox of 2^52 messages fits nowhere")]
+    pub(super) fn len(&self, messages: usize) {
+        self.len.set(messages as f64);
+    }
+
+    pub(super) fn dropped(&self) {
+        self.dropped.increment(1);
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+impl OutboxGauges {
+    pub(super) const fn new(_: &str) -> Self {
+        Self {}
+    }
+
+    pub(super) const fn len(&self, _: usize) {}
+
+    pub(super) const fn dropped(&self) {}
+}
+
+impl core::fmt::Debug for OutboxGauges {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("OutboxGauges")
+    }
+}

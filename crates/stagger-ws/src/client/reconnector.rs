@@ -67,15 +67,24 @@ type Connecting = Pin<Box<dyn Future<Output = Result<(Socket, Response<()>), Cau
 enum Doing {
     /// Nothing yet, or what was asked for by [`Reconnector::reconnect_now`].
     Begin,
-    Connect(Generation, Connecting),
+    Connect(Generation, Connecting, Told),
     Wait(Pin<Box<Sleep>>),
     /// A connection is out.
     Lent(Generation),
     Ended(Option<Fatal>),
 }
 
+/// Whether it is known that the attempt has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Yes,
+    No,
+}
+
 /// What happened.
 pub(super) enum Happening {
+    /// An attempt begins.
+    Connecting,
     Opened(Box<Fresh>),
     Closed(Closed),
     /// Without an error, if the server ended it as it should, or this side did.
@@ -121,7 +130,7 @@ impl Reconnector {
         let fresh = loop {
             match self.happens().await {
                 Happening::Opened(fresh) => break fresh,
-                Happening::Closed(closed) => drop(closed),
+                Happening::Connecting | Happening::Closed(_) => {}
                 Happening::Ended(None) => return Ok(None),
                 Happening::Ended(Some(fatal)) => return Err(fatal),
             }
@@ -177,7 +186,11 @@ impl Reconnector {
                     self.waited = Duration::ZERO;
                     self.go(&step, Duration::ZERO);
                 }
-                Doing::Connect(generation, connecting) => {
+                Doing::Connect(_, _, told @ Told::No) => {
+                    *told = Told::Yes;
+                    return Happening::Connecting;
+                }
+                Doing::Connect(generation, connecting, Told::Yes) => {
                     let generation = *generation;
                     match poll_fn(|cx| connecting.as_mut().poll(cx)).await {
                         Ok((socket, response)) => {
@@ -270,7 +283,7 @@ impl Reconnector {
             Step::Connect { generation } => {
                 let attempt = ConnectAttempt { number: self.machine.attempt(), refused: self.judge.refused() };
                 let connect = Arc::clone(&self.route).connect(attempt);
-                Doing::Connect(generation, observe::attempt(connect, attempt.number, self.waited))
+                Doing::Connect(generation, observe::attempt(connect, attempt.number, self.waited), Told::No)
             }
             Step::Wait { after, .. } => {
                 self.waited = after;

@@ -1,9 +1,9 @@
 //! A script for the server, and the client that meets it: over pipes under paused time, or over sockets.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use stagger::{Jitter, Policy, PolicyBuilder, Seed};
 use stagger_ws::{Builder, Closed, Reconnector};

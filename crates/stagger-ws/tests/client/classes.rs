@@ -1,7 +1,7 @@
 //! What each kind of failure means for the connection that comes next.
 
+use core::time::Duration;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use http::Request;
 use stagger::{Seed, Stop};
@@ -220,5 +220,5 @@ async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_ask
     let fatal = timeout(secs(600), run(&mut links)).await.unwrap().unwrap_err();
     assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
-    assert_eq!(std::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
+    assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
 }

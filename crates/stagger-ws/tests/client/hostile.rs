@@ -1,6 +1,6 @@
 //! Servers that misbehave, over real sockets.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use stagger::Stop;
 

@@ -129,7 +129,7 @@ async fn a_provider_that_hangs_ends_with_the_connect_timeout_too() {
     let bench = Bench::new([]);
     let mut links = bench
         .piped()
-        .request(|_| std::future::pending())
+        .request(|_| core::future::pending())
         .policy(DOUBLING.max_attempts(1).build().unwrap())
         .connect_timeout(secs(4))
         .reconnector();

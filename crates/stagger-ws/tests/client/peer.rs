@@ -1,6 +1,6 @@
 //! A server of ours that says raw bytes, whatever they do to the client.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;

@@ -1,0 +1,78 @@
+use core::time::Duration;
+
+/// What becomes of messages that cannot be sent yet. It is always bounded.
+///
+/// | | while it is full | while there is no connection |
+/// |---|---|---|
+/// | [`none`](Self::none) | `send` waits | `send` fails at once, and what was waiting fails |
+/// | [`backpressure`](Self::backpressure), of 64 by default | `send` waits | messages wait |
+/// | [`drop_oldest`](Self::drop_oldest) | the oldest message makes room | messages wait |
+/// | [`drop_newest`](Self::drop_newest) | `send` fails at once | messages wait |
+///
+/// Messages that were dropped are counted, and told with an [`Event::Dropped`](crate::Event::Dropped).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outbox {
+    pub(super) mode: Mode,
+    pub(super) messages: usize,
+    pub(super) bytes: usize,
+    pub(super) ttl: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    None,
+    Backpressure,
+    DropOldest,
+    DropNewest,
+}
+
+impl Outbox {
+    /// Nothing waits for a connection.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self::of(Mode::None, 64)
+    }
+
+    /// So many messages wait, at least one; who wants to send more waits too.
+    #[must_use]
+    pub const fn backpressure(messages: usize) -> Self {
+        Self::of(Mode::Backpressure, messages)
+    }
+
+    /// So many messages wait, at least one; a new one takes the place of the oldest.
+    #[must_use]
+    pub const fn drop_oldest(messages: usize) -> Self {
+        Self::of(Mode::DropOldest, messages)
+    }
+
+    /// So many messages wait, at least one; a new one that finds no place is refused.
+    #[must_use]
+    pub const fn drop_newest(messages: usize) -> Self {
+        Self::of(Mode::DropNewest, messages)
+    }
+
+    /// Nor more than so many bytes of payload. A message that is longer than that is refused. No limit by default.
+    #[must_use]
+    pub const fn max_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// A message that has waited for so long is dropped. No limit by default.
+    #[must_use]
+    pub const fn ttl(mut self, longest: Duration) -> Self {
+        self.ttl = Some(longest);
+        self
+    }
+
+    const fn of(mode: Mode, messages: usize) -> Self {
+        let messages = if messages == 0 { 1 } else { messages };
+        Self { mode, messages, bytes: usize::MAX, ttl: None }
+    }
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::backpressure(64)
+    }
+}

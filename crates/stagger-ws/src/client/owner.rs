@@ -1,0 +1,300 @@
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::sync::atomic::Ordering;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_channel::mpsc::Sender;
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::backlog::{Backlog, Delivery};
+use super::builder::FAR;
+use super::handle::{Command, Shared};
+use super::outbox::{Gate, Unsent, Via};
+use super::reconnector::Happening;
+use super::{Cause, Closed, Connection, Event, Fatal, Opened, Reconnector, State};
+
+/// How many messages go one way before the other way, and other tasks, have their turn.
+const TURN: usize = 64;
+
+/// The task that owns a client's connection. It alone makes it, reads it, writes it and lets go of it; everybody else
+/// asks.
+pub(super) struct Owner {
+    links: Reconnector,
+    desk: Desk,
+}
+
+/// What comes in from the client and its handles, and what goes out to them.
+struct Desk {
+    shared: Arc<Shared>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    events: Sender<Delivery>,
+    state: watch::Sender<State>,
+    backlog: Backlog,
+    /// Those whose messages are being written.
+    writing: Vec<Via>,
+    /// For the message that has waited too long next.
+    expiry: Option<Pin<Box<Sleep>>>,
+    /// Dropped when everything else is: who asked for the end hears of it then.
+    done: Option<oneshot::Sender<()>>,
+}
+
+/// What there is to do.
+enum Turn {
+    Obey(Command),
+    Happened(Happening),
+}
+
+/// Whether anything is going to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Going {
+    On,
+    /// Not before a command comes.
+    Nowhere,
+    /// Never more.
+    Home,
+}
+
+impl Owner {
+    pub(super) fn new(
+        links: Reconnector,
+        shared: Arc<Shared>,
+        commands: mpsc::UnboundedReceiver<Command>,
+        events: Sender<Delivery>,
+        state: watch::Sender<State>,
+    ) -> Self {
+        let (backlog, writing) = (Backlog::default(), Vec::new());
+        Self { links, desk: Desk { shared, commands, events, state, backlog, writing, expiry: None, done: None } }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut going = Going::On;
+        while going != Going::Home {
+            going = match self.turn(going).await {
+                Turn::Obey(command) => self.obey(command),
+                Turn::Happened(Happening::Opened(fresh)) => {
+                    let response = fresh.response.clone();
+                    let opened = Opened { attempt: fresh.attempt, response, downtime: fresh.downtime };
+                    self.desk.opened(opened);
+                    let mut link = self.links.lend(*fresh);
+                    match poll_fn(|cx| self.desk.poll_talk(&mut link, cx)).await {
+                        None => self.desk.down(),
+                        Some(Command::Close(done)) => {
+                            self.desk.done = Some(done);
+                            self.desk.shared.outbox.turn(Gate::Closed);
+                            let attempt = link.attempt();
+                            link.close().await;
+                            return self.desk.closed(Closed { cause: Cause::Released, retry_in: None, attempt });
+                        }
+                        Some(Command::Leave) => return,
+                        Some(Command::ReconnectNow) => {
+                            let attempt = link.attempt();
+                            drop(link);
+                            self.desk.down();
+                            self.desk.closed(Closed {
+                                cause: Cause::Released,
+                                retry_in: Some(Duration::ZERO),
+                                attempt,
+                            });
+                            self.revive();
+                        }
+                    }
+                    Going::On
+                }
+                Turn::Happened(Happening::Connecting) => {
+                    self.desk.state.send_replace(State::Connecting);
+                    Going::On
+                }
+                Turn::Happened(Happening::Closed(closed)) => {
+                    self.desk.closed(closed);
+                    Going::On
+                }
+                Turn::Happened(Happening::Ended(fatal)) => {
+                    self.desk.ended(fatal);
+                    Going::Nowhere
+                }
+            };
+        }
+    }
+
+    async fn turn(&mut self, going: Going) -> Turn {
+        let Self { links, desk } = self;
+        let mut happens = pin!(links.happens());
+        poll_fn(|cx| {
+            if let Poll::Ready(command) = desk.poll_command(cx) {
+                return Poll::Ready(Turn::Obey(command));
+            }
+            // Whether there is room for a message does not matter: there are none.
+            let _ = desk.backlog.poll_deliver(&mut desk.events, cx);
+            match going {
+                Going::On => happens.as_mut().poll(cx).map(Turn::Happened),
+                Going::Nowhere | Going::Home => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// A command while there is no connection.
+    fn obey(&mut self, command: Command) -> Going {
+        match command {
+            Command::ReconnectNow => {
+                self.revive();
+                Going::On
+            }
+            Command::Close(done) => {
+                self.desk.done = Some(done);
+                Going::Home
+            }
+            Command::Leave => Going::Home,
+        }
+    }
+
+    fn revive(&mut self) {
+        self.desk.shared.obeyed.fetch_add(1, Ordering::AcqRel);
+        self.desk.backlog.go_on();
+        self.desk.shared.outbox.turn(Gate::Down);
+        self.links.reconnect_now();
+    }
+}
+
+impl Desk {
+    fn opened(&mut self, opened: Opened) {
+        self.backlog.opened(opened);
+        self.shared.outbox.turn(Gate::Open);
+        self.state.send_replace(State::Open);
+    }
+
+    /// The connection is gone, and with it what was being written.
+    fn down(&mut self) {
+        for via in self.writing.drain(..) {
+            self.shared.outbox.settle(via, Err(Unsent::Lost));
+        }
+        self.shared.outbox.turn(Gate::Down);
+    }
+
+    fn closed(&mut self, closed: Closed) {
+        if let Some(retry_in) = closed.retry_in {
+            let now = Instant::now();
+            // Too far away to be told: that is as good as never.
+            let until = now.checked_add(retry_in).unwrap_or(now + FAR);
+            self.state.send_replace(State::Waiting { until });
+        }
+        self.backlog.closed(closed);
+    }
+
+    fn ended(&mut self, fatal: Option<Fatal>) {
+        self.shared.outbox.turn(Gate::GaveUp);
+        self.state.send_replace(State::Closed(fatal.clone()));
+        self.backlog.end(fatal, self.shared.obeyed.load(Ordering::Acquire));
+    }
+
+    /// Commands; and what has to be seen to, whatever else is done.
+    fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
+        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+            return Poll::Ready(command);
+        }
+        loop {
+            let (dropped, until) = self.shared.outbox.sweep(cx);
+            self.backlog.dropped(dropped);
+            let Some(until) = until else {
+                self.expiry = None;
+                return Poll::Pending;
+            };
+            let expiry = self.expiry.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            if expiry.deadline() != until {
+                expiry.as_mut().reset(until);
+            }
+            if expiry.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Reads and writes, both bounded, until a command comes or the connection has ended: `None`.
+    fn poll_talk(&mut self, link: &mut Connection<'_>, cx: &mut Context<'_>) -> Poll<Option<Command>> {
+        if let Poll::Ready(command) = self.poll_command(cx) {
+            return Poll::Ready(Some(command));
+        }
+        let broken = self.write(link, cx);
+        for _ in 0..TURN {
+            // A message is only taken out of the connection when there is room for it.
+            if self.backlog.poll_deliver(&mut self.events, cx).is_pending() {
+                return Self::end(link, broken);
+            }
+            match link.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(message))) => {
+                    // There was room, and this is the only sender.
+                    let _ = self.events.start_send(Delivery::Event(Event::Message(message)));
+                }
+                Poll::Ready(_) => return Poll::Ready(None),
+                Poll::Pending => return Self::end(link, broken),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// What could be read has been read. If nothing can be written any more, that is the end of it: nobody may be reading
+    /// who would find the other end.
+    fn end(link: &mut Connection<'_>, broken: Option<Cause>) -> Poll<Option<Command>> {
+        match broken {
+            None => Poll::Pending,
+            Some(cause) => {
+                link.over(cause);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    /// Writes what the connection takes. Why it can no longer be written to, if it cannot.
+    fn write(&mut self, link: &mut Connection<'_>, cx: &mut Context<'_>) -> Option<Cause> {
+        let outbox = &self.shared.outbox;
+        for turn in 0.. {
+            match link.poll_ready_unpin(cx) {
+                Poll::Ready(Ok(())) if turn < TURN => {}
+                Poll::Ready(Ok(())) => {
+                    cx.waker().wake_by_ref();
+                    break;
+                }
+                Poll::Ready(Err(cause)) => return Some(cause),
+                Poll::Pending => break,
+            }
+            let Poll::Ready(item) = outbox.poll_take(cx) else { break };
+            match link.start_send_unpin(item.message) {
+                Ok(()) => self.writing.push(item.via),
+                // It alone does not fit; the connection is as good as before.
+                Err(Cause::Unusable(_)) => outbox.settle(item.via, Err(Unsent::TooLong)),
+                Err(cause) => {
+                    outbox.settle(item.via, Err(Unsent::Lost));
+                    return Some(cause);
+                }
+            }
+        }
+        if self.writing.is_empty() {
+            return None;
+        }
+        match link.poll_flush_unpin(cx) {
+            Poll::Ready(Ok(())) => {
+                self.writing.drain(..).for_each(|via| outbox.settle(via, Ok(())));
+                None
+            }
+            Poll::Ready(Err(cause)) => Some(cause),
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// However the task ends, nobody waits for it.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.down();
+        self.shared.outbox.turn(Gate::Closed);
+        self.state.send_replace(State::Closed(None));
+        // What there is room for; the stream ends in any case.
+        let mut cx = Context::from_waker(core::task::Waker::noop());
+        let _ = self.backlog.poll_deliver(&mut self.events, &mut cx);
+    }
+}

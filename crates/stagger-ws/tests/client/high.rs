@@ -1,0 +1,216 @@
+//! The client: a stream and a sink.
+
+use futures_util::{SinkExt, StreamExt};
+use stagger::Stop;
+use stagger_ws::{Client, Event, Message, State};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::bench::{Bench, DOUBLING, ms, secs};
+use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::peer::{close, refusal, text};
+
+/// An event in a word or two.
+pub(super) fn word(event: &Event) -> String {
+    match event {
+        Event::Open(open) => format!("open {}", open.attempt),
+        Event::Message(message) => message.to_string(),
+        Event::Closed(closed) => format!("{} {:?}", closed.cause.name(), closed.retry_in.map(|wait| wait.as_secs())),
+        Event::Dropped { messages } => format!("dropped {messages}"),
+        _ => String::from("?"),
+    }
+}
+
+/// Everything that comes until the stream ends, or errs, or falls silent for an hour.
+pub(super) async fn events(client: &mut Client) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Ok(Some(event)) = timeout(secs(3600), client.next()).await {
+        match event {
+            Ok(event) => words.push(word(&event)),
+            Err(fatal) => {
+                words.push(format!("fatal {}", fatal.stop().name()));
+                break;
+            }
+        }
+    }
+    words
+}
+
+#[tokio::test(start_paused = true)]
+async fn opening_messages_and_closing_come_in_one_stream_in_order() {
+    let bench = Bench::new([
+        refusal(503, ""),
+        vec![Upgrade, text("a"), text("b"), Wait(secs(60)), close(1001, ""), Hang],
+        vec![Upgrade, text("c"), close(1000, ""), Hang],
+    ]);
+    let mut client = bench.piped().connect();
+    let want = ["refused Some(1)", "open 2", "a", "b", "closed Some(1)", "open 1", "c", "closed None"];
+    assert_eq!(events(&mut client).await, want);
+    assert!(client.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_is_handed_to_an_open_connection_after_the_outage() {
+    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = bench.piped().connect();
+    let before = Instant::now();
+    client.send(Message::text("hello")).await.unwrap();
+    assert_eq!(before.elapsed(), secs(3));
+    assert_eq!(events(&mut client).await, ["lost Some(1)", "lost Some(2)", "open 3", "hello"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
+    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    let handle = client.handle();
+    for message in ["one", "two", "three"] {
+        handle.try_send(Message::text(message)).unwrap();
+    }
+    assert_eq!(events(&mut client).await, ["lost Some(1)", "lost None", "fatal attempts"]);
+    assert!(client.next().await.is_none());
+    assert!(matches!(&*handle.state().borrow(), State::Closed(Some(fatal)) if fatal.stop() == Stop::Attempts));
+    assert_eq!(handle.connected().await.unwrap_err().attempts(), 2);
+    sleep(secs(600)).await;
+    assert_eq!(bench.arrivals().len(), 2);
+
+    handle.reconnect_now();
+    handle.connected().await.unwrap();
+    assert_eq!(events(&mut client).await, ["open 1", "one", "two", "three"]);
+}
+
+/// The error that nobody has read yet does not end a stream that goes on.
+#[tokio::test(start_paused = true)]
+async fn reconnect_now_before_the_error_was_read_lets_the_stream_go_on() {
+    let bench = Bench::new([vec![], vec![Upgrade, text("a"), Hang]]);
+    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    client.connected().await.unwrap_err();
+    client.handle().reconnect_now();
+    assert_eq!(events(&mut client).await, ["lost None", "fatal attempts"]);
+    assert_eq!(events(&mut client).await, ["open 1", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_now_replaces_a_connection_that_is_open() {
+    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
+    let mut client = bench.piped().connect();
+    client.connected().await.unwrap();
+    sleep(secs(5)).await;
+    client.handle().reconnect_now();
+    assert_eq!(events(&mut client).await, ["open 1", "released Some(0)", "open 1"]);
+    assert_eq!(bench.times(), [secs(0), secs(5)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_says_when_the_next_try_is() {
+    let bench = Bench::new([vec![], vec![Upgrade, Hang]]);
+    let client = bench.piped().connect();
+    let mut state = client.handle().state();
+    let begin = Instant::now();
+    let waiting = state.wait_for(|state| matches!(state, State::Waiting { .. })).await.unwrap().clone();
+    assert!(matches!(waiting, State::Waiting { until } if until == begin + secs(1)), "{waiting:?}");
+    state.wait_for(|state| matches!(state, State::Connecting)).await.unwrap();
+    assert_eq!(begin.elapsed(), secs(1));
+    state.wait_for(|state| matches!(state, State::Open)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_leaves_no_timer_whatever_it_interrupts() {
+    // In a wait, in a handshake, and with a connection.
+    for (deeds, after) in [(vec![], ms(500)), (vec![Hang], ms(500)), (vec![Upgrade, Echo], ms(500))] {
+        let bench = Bench::new([deeds, vec![Upgrade, Hang]]);
+        let mut client = bench.piped().heartbeat(secs(1), secs(1)).connect();
+        let handle = client.handle();
+        sleep(after).await;
+        let before = Instant::now();
+        handle.close().await;
+        assert_eq!(before.elapsed(), secs(0));
+        assert!(matches!(*handle.state().borrow(), State::Closed(None)));
+        while let Some(event) = client.next().await {
+            event.unwrap();
+        }
+        handle.reconnect_now();
+        assert!(handle.connected().await.is_err());
+        // With no timer left, time jumps to the end of this one alone.
+        sleep(secs(86_400)).await;
+        assert_eq!((bench.arrivals().len(), tokio::runtime::Handle::current().metrics().num_alive_tasks()), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_takes_no_longer_than_it_may_with_a_peer_that_does_not_answer() {
+    let bench = Bench::new([vec![Upgrade, Hang]]);
+    let client = bench.piped().close_timeout(secs(3)).connect();
+    client.connected().await.unwrap();
+    let before = Instant::now();
+    client.close().await;
+    assert_eq!(before.elapsed(), secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_client_ends_its_task() {
+    for deeds in [vec![], vec![Upgrade, Hang]] {
+        let bench = Bench::new([deeds]);
+        let client = bench.piped().connect();
+        let handle = client.handle();
+        sleep(ms(500)).await;
+        drop(client);
+        sleep(secs(1)).await;
+        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+        assert!(handle.send(Message::text("too late")).await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_nobody_reads_takes_in_no_more_than_its_inbox() {
+    let flood = vec![text("x"); 10_000];
+    let bench = Bench::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
+    let client = bench.piped().inbox(8).connect();
+    client.connected().await.unwrap();
+    sleep(secs(60)).await;
+    // Three bytes each: the pipe and the reading buffer hold all but the inbox of it; the client, closed, has only that.
+    client.handle().close().await;
+    let read = client.map(|event| word(&event.unwrap())).filter(|word| core::future::ready(word == "x")).count().await;
+    assert!(read <= 9, "{read}");
+}
+
+/// It reads nothing while it waits for its message to go out, and the connection is lost meanwhile.
+#[tokio::test(start_paused = true)]
+async fn whoever_sends_and_does_not_read_is_not_stuck_with_a_full_inbox() {
+    let flood = vec![text("x"); 100];
+    let bench =
+        Bench::new([[vec![Upgrade], flood, vec![Wait(secs(1)), close(1001, "")]].concat(), vec![Upgrade, Echo]]);
+    let mut client = bench.piped().inbox(4).connect();
+    client.connected().await.unwrap();
+    sleep(secs(2)).await;
+    let sent = timeout(secs(60), client.send(Message::text("through"))).await;
+    let events = events(&mut client).await;
+    assert!(sent.is_ok(), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nobody_reads_a_long_outage_is_one_event() {
+    let bench = Bench::new(vec![vec![]; 5].into_iter().chain([vec![Upgrade, text("back"), Hang]]));
+    let mut client = bench.piped().inbox(0).connect();
+    client.connected().await.unwrap();
+    sleep(secs(1)).await;
+    let events = events(&mut client).await;
+    assert_eq!(events[0], "lost Some(1)");
+    assert_eq!(events[1..], ["lost Some(16)", "open 6", "back"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_messages_alone() {
+    let bench = Bench::new([vec![Upgrade, text("a"), Wait(secs(1))], vec![Upgrade, text("b"), close(1000, "")]]);
+    let messages: Vec<_> =
+        bench.piped().connect().messages().map(|message| message.unwrap().to_string()).collect().await;
+    assert_eq!(messages, ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_closed_flushes_and_the_connection_stays() {
+    let bench = Bench::new([vec![Upgrade, Echo]]);
+    let mut client = bench.piped().connect();
+    client.feed(Message::text("a")).await.unwrap();
+    SinkExt::close(&mut client).await.unwrap();
+    assert_eq!(events(&mut client).await, ["open 1", "a"]);
+}

@@ -1,0 +1,155 @@
+//! What becomes of messages that cannot be sent yet.
+
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use stagger_ws::{Event, Handle, Message, Outbox, Unsent};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::bench::{Bench, DOUBLING, ms, secs};
+use super::high::events;
+use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::peer::close;
+
+/// Refused at once, and let in after a second.
+fn late() -> Bench {
+    Bench::new([vec![], vec![Upgrade, Echo]])
+}
+
+fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<Unsent>> {
+    texts.iter().map(|text| handle.try_send(Message::text(*text)).err().map(|error| error.why())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_keeps_its_bound() {
+    for (outbox, refused, sent, dropped) in [
+        (Outbox::none(), [Some(Unsent::NotConnected); 4], &[][..], 0),
+        (Outbox::backpressure(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
+        (Outbox::drop_newest(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
+        (Outbox::drop_oldest(2), [None; 4], &["cc", "d"], 2),
+        (Outbox::backpressure(9).max_bytes(3), [None, None, Some(Unsent::Full), None], &["a", "b", "d"], 0),
+        (Outbox::drop_oldest(9).max_bytes(3), [None; 4], &["cc", "d"], 2),
+        (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(Unsent::TooLong), None], &["d"], 2),
+    ] {
+        let bench = late();
+        let mut client = bench.piped().outbox(outbox).connect();
+        assert_eq!(put(&client.handle(), &["a", "b", "cc", "d"]), refused, "{outbox:?}");
+        let mut want = Vec::from_iter((dropped > 0).then(|| format!("dropped {dropped}")));
+        want.extend(["lost Some(1)", "open 2"].map(String::from));
+        want.extend(sent.iter().map(ToString::to_string));
+        assert_eq!(events(&mut client).await, want, "{outbox:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_back_pressure_whoever_sends_waits_and_all_arrives_in_order() {
+    let bench = late();
+    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+    let handle = client.handle();
+    let before = Instant::now();
+    let sending = async {
+        for n in 0..10 {
+            handle.send(Message::text(n.to_string())).await.unwrap();
+        }
+        before.elapsed()
+    };
+    let (took, words) = tokio::join!(sending, events(&mut client));
+    assert_eq!(took, secs(1));
+    let want: Vec<_> = (0..10).map(|n| n.to_string()).collect();
+    assert_eq!(words[2..], want);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_wait_all_get_their_turn() {
+    let bench = late();
+    let client = bench.piped().outbox(Outbox::backpressure(2).max_bytes(3)).connect();
+    let handle = client.handle();
+    let senders = (0..50).map(|n| {
+        let handle = handle.clone();
+        async move { handle.send(Message::text("x".repeat(1 + n % 3))).await }
+    });
+    let reading = tokio::spawn(client.for_each(|_| core::future::ready(())));
+    let sent = timeout(secs(60), futures_util::future::join_all(senders)).await.unwrap();
+    assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    reading.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() {
+    let bench = Bench::new([]);
+    let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
+    let mut client = bench.piped().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
+    let handle = client.handle();
+    let before = Instant::now();
+    let error = handle.send(Message::text("old news")).await.unwrap_err();
+    assert_eq!((error.why(), before.elapsed()), (Unsent::Expired, secs(30)));
+    assert_eq!(error.into_message(), Some(Message::text("old news")));
+    assert_eq!(client.send(Message::text("again")).await.unwrap_err().why(), Unsent::Expired);
+    assert!(matches!(client.next().await, Some(Ok(Event::Closed(_)))));
+    for _ in 0..2 {
+        assert!(matches!(client.next().await, Some(Ok(Event::Dropped { messages: 1 }))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
+    let bench = late();
+    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+    let handle = client.handle();
+    assert!(timeout(ms(1), handle.send(Message::text("cancelled"))).await.is_err());
+    handle.try_send(Message::text("instead")).unwrap();
+    assert_eq!(events(&mut client).await, ["lost Some(1)", "open 2", "instead"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
+    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, ""), Hang]]);
+    let client = bench.piped().outbox(Outbox::none()).connect();
+    let handle = client.handle();
+    client.connected().await.unwrap();
+    handle.send(Message::text("now")).await.unwrap();
+    sleep(secs(2)).await;
+    assert_eq!(handle.send(Message::text("later")).await.unwrap_err().why(), Unsent::NotConnected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_full_is_not_ready_until_there_is_room() {
+    let bench = late();
+    let mut client = bench.piped().outbox(Outbox::backpressure(2)).connect();
+    for n in 0..2 {
+        assert!(client.feed(Message::text(n.to_string())).now_or_never().unwrap().is_ok());
+    }
+    assert!(client.feed(Message::text("no room")).now_or_never().is_none());
+    let before = Instant::now();
+    client.feed(Message::text("2")).await.unwrap();
+    assert_eq!(before.elapsed(), secs(1));
+    assert_eq!(events(&mut client).await[2..], ["0", "1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_hears_when_the_client_gives_up_and_when_it_is_closed() {
+    let bench = Bench::new([]);
+    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let handle = client.handle();
+    let error = handle.send(Message::text("stays")).await.unwrap_err();
+    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, None));
+    let error = handle.send(Message::text("is refused")).await.unwrap_err();
+    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, Some(Message::text("is refused"))));
+    assert_eq!(client.send(Message::text("by the sink")).await.unwrap_err().why(), Unsent::GaveUp);
+
+    client.close().await;
+    for error in [handle.send(Message::text("x")).await, client.send(Message::text("x")).await] {
+        assert_eq!(error.unwrap_err().why(), Unsent::Closed);
+    }
+}
+
+/// What was being written when the connection broke is not sent twice, and its sender is told.
+#[tokio::test(start_paused = true)]
+async fn what_was_being_written_is_lost_with_the_connection_and_said_to_be() {
+    // Nobody reads, and the pipe takes 64 KiB.
+    let bench = Bench::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Echo]]);
+    let mut client = bench.piped().connect();
+    client.connected().await.unwrap();
+    let handle = client.handle();
+    let sent = handle.send(Message::binary(vec![0; 100_000])).await;
+    assert_eq!(sent.unwrap_err().why(), Unsent::Lost);
+    assert_eq!(events(&mut client).await, ["open 1", "dropped 1", "lost Some(1)", "open 2"]);
+}
