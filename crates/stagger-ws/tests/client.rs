@@ -11,4 +11,6 @@ mod client {
     mod low;
     mod outbox;
     mod peer;
+    #[cfg(feature = "rustls")]
+    mod tls;
 }

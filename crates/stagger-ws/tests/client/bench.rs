@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use stagger::{Jitter, Policy, PolicyBuilder, Seed};
 use stagger_ws::{Builder, Closed, Reconnector};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use super::peer::{Deed, serve};
@@ -24,11 +24,6 @@ pub(super) const fn secs(n: u64) -> Duration {
 /// 1, 2, 4, 8, 16 s, without jitter; healthy after 10 s.
 pub(super) const DOUBLING: PolicyBuilder =
     Policy::exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
-
-/// Next to no waits, for real sockets.
-pub(super) fn brisk() -> Policy {
-    Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10)).build().unwrap()
-}
 
 /// One connection that came.
 #[derive(Clone, Debug)]
@@ -68,20 +63,31 @@ impl Bench {
 
     /// A client that meets it over sockets.
     pub(super) async fn socketed(&self) -> Builder {
-        let port = self.listen().await;
-        self.client().url(format!("ws://127.0.0.1:{port}/feed")).policy(brisk())
+        let port = self.listen(|stream| async { io::Result::Ok(stream) }).await;
+        self.brisk().url(format!("ws://127.0.0.1:{port}/feed"))
     }
 
-    /// The port that it listens at.
-    pub(super) async fn listen(&self) -> u16 {
+    /// A client with next to no waits, for real sockets.
+    pub(super) fn brisk(&self) -> Builder {
+        let policy = Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
+        self.client().policy(policy.build().unwrap())
+    }
+
+    /// The port that it listens at, with what is put over each stream.
+    pub(super) async fn listen<A, S>(&self, accept: impl Fn(TcpStream) -> A + Send + 'static) -> u16
+    where
+        A: Future<Output = io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let bench = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                match bench.arrive() {
-                    Some((deeds, n)) => bench.serve(stream, deeds, n),
-                    None => drop(stream),
+                // Whoever is one too many is let go of.
+                let Some((deeds, n)) = bench.arrive() else { continue };
+                if let Ok(stream) = accept(stream).await {
+                    bench.serve(stream, deeds, n);
                 }
             }
         });
