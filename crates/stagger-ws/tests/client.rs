@@ -9,6 +9,8 @@ mod client {
     mod high;
     mod hostile;
     mod low;
+    #[cfg(all(feature = "metrics", feature = "tracing"))]
+    mod observed;
     mod outbox;
     mod peer;
     #[cfg(feature = "rustls")]

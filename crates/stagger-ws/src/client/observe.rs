@@ -1,17 +1,11 @@
 //! What is told to `metrics` and `tracing`: nothing of a request but its host.
-//!
-//! | metric | kind | labels | what it says |
-//! |---|---|---|---|
-//! | `stagger_ws_attempts_total` | counter | `target`, `result`: `opened`, or the [name](super::Cause::name) of the cause | attempts to connect |
-//! | `stagger_ws_connected` | gauge | `target` | connections that are up |
-//! | `stagger_ws_downtime_seconds` | histogram | `target` | how long there was no connection, told when there is one again |
-//! | `stagger_ws_outbox_len` | gauge | `target` | messages that wait to be sent |
-//! | `stagger_ws_outbox_dropped_total` | counter | `target` | messages that were dropped unsent |
+//
 
 use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
+use stagger::Stop;
 
 use super::Closed;
 
@@ -77,7 +71,7 @@ where
         use tracing::Instrument;
 
         let delay = delay.as_secs_f64();
-        let span = tracing::debug_span!("stagger.connect", attempt = number, url.host = tracing::field::Empty, delay);
+        let span = tracing::debug_span!(target: "stagger", "stagger.connect", attempt = number, url.host = tracing::field::Empty, delay);
         Box::pin(connect.instrument(span))
     }
     #[cfg(not(feature = "tracing"))]
@@ -87,16 +81,38 @@ where
     }
 }
 
-/// An attempt has failed, or a connection is lost.
-pub(super) fn closed(target: &str, closed: &Closed) {
+/// An attempt has failed, or a connection is lost; `stop` says why nothing more is tried, if it is not.
+pub(super) fn closed(target: &str, closed: &Closed, stop: Option<Stop>) {
     #[cfg(feature = "tracing")]
     {
+        use std::sync::OnceLock;
+
+        use stagger::Tokio;
+        use stagger::sinks::{LogLimit, Verbosity};
+
+        // One for all clients: an outage hits them all.
+        static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
+        let silenced = match LIMIT.get_or_init(|| LogLimit::on(Tokio)).admit(target) {
+            Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
+            _ => return,
+        };
         let Closed { cause, retry_in, attempt } = closed;
-        let retry_in = retry_in.map(|wait| wait.as_secs_f64());
-        tracing::debug!(target: "stagger", target_name = target, attempt, %cause, retry_in, "closed");
+        match (stop, retry_in) {
+            (Some(stop), _) => {
+                let stop = stop.name();
+                tracing::warn!(target: "stagger", target_name = target, attempt, %cause, silenced, stop, "giving up");
+            }
+            (None, Some(wait)) => {
+                let delay_ms = wait.as_secs_f64() * 1e3;
+                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, delay_ms, "reconnecting");
+            }
+            (None, None) => {
+                tracing::debug!(target: "stagger", target_name = target, attempt, %cause, silenced, "ended");
+            }
+        }
     }
     #[cfg(not(feature = "tracing"))]
-    let _ = (target, closed);
+    let _ = (target, closed, stop);
 }
 
 /// What an outbox tells.

@@ -262,15 +262,16 @@ impl Reconnector {
             Step::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
+        let mut stopped = None;
         if let Step::GiveUp(stop) = step {
             let is_the_end = stop == Stop::Permanent && self.judge.is_the_end(&cause);
-            let fatal = (!is_the_end).then(|| Fatal::new(stop, cause.clone(), attempt));
-            self.doing = Doing::Ended(fatal);
+            stopped = (!is_the_end).then_some(stop);
+            self.doing = Doing::Ended(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
             self.go(&step, ago);
         }
         let closed = Closed { cause, retry_in, attempt };
-        observe::closed(&self.target, &closed);
+        observe::closed(&self.target, &closed, stopped);
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
         }
