@@ -153,6 +153,8 @@ impl Owner {
     }
 
     fn revive(&mut self) {
+        // In this order, or somebody would see it obeyed and still closed.
+        self.desk.state.send_replace(State::Connecting);
         self.desk.shared.obeyed.fetch_add(1, Ordering::AcqRel);
         self.desk.backlog.go_on();
         self.desk.shared.outbox.turn(Gate::Down);
