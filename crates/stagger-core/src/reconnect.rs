@@ -47,6 +47,7 @@ pub struct Reconnect {
     last_wait: Duration,
     /// Where `last_wait` came from: what is left of a hint is still a hint.
     source: Source,
+    is_distrusted: bool,
 }
 
 /// Which connection a report is about.
@@ -124,6 +125,7 @@ impl Reconnect {
             permit: Permit::NONE,
             last_wait: Duration::ZERO,
             source: Source::Schedule,
+            is_distrusted: false,
         }
     }
 
@@ -177,6 +179,12 @@ impl Reconnect {
         Step::Rest
     }
 
+    /// The connection that is up does not count as healthy, however long it lives: its server has broken down on it, say.
+    /// When it ends, the backoff goes on.
+    pub fn distrust(&mut self, generation: Generation) {
+        self.is_distrusted |= generation == self.generation;
+    }
+
     /// The attempt failed, or the connection was lost, for this reason. [`Outcome::Success`] is a connection that
     /// ended as it should and is wanted again.
     pub fn ended(
@@ -187,41 +195,16 @@ impl Reconnect {
         policy: &Policy,
         guards: &Guards<'_>,
     ) -> Step {
-        let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
-        let health = match self.phase {
-            Phase::Open { since } if now.saturating_since(since) >= enough => Health::Stable,
-            _ => Health::Flapping,
-        };
-        self.over(generation, health, outcome, now, policy, guards)
-    }
-
-    /// The same for a connection that does not count as healthy, however long it lived: its server broke down on it.
-    /// The backoff goes on.
-    pub fn broke(
-        &mut self,
-        generation: Generation,
-        outcome: Outcome,
-        now: Instant,
-        policy: &Policy,
-        guards: &Guards<'_>,
-    ) -> Step {
-        self.over(generation, Health::Flapping, outcome, now, policy, guards)
-    }
-
-    fn over(
-        &mut self,
-        generation: Generation,
-        health: Health,
-        outcome: Outcome,
-        now: Instant,
-        policy: &Policy,
-        guards: &Guards<'_>,
-    ) -> Step {
         if generation != self.generation {
             return Step::Stale;
         }
         let decision = match self.phase {
-            Phase::Open { .. } => self.retry(policy).lost(health, outcome, || now, guards),
+            Phase::Open { since } => {
+                let enough = policy.stable_after().unwrap_or_else(|| self.last_wait.max(STABLE_AFTER));
+                let is_healthy = !self.is_distrusted && now.saturating_since(since) >= enough;
+                let health = if is_healthy { Health::Stable } else { Health::Flapping };
+                self.retry(policy).lost(health, outcome, || now, guards)
+            }
             Phase::Connecting => {
                 let permit = Permit::take(&mut self.permit);
                 // A connection that was refused as a stream may be tried again at once; one that "succeeded" without
@@ -256,6 +239,7 @@ impl Reconnect {
             Ok(permit) => {
                 self.permit = permit;
                 self.generation.0 += 1;
+                self.is_distrusted = false;
                 self.phase = Phase::Connecting;
                 Step::Connect { generation: self.generation }
             }

@@ -103,8 +103,8 @@ pub use advice::Advice;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use client::{
-    BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector, Event, Fatal, Handle, Io, Messages,
-    Opened, Outbox, Reconnector, Refusal, SendError, State, Tcp, Unsent, codes,
+    BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector, Event, Fatal, Handle, Io,
+    Messages, Opened, Outbox, Reconnector, Refusal, SendError, State, Tcp, Unsent, codes,
 };
 #[cfg(feature = "client")]
 pub use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};

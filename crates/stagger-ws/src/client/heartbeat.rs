@@ -54,9 +54,8 @@ impl Heartbeat {
                 return Poll::Ready(Beat::Dead(now.saturating_duration_since(self.heard)));
             } else {
                 self.pinged = Pinged::Yes;
+                // From now on: whoever was not asked in time, because nobody read, has the whole time for an answer.
                 self.timer.as_mut().reset(now + self.dead_after);
-                // Whoever was not asked in time, because nobody read, has the whole time for an answer.
-                self.heard = now.checked_sub(self.every).map_or(self.heard, |latest| latest.max(self.heard));
                 return Poll::Ready(Beat::Ping);
             }
         }

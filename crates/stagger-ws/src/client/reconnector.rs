@@ -253,11 +253,10 @@ impl Reconnector {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.machine.attempt();
-        let end = match verdict.trust {
-            Trust::ByAge => Reconnect::ended,
-            Trust::None => Reconnect::broke,
-        };
-        let step = end(&mut self.machine, generation, verdict.outcome, at, &self.policy, &Guards::none());
+        if verdict.trust == Trust::None {
+            self.machine.distrust(generation);
+        }
+        let step = self.machine.ended(generation, verdict.outcome, at, &self.policy, &Guards::none());
         let retry_in = match step {
             Step::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,

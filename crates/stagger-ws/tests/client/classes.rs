@@ -1,18 +1,36 @@
 //! What each kind of failure means for the connection that comes next.
 
 use core::time::Duration;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
 use stagger::{Seed, Stop};
-use stagger_ws::Advice;
-use stagger_ws::codes;
+use stagger_ws::{Advice, Builder, codes};
 use tokio::time::timeout;
 
 use super::bench::{Bench, DOUBLING, secs};
 use super::low::run;
 use super::peer::Deed::{Hang, Upgrade, Wait};
 use super::peer::{close, header, refusal};
+
+/// What the provider was told of each time: how the credentials were refused.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<Option<u16>>>>);
+
+impl Asked {
+    fn of(&self, builder: Builder) -> Builder {
+        let asked = self.clone();
+        builder.request(move |cx| {
+            asked.0.lock().unwrap().push(cx.refused());
+            async { Ok(Request::get("ws://bench.test/").body(())?) }
+        })
+    }
+
+    fn with(&self) -> Vec<Option<u16>> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 /// The wait after a connection that lived a minute and was closed so.
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
@@ -133,30 +151,36 @@ async fn a_retry_after_beyond_the_policy_gives_up_now() {
 async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
     for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
         let bench = Bench::new(vec![refusal(status, ""); 6]);
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&asked);
-        let mut links = bench
-            .piped()
-            .forbidden_retries(retries)
-            .request(move |cx| {
-                seen.lock().unwrap().push(cx.refused());
-                async { Ok(Request::get("ws://bench.test/").body(())?) }
-            })
-            .reconnector();
+        let asked = Asked::default();
+        let mut links = asked.of(bench.piped()).forbidden_retries(retries).reconnector();
         let fatal = run(&mut links).await.unwrap_err();
         assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
         let mut want = vec![Some(status); requests];
         want[0] = None;
-        assert_eq!(*asked.lock().unwrap(), want);
+        assert_eq!(asked.with(), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconnect_now_forgives_credentials_that_were_refused() {
+    let bench = Bench::new(vec![refusal(401, ""); 9]);
+    let mut links = bench.piped().reconnector();
+    for requests in [2, 4, 6] {
+        assert_eq!(run(&mut links).await.unwrap_err().stop(), Stop::Permanent);
+        assert_eq!(bench.arrivals().len(), requests);
+        links.reconnect_now();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
     let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
-    let bench = Bench::new([refusal(401, ""), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
-    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 6));
+    let bench =
+        Bench::new([refusal(401, ""), day(), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
+    let asked = Asked::default();
+    let fatal = run(&mut asked.of(bench.piped()).reconnector()).await.unwrap_err();
+    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 7));
+    assert_eq!(asked.with(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,4 +245,20 @@ async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_ask
     assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_network_says_may_pass_and_what_cannot_be_connected_to_does_not() {
+    for (kind, attempts) in [
+        (io::ErrorKind::ConnectionReset, 6),
+        (io::ErrorKind::PermissionDenied, 6),
+        (io::ErrorKind::NotFound, 6),
+        (io::ErrorKind::InvalidInput, 1),
+    ] {
+        let mut links = Bench::new([])
+            .piped()
+            .connector(move |_| async move { Err::<tokio::io::DuplexStream, _>(io::Error::from(kind)) })
+            .reconnector();
+        assert_eq!(run(&mut links).await.unwrap_err().attempts(), attempts, "{kind}");
+    }
 }

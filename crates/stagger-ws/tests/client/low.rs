@@ -199,3 +199,20 @@ async fn a_connection_that_was_let_go_of_is_replaced_by_the_policy() {
     assert_eq!(bench.times(), [0, 1, 3].map(secs));
     assert_eq!(bench.waits(), [("released", Some(secs(1))), ("released", Some(secs(2)))]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_and_the_life_are_counted_from_the_loss_and_not_from_when_somebody_asks() {
+    let brief = vec![Upgrade, Wait(secs(1))];
+    let bench = Bench::new([brief.clone(), brief, vec![Upgrade, Hang]]);
+    let mut links = bench.piped().reconnector();
+    for _ in 0..2 {
+        exhaust(links.next_connection().await.unwrap().unwrap()).await;
+        // Longer than any wait, and longer than a healthy connection lives.
+        sleep(secs(100)).await;
+    }
+    links.next_connection().await.unwrap().unwrap();
+    assert_eq!(bench.times(), [0, 101, 202].map(secs));
+    // The second loss is the second failure: one second was not a healthy life.
+    let closed = bench.closed();
+    assert_eq!(closed.iter().map(|closed| closed.attempt).collect::<Vec<_>>(), [1, 2]);
+}

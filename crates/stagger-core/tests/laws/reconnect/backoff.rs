@@ -2,9 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{
-    Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Reconnect, Seed, Source, Step, Stop,
-};
+use stagger_core::{Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Seed, Source, Step, Stop};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};
@@ -138,24 +136,34 @@ fn a_close_that_says_when_to_come_back_is_obeyed() {
 }
 
 #[test]
-fn a_connection_whose_server_broke_down_never_counts_as_healthy() {
-    let ended = |broke: bool| {
+fn a_connection_that_is_distrusted_never_counts_as_healthy_and_the_next_one_may() {
+    let losses_until_the_end = |distrusted: usize| {
         let mut link = Link::new(PLAIN.max_attempts(3).build().unwrap()).up();
-        let mut steps = 0;
-        loop {
+        (1..10).find(|loss| {
             link.pass(LONG);
-            let (now, generation) = (at(link.now), link.machine.generation());
-            let machine = &mut link.machine;
-            let end = if broke { Reconnect::broke } else { Reconnect::ended };
-            let step = end(machine, generation, Outcome::TRANSIENT, now, &link.policy, &link.guards);
-            steps += 1;
-            if step == Step::GiveUp(Stop::Attempts) || steps == 10 {
-                return steps;
+            if *loss <= distrusted {
+                link.machine.distrust(link.machine.generation());
             }
-            link.reopen();
-        }
+            let gave_up = link.ended(Outcome::TRANSIENT) == Step::GiveUp(Stop::Attempts);
+            if !gave_up {
+                link.reopen();
+            }
+            gave_up
+        })
     };
-    assert_eq!([ended(true), ended(false)], [3, 10]);
+    assert_eq!([0, 2, 3].map(losses_until_the_end), [None, None, Some(3)]);
+}
+
+#[test]
+fn distrust_of_an_earlier_connection_says_nothing_of_this_one() {
+    let mut link = Link::new(PLAIN.max_attempts(1).build().unwrap()).up();
+    let earlier = link.machine.generation();
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
+    link.reopen();
+    link.machine.distrust(earlier);
+    link.pass(LONG);
+    assert_eq!(waits(link.ended(Outcome::TRANSIENT)).0, ms(500));
 }
 
 #[test]
