@@ -6,6 +6,7 @@
 mod client {
     mod bench;
     mod classes;
+    mod fleet;
     mod high;
     mod hostile;
     mod low;

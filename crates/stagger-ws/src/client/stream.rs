@@ -24,7 +24,7 @@ use super::{Event, Fatal, Reconnector, SendError, State};
 /// stream ends without an error.
 ///
 /// - What nobody reads is not buffered without bound: when the inbox is full, nothing more is read, and the server has to
-///   wait. While that lasts, no pings are sent and none are answered.
+///   wait. While that lasts, no pings are sent, none are answered, and a loss shows only when something is sent.
 /// - A message that was sent has been handed to an open connection; see [`Handle::send`]. What is sent through the sink may
 ///   wait for a connection, while the task goes on to connect.
 /// - Dropping the client ends the task, its timers and the connection, without a closing handshake;

@@ -199,6 +199,33 @@ async fn while_nobody_reads_a_long_outage_is_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
+    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Wait(secs(5)), Upgrade, Hang]]);
+    let mut client = bench.piped().inbox(0).connect();
+    for _ in 0..2 {
+        sleep(secs(1)).await;
+        client.handle().reconnect_now();
+    }
+    sleep(secs(1)).await;
+    for want in ["open 1", "released Some(0)"] {
+        assert_eq!(word(&client.next().await.unwrap().unwrap()), want);
+    }
+    // The second connection came and went; the third is not there yet.
+    assert!(timeout(secs(3), client.next()).await.is_err());
+    assert_eq!(events(&mut client).await, ["open 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_found_no_room_is_not_told_once_it_goes_on() {
+    let bench = Bench::new([vec![], vec![Upgrade, text("a"), Hang]]);
+    let mut client = bench.piped().inbox(0).policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    client.connected().await.unwrap_err();
+    client.handle().reconnect_now();
+    client.connected().await.unwrap();
+    assert_eq!(events(&mut client).await, ["lost None", "open 1", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn messages_are_messages_alone() {
     let bench = Bench::new([vec![Upgrade, text("a"), Wait(secs(1))], vec![Upgrade, text("b"), close(1000, "")]]);
     let messages: Vec<_> =

@@ -6,7 +6,7 @@ use stagger_ws::{Connection, Message, Reconnector};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
-use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::peer::Deed::{Echo, Hang, Record, Upgrade, Wait};
 use super::peer::{close, frame, refusal, text};
 
 /// Uses a connection until it is lost.
@@ -187,6 +187,15 @@ async fn closing_shakes_hands_and_waits_no_longer_than_it_must() {
         link.close().await;
         assert_eq!(before.elapsed(), want);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_by_the_server_is_answered() {
+    let bench = Bench::new([vec![Upgrade, close(1000, ""), Record]]);
+    run(&mut bench.piped().reconnector()).await.unwrap();
+    sleep(secs(1)).await;
+    // A close frame, masked, of two bytes.
+    assert!(bench.arrivals()[0].head.starts_with("[88, 82, "), "{:?}", bench.arrivals());
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ pub(super) enum Deed {
     Wait(Duration),
     /// Reads, and says nothing, for ever.
     Hang,
+    /// Reads to the end, and tells the bytes in place of the head of the request.
+    Record,
     /// Sends what comes back, unmasked, and answers a close.
     Echo,
 }
@@ -66,6 +68,12 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Ve
             }
             Deed::Hang => {
                 swallow(&mut io).await;
+                true
+            }
+            Deed::Record => {
+                let mut bytes = Vec::new();
+                let _ = io.read_to_end(&mut bytes).await;
+                heard(format!("{bytes:02x?}"));
                 true
             }
             Deed::Echo => {
