@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
 use super::high::events;
-use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::peer::Deed::{Echo, Upgrade, Wait};
 use super::peer::close;
 
 /// Refused at once, and let in after a second.
@@ -100,13 +100,68 @@ async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_was_withdrawn_is_not_sent_where_there_was_room_for_it_either() {
+    let bench = late();
+    let mut client = bench.piped().connect();
+    assert!(timeout(ms(1), client.handle().send(Message::text("cancelled"))).await.is_err());
+    assert_eq!(events(&mut client).await, ["lost Some(1)", "open 2"]);
+}
+
+/// One that is long makes room for many that are short.
+#[tokio::test(start_paused = true)]
+async fn room_for_many_is_given_to_many() {
+    let bench = Bench::new([]);
+    let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
+    let outbox = Outbox::backpressure(9).max_bytes(3).ttl(secs(30));
+    let client = bench.piped().policy(policy).outbox(outbox).connect();
+    let handle = client.handle();
+    handle.try_send(Message::text("long")).unwrap_err();
+    handle.try_send(Message::text("is")).unwrap();
+    handle.try_send(Message::text("3")).unwrap();
+    let before = Instant::now();
+    let waiting = (0..3).map(|n| handle.send(Message::text(n.to_string())));
+    for sent in futures_util::future::join_all(waiting).await {
+        assert_eq!(sent.unwrap_err().why(), Unsent::Expired);
+    }
+    assert_eq!(before.elapsed(), secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_it_connects_anew_the_outbox_takes_messages_again() {
+    let bench = Bench::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
+    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let handle = client.handle();
+    handle.connected().await.unwrap_err();
+    assert_eq!(put(&handle, &["a"]), [Some(Unsent::GaveUp)]);
+    handle.reconnect_now();
+    sleep(ms(500)).await;
+    assert_eq!(put(&handle, &["b"]), [None]);
+    assert_eq!(events(&mut client).await, ["lost None", "fatal attempts"]);
+    assert_eq!(events(&mut client).await, ["open 1", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays() {
+    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    assert_eq!(client.send(Message::text("stays")).await.unwrap_err().why(), Unsent::GaveUp);
+    client.handle().reconnect_now();
+    client.connected().await.unwrap();
+    let events = [events(&mut client).await, events(&mut client).await].concat();
+    assert_eq!(events, ["lost Some(1)", "lost None", "fatal attempts", "open 1", "stays"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
-    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, ""), Hang]]);
+    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
     let client = bench.piped().outbox(Outbox::none()).connect();
     let handle = client.handle();
     client.connected().await.unwrap();
     handle.send(Message::text("now")).await.unwrap();
-    sleep(secs(2)).await;
+    // Nobody reads, and the pipe takes 64 KiB: the second one waits for the first.
+    let [first, second] = [100_000, 1].map(|length| handle.send(Message::binary(vec![0; length])));
+    let (first, second) = timeout(secs(2), async { tokio::join!(first, second) }).await.unwrap();
+    assert_eq!([first, second].map(|sent| sent.unwrap_err().why()), [Unsent::Lost, Unsent::NotConnected]);
     assert_eq!(handle.send(Message::text("later")).await.unwrap_err().why(), Unsent::NotConnected);
 }
 

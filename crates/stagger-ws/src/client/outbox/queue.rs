@@ -268,8 +268,12 @@ impl Queue {
 
     /// Takes out what nobody waits for any more.
     fn withdraw(&self, inner: &mut Inner) {
-        inner.items.retain(|item| !item.is_withdrawn());
-        inner.bytes = inner.items.iter().map(|item| item.message.len()).sum();
+        let Inner { items, bytes, .. } = inner;
+        items.retain(|item| {
+            let stays = !item.is_withdrawn();
+            *bytes -= if stays { 0 } else { item.message.len() };
+            stays
+        });
         self.gauges.len(inner.items.len());
     }
 
