@@ -93,6 +93,10 @@ impl<'r> Connection<'r> {
     /// Closes it with the closing handshake: code 1000, and a wait for the server's answer, which takes no longer than the
     /// close timeout. What was sent before is on its way. Cancelled in the middle, the connection is dropped.
     pub async fn close(mut self) {
+        self.say_goodbye().await;
+    }
+
+    pub(super) async fn say_goodbye(&mut self) {
         let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let socket = &mut self.socket;
         let handshake = async {

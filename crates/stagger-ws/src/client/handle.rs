@@ -2,7 +2,8 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use futures_channel::mpsc::UnboundedSender;
+use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::outbox::{Offer, Queue, Via};
@@ -23,7 +24,7 @@ pub(super) enum Command {
 pub(super) struct Shared {
     pub(super) outbox: Queue,
     /// Unbounded, since nothing in it grows with traffic and the task never keeps it waiting.
-    pub(super) commands: mpsc::UnboundedSender<Command>,
+    pub(super) commands: UnboundedSender<Command>,
     pub(super) state: watch::Receiver<State>,
     /// How often it was asked to reconnect. The stream of a client that gave up goes on after it.
     pub(super) revivals: AtomicU64,
@@ -110,7 +111,7 @@ impl Handle {
 
     /// If the task is gone, all that can be asked of it has been done.
     pub(super) fn ask(&self, command: Command) {
-        let _ = self.0.commands.send(command);
+        let _ = self.0.commands.unbounded_send(command);
     }
 }
 

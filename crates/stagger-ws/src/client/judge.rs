@@ -44,6 +44,12 @@ impl Judge {
         Self { codes, forbidden_retries: 1, refusals: 0, refused: None }
     }
 
+    /// As small as it can be: every client has one.
+    pub(super) fn settled(mut self) -> Self {
+        self.codes.shrink();
+        self
+    }
+
     /// How the credentials were refused last, if nothing has been opened since.
     pub(super) const fn refused(&self) -> Option<u16> {
         self.refused

@@ -5,9 +5,9 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
 
-use futures_channel::mpsc::Sender;
+use futures_channel::mpsc::{Sender, UnboundedReceiver};
 use futures_util::{SinkExt, StreamExt};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::backlog::{Backlog, Delivery};
@@ -30,7 +30,7 @@ pub(super) struct Owner {
 /// What comes in from the client and its handles, and what goes out to them.
 struct Desk {
     shared: Arc<Shared>,
-    commands: mpsc::UnboundedReceiver<Command>,
+    commands: UnboundedReceiver<Command>,
     events: Sender<Delivery>,
     state: watch::Sender<State>,
     backlog: Backlog,
@@ -62,7 +62,7 @@ impl Owner {
     pub(super) fn new(
         links: Reconnector,
         shared: Arc<Shared>,
-        commands: mpsc::UnboundedReceiver<Command>,
+        commands: UnboundedReceiver<Command>,
         events: Sender<Delivery>,
         state: watch::Sender<State>,
     ) -> Self {
@@ -70,53 +70,59 @@ impl Owner {
         Self { links, desk: Desk { shared, commands, events, state, backlog, writing, expiry: None, done: None } }
     }
 
-    pub(super) async fn run(mut self) {
-        let mut going = Going::On;
-        while going != Going::Home {
-            going = match self.turn(going).await {
-                Turn::Obey(command) => self.obey(command),
-                Turn::Happened(Happening::Opened(fresh)) => {
-                    let response = fresh.response.clone();
-                    let opened = Opened { attempt: fresh.attempt, response, downtime: fresh.downtime };
-                    self.desk.opened(opened);
-                    let mut link = self.links.lend(*fresh);
-                    match poll_fn(|cx| self.desk.poll_talk(&mut link, cx)).await {
-                        None => self.desk.down(),
-                        Some(Command::Close(done)) => {
-                            self.desk.done = Some(done);
-                            self.desk.shared.outbox.turn(Gate::Closed);
-                            let attempt = link.attempt();
-                            link.close().await;
-                            return self.desk.closed(Closed { cause: Cause::Released, retry_in: None, attempt });
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` keeps what it is given twice: a kilobyte for every client"
+    )]
+    pub(super) fn run(mut self) -> impl Future<Output = ()> + Send {
+        async move {
+            let mut going = Going::On;
+            while going != Going::Home {
+                going = match self.turn(going).await {
+                    Turn::Obey(command) => self.obey(command),
+                    Turn::Happened(Happening::Opened(mut fresh)) => {
+                        let response = core::mem::take(&mut fresh.response);
+                        let opened = Opened { attempt: fresh.attempt, response, downtime: fresh.downtime };
+                        self.desk.opened(opened);
+                        let mut link = self.links.lend(*fresh);
+                        match poll_fn(|cx| self.desk.poll_talk(&mut link, cx)).await {
+                            None => self.desk.down(),
+                            Some(Command::Close(done)) => {
+                                self.desk.done = Some(done);
+                                self.desk.shared.outbox.turn(Gate::Closed);
+                                let attempt = link.attempt();
+                                link.say_goodbye().await;
+                                return self.desk.closed(Closed { cause: Cause::Released, retry_in: None, attempt });
+                            }
+                            Some(Command::Leave) => return,
+                            Some(Command::ReconnectNow) => {
+                                let attempt = link.attempt();
+                                drop(link);
+                                self.desk.down();
+                                self.desk.closed(Closed {
+                                    cause: Cause::Released,
+                                    retry_in: Some(Duration::ZERO),
+                                    attempt,
+                                });
+                                self.revive();
+                            }
                         }
-                        Some(Command::Leave) => return,
-                        Some(Command::ReconnectNow) => {
-                            let attempt = link.attempt();
-                            drop(link);
-                            self.desk.down();
-                            self.desk.closed(Closed {
-                                cause: Cause::Released,
-                                retry_in: Some(Duration::ZERO),
-                                attempt,
-                            });
-                            self.revive();
-                        }
+                        Going::On
                     }
-                    Going::On
-                }
-                Turn::Happened(Happening::Connecting) => {
-                    self.desk.state.send_replace(State::Connecting);
-                    Going::On
-                }
-                Turn::Happened(Happening::Closed(closed)) => {
-                    self.desk.closed(closed);
-                    Going::On
-                }
-                Turn::Happened(Happening::Ended(fatal)) => {
-                    self.desk.ended(fatal);
-                    Going::Nowhere
-                }
-            };
+                    Turn::Happened(Happening::Connecting) => {
+                        self.desk.state.send_replace(State::Connecting);
+                        Going::On
+                    }
+                    Turn::Happened(Happening::Closed(closed)) => {
+                        self.desk.closed(closed);
+                        Going::On
+                    }
+                    Turn::Happened(Happening::Ended(fatal)) => {
+                        self.desk.ended(fatal);
+                        Going::Nowhere
+                    }
+                };
+            }
         }
     }
 
@@ -195,7 +201,7 @@ impl Desk {
 
     /// Commands; and what has to be seen to, whatever else is done.
     fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
-        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+        if let Poll::Ready(Some(command)) = self.commands.poll_next_unpin(cx) {
             return Poll::Ready(command);
         }
         loop {

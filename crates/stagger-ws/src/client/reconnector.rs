@@ -104,7 +104,7 @@ impl Reconnector {
             route: Arc::new(builder.route),
             policy,
             seed,
-            judge: builder.judge,
+            judge: builder.judge.settled(),
             target,
             heartbeat,
             close_timeout,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_channel::mpsc::Receiver;
 use futures_util::{Sink, Stream, StreamExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::backlog::Delivery;
@@ -63,7 +63,7 @@ impl Client {
 
     pub(super) fn new(builder: Builder) -> Self {
         let (tell, events) = futures_channel::mpsc::channel(builder.inbox);
-        let (commands, obeys) = mpsc::unbounded_channel();
+        let (commands, obeys) = futures_channel::mpsc::unbounded();
         let (state, watched) = watch::channel(State::Connecting);
         let outbox = Queue::new(builder.outbox, &builder.target);
         let shared = Arc::new(Shared {

@@ -82,6 +82,10 @@ impl Codes {
         self
     }
 
+    pub(in crate::client) fn shrink(&mut self) {
+        self.rows.shrink_to_fit();
+    }
+
     /// What this close frame means.
     #[must_use]
     pub fn meaning(&self, code: u16, reason: &str) -> OnClose {
