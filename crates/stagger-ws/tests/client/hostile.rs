@@ -1,12 +1,13 @@
 //! Servers that misbehave, over real sockets.
 
-use core::time::Duration;
+use futures_util::StreamExt;
+use stagger::{Jitter, Policy, Stop};
+use stagger_ws::{Event, Message};
+use tokio::time::sleep;
 
-use stagger::Stop;
-
-use super::bench::Bench;
+use super::bench::{Bench, ms, secs};
 use super::low::run;
-use super::peer::Deed::{Answer, Hang, Send, Upgrade};
+use super::peer::Deed::{Answer, Echo, Hang, Send, Upgrade};
 use super::peer::{close, frame, refusal, text};
 
 /// After this the server lets the client in and ends it as it should.
@@ -83,7 +84,7 @@ async fn nobody_listens_and_then_somebody_does() {
 #[tokio::test]
 async fn a_server_that_never_answers_is_left_in_time() {
     let bench = Bench::new([vec![Hang], at_last()]);
-    let builder = bench.socketed().await.connect_timeout(Duration::from_millis(30));
+    let builder = bench.socketed().await.connect_timeout(ms(30));
     run(&mut builder.reconnector()).await.unwrap();
     assert_eq!(bench.waits()[0].0, "timeout");
 }
@@ -97,4 +98,73 @@ async fn policy_violations_stop_and_credentials_are_asked_for_once() {
     let bench = Bench::new([refusal(401, ""), refusal(401, ""), at_last()]);
     let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
     assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 2));
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_in_mid_connection_is_left() {
+    let bench = Bench::new([vec![Upgrade, text("the last word"), Hang], at_last()]);
+    let builder = bench.socketed().await.heartbeat(ms(20), ms(20));
+    run(&mut builder.reconnector()).await.unwrap();
+    assert_eq!(bench.waits()[0].0, "silent");
+    assert_eq!(bench.arrivals().len(), 2);
+}
+
+#[tokio::test]
+async fn accepted_and_dropped_again_and_again_the_waits_grow() {
+    let bench = Bench::new(vec![vec![Upgrade]; 5]);
+    let policy = Policy::exponential(ms(20), secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
+    run(&mut bench.socketed().await.policy(policy).reconnector()).await.unwrap_err();
+    let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
+    // What has passed since the loss is not waited for again.
+    for (wait, want) in waits.iter().zip([20, 40, 80, 160]) {
+        assert!(*wait <= ms(want) && *wait + ms(20) > ms(want), "{waits:?}");
+    }
+    assert!(waits[3] > waits[1], "{waits:?}");
+    assert_eq!(bench.arrivals().len(), 5);
+}
+
+#[tokio::test]
+async fn a_restart_and_an_overload_say_how_long_it_will_be() {
+    for (code, reason, from, to) in [
+        (1012, "", secs(5), secs(30)),
+        (1013, "", secs(30), secs(120)),
+        (1012, r#"{"retry_after_ms":8000,"spread_ms":2000}"#, secs(8), secs(10)),
+    ] {
+        let bench = Bench::new([vec![Upgrade, close(code, reason), Hang]]);
+        let mut client = bench.socketed().await.connect();
+        let wait = loop {
+            if let Event::Closed(closed) = client.next().await.unwrap().unwrap() {
+                break closed.retry_in.unwrap();
+            }
+        };
+        assert!(wait + ms(100) > from && wait <= to, "{code} {wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn after_giving_up_the_outbox_is_whole_and_goes_out_with_the_next_connection() {
+    let bench = Bench::new([vec![], refusal(503, ""), vec![Upgrade, Echo]]);
+    let policy = Policy::constant(ms(1)).max_attempts(2).build().unwrap();
+    let mut client = bench.socketed().await.policy(policy).connect();
+    let sent = ["one", "two", "three"];
+    for text in sent {
+        client.handle().try_send(Message::text(text)).unwrap();
+    }
+    while client.next().await.unwrap().is_ok() {}
+    client.handle().reconnect_now();
+    client.connected().await.unwrap();
+    let echoed: Vec<_> = client.messages().take(3).map(|message| message.unwrap().to_string()).collect().await;
+    assert_eq!(echoed, sent);
+}
+
+#[tokio::test]
+async fn close_leaves_nothing_behind() {
+    let bench = Bench::new([vec![Upgrade, Echo]]);
+    let client = bench.socketed().await.heartbeat(ms(5), secs(60)).connect();
+    client.connected().await.unwrap();
+    client.close().await;
+    sleep(ms(50)).await;
+    // The listener of the bench.
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 1);
+    assert_eq!(bench.arrivals().len(), 1);
 }
