@@ -9,9 +9,10 @@
 //! | gRPC on the wire | [`grpc`]; its service config, in `service_config` | `service-config` |
 //!
 //! They are made of parts that stand alone: what a server says about coming back is read by [`advice`], what a status means
-//! by [`status`], and whether a request may be sent twice by [`Repeat`]. The policy, budget, breaker, rules and listeners are
-//! those of a [`Retrier`](stagger::Retrier).
+//! by [`status`], and whether a request may be sent twice by [`Repeat`]; a server lets in and refuses by [`admission`]. The
+//! policy, budget, breaker, rules and listeners are those of a [`Retrier`](stagger::Retrier).
 
+pub mod admission;
 pub mod advice;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;

@@ -1,26 +1,25 @@
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll, ready};
-use core::time::Duration;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::{Admission, Admitted, Clock, Ticket};
+use stagger::{Admission, Admitted, Clock};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::advice::{SLOT, TICKET};
+use crate::admission::{Place, Places, ask, refuse};
 
 /// For servers: lets in what the server can take, and gives everybody else an appointment.
 ///
 /// A refusal is an answer with the status 503, an empty body, and
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-slot`](SLOT), in milliseconds and with a ticket, for clients that bring it back in
-///   [`stagger-ticket`](TICKET), as [`RetryLayer`](super::RetryLayer) does.
+/// - [`stagger-slot`](crate::advice::SLOT), in milliseconds and with a ticket, for clients that bring it back in
+///   [`stagger-ticket`](crate::advice::TICKET), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
+///   to be had, `retry-after-ms`.
 ///
 /// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
 ///
@@ -54,8 +53,7 @@ pub struct AdmissionLayer<C> {
 
 struct Gate {
     admission: Arc<Admission>,
-    most: usize,
-    inside: AtomicUsize,
+    places: Places,
 }
 
 #[cfg(feature = "tokio")]
@@ -73,7 +71,7 @@ impl<C> AdmissionLayer<C> {
     }
 
     fn with(clock: C, admission: Arc<Admission>, most: usize) -> Self {
-        Self { gate: Arc::new(Gate { admission, most, inside: AtomicUsize::new(0) }), clock }
+        Self { gate: Arc::new(Gate { admission, places: Places::new(most) }), clock }
     }
 
     /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
@@ -85,7 +83,7 @@ impl<C> AdmissionLayer<C> {
     /// How many are being handled.
     #[must_use]
     pub fn inside(&self) -> usize {
-        self.gate.inside.load(Ordering::Relaxed)
+        self.gate.places.taken()
     }
 }
 
@@ -134,62 +132,24 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let handling = match self.gate.let_in(request.headers(), &self.clock) {
             Ok(place) => Handling::Inside { future: self.inner.call(request), place },
-            Err(answer) => Handling::Refused { answer: Some(refusal(answer)) },
+            Err(answer) => {
+                let mut response = Response::new(R::default());
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                refuse(answer, response.headers_mut());
+                Handling::Refused { answer: Some(response) }
+            }
         };
         AdmissionFuture { handling }
     }
 }
 
 impl Gate {
-    fn let_in(self: &Arc<Self>, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admitted> {
+    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admitted> {
         let now = clock.now();
         // The place is taken first: a ticket that was let in is used up.
-        let place = Place::take(self).ok_or_else(|| self.admission.defer(now))?;
-        let answer = match ticket(headers) {
-            Some(ticket) => self.admission.come(&ticket, now),
-            None => self.admission.ask(now),
-        };
+        let place = self.places.take().ok_or_else(|| self.admission.defer(now))?;
+        let answer = ask(&self.admission, headers, now);
         if answer == Admitted::Yes { Ok(place) } else { Err(answer) }
-    }
-}
-
-fn ticket(headers: &HeaderMap) -> Option<Ticket> {
-    headers.get(TICKET)?.to_str().ok()?.parse().ok()
-}
-
-fn refusal<R: Default>(answer: Admitted) -> Response<R> {
-    let mut response = Response::new(R::default());
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    let wait = match answer {
-        Admitted::Later(appointment) => {
-            if let Ok(slot) = HeaderValue::try_from(appointment.to_string()) {
-                headers.insert(SLOT, slot);
-            }
-            appointment.after
-        }
-        Admitted::Full(wait) => wait,
-        _ => Duration::ZERO,
-    };
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-    response
-}
-
-/// A place among those that are handled; dropped, it is free again.
-struct Place(Arc<Gate>);
-
-impl Place {
-    fn take(gate: &Arc<Gate>) -> Option<Self> {
-        let add = |inside: usize| (inside < gate.most).then_some(inside + 1);
-        gate.inside.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add).ok()?;
-        Some(Self(Arc::clone(gate)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.inside.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
