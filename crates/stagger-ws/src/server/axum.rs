@@ -1,0 +1,53 @@
+use std::io;
+
+use axum::extract::ws::{CloseFrame, Message};
+use axum::extract::{FromRef, FromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+
+use super::frame::NO_CODE;
+use super::{Conn, Frame, Refusal, Sockets};
+
+impl Frame for Message {
+    type Error = axum::Error;
+
+    fn ping() -> Self {
+        Self::Ping(axum::body::Bytes::new())
+    }
+
+    fn close(code: u16, reason: String) -> Self {
+        Self::Close(Some(CloseFrame { code, reason: reason.into() }))
+    }
+
+    fn close_code(&self) -> Option<u16> {
+        match self {
+            Self::Close(frame) => Some(frame.as_ref().map_or(NO_CODE, |frame| frame.code)),
+            _ => None,
+        }
+    }
+
+    fn error(error: io::Error) -> axum::Error {
+        axum::Error::new(error)
+    }
+}
+
+/// Lets in, or refuses. The router's state is [`Sockets`], or they can be had from it by `FromRef`.
+///
+/// It stands behind [`WebSocketUpgrade`](axum::extract::ws::WebSocketUpgrade) among a handler's arguments, so that what is
+/// no upgrade at all is turned away before it takes somebody's place.
+impl<S: Sync> FromRequestParts<S> for Conn
+where
+    Sockets: FromRef<S>,
+{
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Sockets::from_ref(state).let_in(&parts.headers)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        self.response()
+    }
+}

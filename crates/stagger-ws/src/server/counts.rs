@@ -1,0 +1,211 @@
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use super::Refusal;
+use super::frame::NO_CODE;
+
+/// How the connections of a server stand, and what has come of them since it began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Let in and not ended.
+    pub active: usize,
+    /// Let in, ever.
+    pub accepted: u64,
+    /// Not let in, by reason.
+    pub refused: Refusals,
+    /// Ended, by the code of the first close frame of either side, as in the [contract](super#metrics). Only codes that
+    /// there were.
+    pub closed: BTreeMap<&'static str, u64>,
+    /// Closed by a drain, and gone in time.
+    pub left: u64,
+    /// Closed by a drain, and dropped because no close came back.
+    pub dropped: u64,
+    /// Found dead.
+    pub reaped: u64,
+    /// Upgrades that were completed.
+    pub upgrades: u64,
+    /// How long those took, together.
+    pub upgrading: Duration,
+}
+
+/// Upgrades that were not let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusals {
+    /// More came than the admission takes.
+    pub rate: u64,
+    /// No place was free.
+    pub connections: u64,
+    /// The server was draining.
+    pub draining: u64,
+    /// It was no request for an upgrade, or did not come in time. Counted by [`Sockets::accept`](super::Sockets::accept)
+    /// only; axum answers such requests itself.
+    pub handshake: u64,
+}
+
+/// No close frame at all: RFC 6455, section 7.1.5.
+const ABNORMAL: usize = 5;
+/// Every code that has a row of its own, and the rest in three.
+const CODES: [(u16, &str); 17] = [
+    (1000, "1000"),
+    (1001, "1001"),
+    (1002, "1002"),
+    (1003, "1003"),
+    (NO_CODE, "1005"),
+    (1006, "1006"),
+    (1007, "1007"),
+    (1008, "1008"),
+    (1009, "1009"),
+    (1010, "1010"),
+    (1011, "1011"),
+    (1012, "1012"),
+    (1013, "1013"),
+    (1014, "1014"),
+    (3000, "3xxx"),
+    (4000, "4xxx"),
+    (u16::MAX, "other"),
+];
+
+fn row(code: Option<u16>) -> usize {
+    let Some(code) = code else { return ABNORMAL };
+    let code = match code {
+        3000..4000 => 3000,
+        4000..5000 => 4000,
+        code => code,
+    };
+    CODES.iter().position(|&(known, _)| known == code).unwrap_or(CODES.len() - 1)
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    accepted: AtomicU64,
+    rate: AtomicU64,
+    connections: AtomicU64,
+    draining: AtomicU64,
+    handshake: AtomicU64,
+    closed: [AtomicU64; CODES.len()],
+    left: AtomicU64,
+    dropped: AtomicU64,
+    reaped: AtomicU64,
+    upgrades: AtomicU64,
+    upgrading: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counts {
+    pub(super) fn accepted(&self) {
+        count(&self.accepted);
+    }
+
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        count(match refusal {
+            Refusal::Rate(_) => &self.rate,
+            Refusal::Connections(_) => &self.connections,
+            Refusal::Draining(_) => &self.draining,
+        });
+    }
+
+    pub(super) fn no_handshake(&self) {
+        count(&self.handshake);
+    }
+
+    /// Ended, with this code, or without any.
+    pub(super) fn closed(&self, code: Option<u16>) {
+        count(&self.closed[row(code)]);
+    }
+
+    pub(super) fn left(&self) {
+        count(&self.left);
+    }
+
+    pub(super) fn dropped(&self) {
+        count(&self.dropped);
+    }
+
+    pub(super) fn reaped(&self) {
+        count(&self.reaped);
+    }
+
+    pub(super) fn upgraded(&self, took: Duration) {
+        count(&self.upgrades);
+        self.upgrading.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self, active: usize) -> Snapshot {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), counter)| (name, read(counter)));
+        Snapshot {
+            active,
+            accepted: read(&self.accepted),
+            refused: Refusals {
+                rate: read(&self.rate),
+                connections: read(&self.connections),
+                draining: read(&self.draining),
+                handshake: read(&self.handshake),
+            },
+            closed: closed.filter(|&(_, number)| number > 0).collect(),
+            left: read(&self.left),
+            dropped: read(&self.dropped),
+            reaped: read(&self.reaped),
+            upgrades: read(&self.upgrades),
+            upgrading: Duration::from_nanos(read(&self.upgrading)),
+        }
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Snapshot {
+    pub(super) fn record(&self, target: &str) {
+        use metrics::{counter, gauge};
+
+        let target = || target.to_owned();
+        gauge!("stagger_ws_connections_active", "target" => target()).set(self.active as f64);
+        counter!("stagger_ws_accepted_total", "target" => target()).absolute(self.accepted);
+        let Refusals { rate, connections, draining, handshake } = self.refused;
+        for (reason, number) in
+            [("rate", rate), ("connections", connections), ("draining", draining), ("handshake", handshake)]
+        {
+            counter!("stagger_ws_refused_total", "target" => target(), "reason" => reason).absolute(number);
+        }
+        for (&code, &number) in &self.closed {
+            counter!("stagger_ws_closed_total", "target" => target(), "code" => code).absolute(number);
+        }
+        for (result, number) in [("left", self.left), ("dropped", self.dropped)] {
+            counter!("stagger_ws_drained_total", "target" => target(), "result" => result).absolute(number);
+        }
+        counter!("stagger_ws_reaped_total", "target" => target()).absolute(self.reaped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_label_and_there_are_no_more_than_those() {
+        for (code, label) in [
+            (Some(1000), "1000"),
+            (None, "1006"),
+            (Some(1006), "1006"),
+            (Some(1012), "1012"),
+            (Some(3999), "3xxx"),
+            (Some(4000), "4xxx"),
+            (Some(4999), "4xxx"),
+            (Some(5000), "other"),
+            (Some(1004), "other"),
+            (Some(0), "other"),
+            (Some(u16::MAX), "other"),
+        ] {
+            assert_eq!(CODES[row(code)].1, label, "{code:?}");
+        }
+        let labels: std::collections::BTreeSet<_> = CODES.iter().map(|code| code.1).collect();
+        assert_eq!(labels.len(), CODES.len());
+        let contract = include_str!("contract.md");
+        assert!(labels.iter().all(|label| contract.contains(&format!("`{label}`"))));
+    }
+}

@@ -1,0 +1,9 @@
+//! How everybody leaves: in batches, with a time to come back at, and nobody all at once.
+
+mod draining;
+mod line;
+mod plan;
+
+pub(super) use draining::Course;
+pub use draining::{Closing, Draining, Progress};
+pub use plan::Drain;
