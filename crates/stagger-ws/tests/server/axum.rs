@@ -1,0 +1,144 @@
+//! The same on axum, over sockets.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRef, State};
+use axum::response::Response;
+use axum::routing::any;
+use futures_util::{SinkExt as _, StreamExt as _};
+use stagger::Admission;
+use stagger_http::advice::slot;
+use stagger_ws::Advice;
+use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{SECOND, ask, dial, eventually, on_loopback, open_to_all, refused};
+
+/// An application has a state of its own, from which the sockets can be had.
+#[derive(Clone)]
+struct App {
+    sockets: Sockets,
+    upgrades: Arc<AtomicUsize>,
+}
+
+impl FromRef<App> for Sockets {
+    fn from_ref(app: &App) -> Self {
+        app.sockets.clone()
+    }
+}
+
+async fn echo(ws: WebSocketUpgrade, conn: Conn, State(App { upgrades, .. }): State<App>) -> Response {
+    upgrades.fetch_add(1, Ordering::Relaxed);
+    ws.on_upgrade(async move |socket| {
+        let mut socket = conn.guard(socket);
+        while let Some(Ok(message)) = socket.next().await {
+            if socket.send(message).await.is_err() {
+                break;
+            }
+        }
+    })
+}
+
+fn serve(sockets: &Sockets) -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()>, JoinHandle<()>) {
+    let (listener, address) = on_loopback();
+    let (stop, stopped) = oneshot::channel();
+    let (sockets, upgrades) = (sockets.clone(), Arc::<AtomicUsize>::default());
+    let state = App { sockets: sockets.clone(), upgrades: Arc::clone(&upgrades) };
+    let app = Router::new().route("/feed", any(echo)).with_state(state);
+    let drained = async move {
+        let _ = stopped.await;
+        sockets.drain(Drain::per_second(100)).done().await;
+    };
+    let served = async move { axum::serve(listener, app).with_graceful_shutdown(drained).await.unwrap() };
+    (address, upgrades, stop, tokio::spawn(served))
+}
+
+#[tokio::test]
+async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
+    let admission = Admission::per_second(2).burst(1).build().unwrap();
+    let sockets = Sockets::builder(admission).build().unwrap();
+    let (address, upgrades, _stop, _server) = serve(&sockets);
+    let _first = dial(address).await.unwrap();
+    let appointment = slot(&refused(dial(address).await.unwrap_err())).unwrap();
+    assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
+    assert_eq!(upgrades.load(Ordering::Relaxed), 1);
+    tokio::time::sleep(appointment.after).await;
+    let ticket = appointment.ticket.to_string();
+    ask(TcpStream::connect(address).await.unwrap(), Some(&ticket)).await.unwrap();
+    assert_eq!(sockets.snapshot().refused.rate, 1);
+}
+
+/// The arguments of a handler are asked for in their order.
+#[tokio::test]
+async fn what_is_no_upgrade_takes_no_place() {
+    let sockets = open_to_all().most(1).build().unwrap();
+    let (address, _, _stop, _server) = serve(&sockets);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /feed HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(sockets.snapshot().accepted, 0);
+}
+
+#[tokio::test]
+async fn a_drain_closes_with_advice_and_then_the_server_ends() {
+    let sockets = open_to_all().most(30).build().unwrap();
+    let (address, _, stop, server) = serve(&sockets);
+    let mut clients = Vec::new();
+    for _ in 0..30 {
+        clients.push(dial(address).await.unwrap());
+    }
+    assert_eq!(refused(dial(address).await.unwrap_err())["retry-after"], "10");
+    let first = &mut clients[0];
+    first.send("echo".into()).await.unwrap();
+    assert_eq!(first.next().await.unwrap().unwrap(), Message::text("echo"));
+    eventually("all are in", || sockets.active() == 30).await;
+    stop.send(()).unwrap();
+    for mut client in clients {
+        let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!("no close") };
+        let advice = Advice::from_reason(&frame.reason).unwrap();
+        assert_eq!((u16::from(frame.code), advice.spread), (1012, SECOND / 10));
+        assert!(client.next().await.is_none());
+    }
+    server.await.unwrap();
+    let seen = sockets.snapshot();
+    assert_eq!((seen.active, seen.left, seen.closed["1012"]), (0, 30, 30));
+}
+
+#[tokio::test]
+async fn a_dead_peer_is_found() {
+    let keepalive = Keepalive { every: SECOND / 10, dead_after: SECOND / 20 };
+    let sockets = open_to_all().keepalive(keepalive).build().unwrap();
+    let (address, _, _stop, _server) = serve(&sockets);
+    // It does not read, so it does not answer.
+    let _client = dial(address).await.unwrap();
+    eventually("it is reaped", || sockets.snapshot().reaped == 1).await;
+    assert_eq!(sockets.active(), 0);
+}
+
+/// The client is gone before the answer, so there is no WebSocket, and nobody to say so.
+#[tokio::test]
+async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
+    let sockets = open_to_all().most(1).build().unwrap();
+    let (address, _, _stop, _server) = serve(&sockets);
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = "GET /feed HTTP/1.1\r\nHost: it\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+            Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.set_zero_linger().unwrap();
+        drop(stream);
+        eventually("the place is free", || sockets.active() == 0).await;
+    }
+    dial(address).await.unwrap();
+}

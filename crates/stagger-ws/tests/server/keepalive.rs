@@ -1,0 +1,119 @@
+//! Peers that are gone without a word.
+
+use core::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use stagger_ws::server::{Accepted, Keepalive, Sockets};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, timeout};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::support::{SECOND, connect, connect_through, echo, open_to_all};
+
+const KEEPALIVE: Keepalive = Keepalive { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) };
+
+fn sockets() -> Sockets {
+    open_to_all().keepalive(KEEPALIVE).build().unwrap()
+}
+
+fn is_timed_out(error: &Error) -> bool {
+    matches!(error, Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut)
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_peers_are_reaped_every_and_dead_after_their_last_frame() {
+    let (sockets, mut applications) = (sockets(), JoinSet::new());
+    let mut silent = Vec::new();
+    let start = Instant::now();
+    for n in 0..100_u32 {
+        let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
+        let says = n % 2 == 0;
+        if says {
+            client.send("still here".into()).await.unwrap();
+        }
+        silent.push(client);
+        applications.spawn(async move {
+            if says {
+                socket.next().await.unwrap().unwrap();
+            }
+            let error = socket.next().await.unwrap().unwrap_err();
+            let is_over = socket.next().await.is_none() && socket.send("?".into()).await.is_err();
+            (start.elapsed(), is_timed_out(&error), is_over)
+        });
+    }
+    let ends = applications.join_all().await;
+    assert!(ends.iter().all(|&end| end == (Duration::from_secs(30), true, true)), "{ends:?}");
+    let seen = sockets.snapshot();
+    assert_eq!((seen.reaped, seen.closed["1006"], seen.active), (100, 100, 0));
+}
+
+/// The clock starts anew with a frame that comes late, and not before.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_dies_later_is_reaped_as_long_after_its_last_frame() {
+    let sockets = sockets();
+    let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
+    let application = tokio::spawn(async move {
+        while let Some(Ok(_)) = socket.next().await {}
+        Instant::now()
+    });
+    for wait in [3, 19, 28, 1, 22] {
+        tokio::time::sleep(Duration::from_secs(wait)).await;
+        client.send("still here".into()).await.unwrap();
+    }
+    let last = Instant::now();
+    assert_eq!(application.await.unwrap() - last, KEEPALIVE.every + KEEPALIVE.dead_after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_answers_pings_or_says_anything_at_all_stays() {
+    let sockets = sockets();
+    let mut peers = JoinSet::new();
+    // One has nothing to say, and answers: reading does that by itself.
+    let (accepted, mut idle) = connect(&sockets).await;
+    tokio::spawn(echo(accepted));
+    peers.spawn(async move {
+        let mut pings = 0;
+        while timeout(600 * SECOND, idle.next()).await.is_ok_and(|message| message.unwrap().unwrap().is_ping()) {
+            pings += 1;
+            if pings == 50 {
+                break;
+            }
+        }
+        assert_eq!(pings, 50);
+    });
+    // The other never reads, and so never answers, but it talks.
+    let (Accepted { mut socket, .. }, mut talker) = connect(&sockets).await;
+    tokio::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
+    peers.spawn(async move {
+        let mut beat = interval(Duration::from_secs(29));
+        for _ in 0..30 {
+            beat.tick().await;
+            talker.send("I am fine".into()).await.unwrap();
+        }
+    });
+    peers.join_all().await;
+    assert_eq!(sockets.snapshot().reaped, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_whose_peer_takes_nothing_is_not_stuck_for_ever() {
+    let sockets = sockets();
+    let (Accepted { mut socket, .. }, _client) = connect_through(&sockets, 64).await;
+    let start = Instant::now();
+    let error = socket.send(Message::text("x".repeat(1_000))).await.unwrap_err();
+    assert!(is_timed_out(&error), "{error}");
+    assert_eq!(start.elapsed(), KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert!(socket.next().await.is_none());
+    socket.close().await.unwrap();
+    drop(socket);
+    assert_eq!(sockets.snapshot().reaped, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_keepalive_nobody_is_pinged_or_reaped() {
+    let sockets = open_to_all().keepalive(None).build().unwrap();
+    let (accepted, mut client) = connect(&sockets).await;
+    tokio::spawn(echo(accepted));
+    assert!(timeout(100_000 * SECOND, client.next()).await.is_err());
+    assert_eq!(sockets.active(), 1);
+}
