@@ -8,8 +8,20 @@ const MAX_REASON: usize = 123;
 /// When a server that closes a connection wants its client back: not before `retry_after`, and then anywhere within
 /// `spread`.
 ///
-/// It travels as the reason of a close frame with code 1012 or 1013, as JSON of at most 123 bytes:
-/// `{"retry_after_ms":8000,"spread_ms":20000}`.
+/// It travels as the reason of a close frame with code 1012 or 1013, as JSON of at most 123 bytes. A client keeps to it as
+/// to a hint: its own limits hold, however long a server asks it to wait.
+///
+/// Complete: a floor and a spread beyond it.
+///
+/// ```
+/// use std::time::Duration;
+/// use stagger_ws::Advice;
+///
+/// let advice = Advice { retry_after: Duration::from_secs(8), spread: Duration::from_secs(20) };
+/// assert_eq!(advice.to_reason(), r#"{"retry_after_ms":8000,"spread_ms":20000}"#);
+/// assert_eq!(Advice::from_reason(&advice.to_reason()), Some(advice));
+/// assert_eq!(Advice::from_reason("going away"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// Not before this has passed since the close.
@@ -27,14 +39,17 @@ struct Wire {
 }
 
 impl Advice {
-    /// The reason of a close frame that says this: never more than 123 bytes. Parts of a millisecond are rounded up.
+    /// The reason of a close frame that says this: never more than 123 bytes. Parts of a millisecond are rounded up, and
+    /// what is too long for the wire is as long as that can tell.
     #[must_use]
     pub fn to_reason(self) -> String {
         let wire = Wire { retry_after_ms: millis(self.retry_after), spread_ms: millis(self.spread) };
+        // Two numbers have nothing in them that could fail.
         serde_json::to_string(&wire).unwrap_or_default()
     }
 
-    /// What the reason of a close frame says, if it is such advice; `None` for any other text.
+    /// What the reason of a close frame says, if it is such advice; `None` for any other text. The spread may be missing,
+    /// and there may be other fields; negative numbers and fractions are no advice.
     #[must_use]
     pub fn from_reason(reason: &str) -> Option<Self> {
         if reason.len() > MAX_REASON {
@@ -50,4 +65,66 @@ impl Advice {
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn every_advice_fits_into_a_close_frame_and_is_read_as_what_it_was() {
+        let longest = ms(u64::MAX);
+        for length in [Duration::ZERO, ms(1), ms(86_400_000), longest] {
+            for advice in [
+                Advice { retry_after: length, spread: ms(20_000) },
+                Advice { retry_after: ms(8_000), spread: length },
+                Advice { retry_after: length, spread: length },
+            ] {
+                let reason = advice.to_reason();
+                assert!(reason.len() <= MAX_REASON, "{reason}");
+                assert_eq!(Advice::from_reason(&reason), Some(advice));
+            }
+        }
+        let beyond = Advice { retry_after: Duration::MAX, spread: Duration::MAX };
+        assert_eq!(Advice::from_reason(&beyond.to_reason()), Some(Advice { retry_after: longest, spread: longest }));
+    }
+
+    /// To come too late is safe, too early is not.
+    #[test]
+    fn parts_of_a_millisecond_are_rounded_up() {
+        let advice = Advice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };
+        assert_eq!(advice.to_reason(), r#"{"retry_after_ms":1,"spread_ms":2}"#);
+    }
+
+    #[test]
+    fn only_an_advice_is_read_as_one() {
+        let spaced = r#" { "retry_after_ms" : 8000 , "why" : ["deploy"], "spread_ms" : 20 } "#;
+        assert_eq!(Advice::from_reason(spaced), Some(Advice { retry_after: ms(8_000), spread: ms(20) }));
+        let alone = Advice::from_reason(r#"{"retry_after_ms":7}"#);
+        assert_eq!(alone, Some(Advice { retry_after: ms(7), spread: ms(0) }));
+        for reason in [
+            "",
+            "service restart",
+            "8000",
+            "null",
+            "{}",
+            r#"{"spread_ms":20}"#,
+            r#"{"retry_after_ms":-1}"#,
+            r#"{"retry_after_ms":1.5}"#,
+            r#"{"retry_after_ms":"8000"}"#,
+            r#"{"retry_after_ms":18446744073709551616}"#,
+            r#"{"retry_after_ms":1,"retry_after_ms":2}"#,
+            r#"{"retry_after_ms":1"#,
+            r#"{"retry_after_ms":1}x"#,
+        ] {
+            assert_eq!(Advice::from_reason(reason), None, "{reason}");
+        }
+        let long = format!(r#"{{"retry_after_ms":1{}}}"#, " ".repeat(MAX_REASON - 20));
+        assert_eq!((long.len(), Advice::from_reason(&long).is_some()), (MAX_REASON, true));
+        assert_eq!(Advice::from_reason(&format!("{long} ")), None);
+    }
 }

@@ -1,0 +1,112 @@
+//! A fleet behind admission, over sockets on loopback: six hundred clients come at the same moment to a server that takes
+//! three hundred a second. Each that is not let in has an appointment, and comes once more. Then the server drains, and
+//! each client learns when the next server expects it.
+//!
+//! ```sh
+//! cargo run --release -p stagger-ws --example admission --features server
+//! ```
+
+use core::error::Error;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use stagger::Admission;
+use stagger_http::advice::{TICKET, slot};
+use stagger_ws::Advice;
+use stagger_ws::server::{Accepted, Drain, Sockets, listen};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+const CLIENTS: usize = 600;
+const PER_SECOND: u32 = 300;
+
+type Client = WebSocketStream<TcpStream>;
+
+/// The application: it sends back what it is sent.
+async fn echo(Accepted { mut socket, .. }: Accepted<TcpStream>) {
+    while let Some(Ok(message)) = socket.next().await {
+        if message.is_text() && socket.send(message).await.is_err() {
+            break;
+        }
+    }
+}
+
+/// A client that keeps its appointments, and how often it came. `stagger_ws::Client` does this, and more.
+async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Error> {
+    let mut request = "ws://localhost/".into_client_request()?;
+    for attempt in 1.. {
+        let stream = TcpStream::connect(address).await?;
+        match client_async_with_config(request.clone(), stream, Some(small())).await {
+            Ok((client, _)) => return Ok((client, attempt)),
+            Err(tungstenite::Error::Http(refusal)) if slot(refusal.headers()).is_some() => {
+                let Some(appointment) = slot(refusal.headers()) else { break };
+                request.headers_mut().insert(TICKET, appointment.ticket.to_string().parse()?);
+                sleep(appointment.after).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(tungstenite::Error::ConnectionClosed)
+}
+
+/// Says hello, and stays until it is told to leave.
+async fn stay(mut client: Client) -> Result<Option<Advice>, tungstenite::Error> {
+    client.send("hello".into()).await?;
+    let mut advice = None;
+    while let Some(message) = client.next().await {
+        if let Message::Close(Some(frame)) = message? {
+            advice = Advice::from_reason(&frame.reason);
+        }
+    }
+    Ok(advice)
+}
+
+/// By default each connection has a buffer of 128 KiB.
+fn small() -> WebSocketConfig {
+    WebSocketConfig::default().read_buffer_size(4096)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let admission = Admission::per_second(PER_SECOND).secret(stagger::seed()).build()?;
+    let sockets = Sockets::builder(admission).most(10_000).websocket(small()).build()?;
+    let listener = listen(([127, 0, 0, 1], 0).into(), 4096)?;
+    let address = listener.local_addr()?;
+    let serving = sockets.clone();
+    let server = tokio::spawn(async move { serving.serve(listener, echo).await });
+
+    let (start, mut coming) = (Instant::now(), JoinSet::new());
+    (0..CLIENTS).for_each(|_| drop(coming.spawn(come_in(address))));
+    let (mut clients, mut attempts, mut most) = (JoinSet::new(), 0, 0);
+    while let Some(came) = coming.join_next().await {
+        let (client, times) = came??;
+        (attempts, most) = (attempts + times, most.max(times));
+        clients.spawn(stay(client));
+    }
+    let (seen, limit) = (sockets.snapshot(), CLIENTS as f64 / f64::from(PER_SECOND));
+    println!("{CLIENTS} clients at once, {PER_SECOND} a second: that takes {limit:.1} s at the least");
+    println!("  all are in after {:.1} s", start.elapsed().as_secs_f64());
+    println!(
+        "  {} had an appointment; {:.2} attempts each, {most} at most",
+        seen.refused.rate,
+        f64::from(attempts) / CLIENTS as f64
+    );
+
+    let (start, draining) = (Instant::now(), sockets.drain(Drain::over(Duration::from_secs(1))));
+    let progress = draining.done().await;
+    server.await?;
+    let advised = clients.join_all().await.into_iter().filter(|left| matches!(left, Ok(Some(_)))).count();
+    println!(
+        "the server drains: {} left in {:.1} s, {advised} of them with advice",
+        progress.told,
+        start.elapsed().as_secs_f64()
+    );
+    println!("  closed, by code: {:?}", sockets.snapshot().closed);
+    Ok(())
+}
