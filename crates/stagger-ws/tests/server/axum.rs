@@ -1,8 +1,8 @@
 //! The same on axum, over sockets.
 
+use core::net::SocketAddr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;

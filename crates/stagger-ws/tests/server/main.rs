@@ -1,10 +1,18 @@
 //! The server's half, over pipes in virtual time and over sockets on loopback.
 
+#[cfg(test)]
 mod admission;
+#[cfg(test)]
 mod axum;
+#[cfg(test)]
 mod backlog;
+#[cfg(test)]
 mod contract;
+#[cfg(test)]
 mod drain;
+#[cfg(test)]
 mod keepalive;
+#[cfg(test)]
 mod places;
+#[cfg(test)]
 mod support;

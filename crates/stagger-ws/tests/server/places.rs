@@ -20,7 +20,7 @@ fn vanish(client: WebSocketStream<TcpStream>) {
 }
 
 /// Starts a server, and says who is inside by the handler's own count.
-fn serve(sockets: &Sockets) -> (std::net::SocketAddr, Arc<AtomicUsize>, JoinSet<()>) {
+fn serve(sockets: &Sockets) -> (core::net::SocketAddr, Arc<AtomicUsize>, JoinSet<()>) {
     let (listener, address) = on_loopback();
     let (server, most) = (sockets.clone(), Arc::new(AtomicUsize::new(0)));
     let (inside, seen) = (AtomicUsize::new(0), Arc::clone(&most));

@@ -1,7 +1,7 @@
 //! Clients and servers, at both ends of a pipe or of a socket.
 
+use core::net::SocketAddr;
 use core::time::Duration;
-use std::net::SocketAddr;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
