@@ -37,9 +37,8 @@ pub struct Socket<W> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Since when a writer has not got on.
     stall: Option<Pin<Box<Sleep>>>,
-    /// The task that writes, while we write in its stead; and the other way round. The library remembers one.
+    /// The task that writes. The library remembers one waker for writing, and when we write ourselves that is the reader's.
     writer: Option<Waker>,
-    reader: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +74,6 @@ impl<W> Socket<W> {
             timer: None,
             stall: None,
             writer: None,
-            reader: None,
         }
     }
 
@@ -101,8 +99,9 @@ impl<W> Socket<W> {
 
     fn end(&mut self) {
         self.phase = Phase::Over;
-        (self.timer, self.stall) = (None, None);
-        self.reader.take().into_iter().chain(self.writer.take()).for_each(Waker::wake);
+        // The timer stays: if it was the writer who found out, it wakes the reader.
+        self.stall = None;
+        self.writer.take().into_iter().for_each(Waker::wake);
     }
 
     /// For how long nothing may get through.
@@ -214,7 +213,6 @@ impl<W> Socket<W> {
         }
         if let Poll::Ready(written) = write(self, cx) {
             self.stall = None;
-            self.reader.take().into_iter().for_each(Waker::wake);
             return Poll::Ready(written);
         }
         self.writer = Some(cx.waker().clone());
@@ -265,10 +263,7 @@ where
                 Cut::Unanswered => None,
             });
         }
-        // The library remembers one waker for both of us.
-        if this.poll_say(cx).is_pending() {
-            this.reader = Some(cx.waker().clone());
-        } else {
+        if this.poll_say(cx).is_ready() {
             this.writer.take().into_iter().for_each(Waker::wake);
         }
         Poll::Pending
@@ -297,7 +292,6 @@ where
         if this.is_open() {
             if let Some(closing) = this.conn.try_closing() {
                 this.leave(closing);
-                this.reader.take().into_iter().for_each(Waker::wake);
             }
         }
         this.poll_write::<M>(cx, |this, cx| {

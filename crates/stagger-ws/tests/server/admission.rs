@@ -150,6 +150,8 @@ async fn handshakes_that_hang_hold_up_only_as_many_as_there_are_places_for() {
     let client = dial(address).await;
     assert!(client.is_ok());
     assert!(start.elapsed() >= SECOND / 5, "it came in past those who hung: {:?}", start.elapsed());
+    // Whoever is in holds up nobody.
+    let (_second, _third) = (dial(address).await.unwrap(), dial(address).await.unwrap());
     served.abort();
 }
 

@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use crate::support::{SECOND, ask, dial, eventually, on_loopback, open_to_all, refused};
 
@@ -113,6 +114,17 @@ async fn a_drain_closes_with_advice_and_then_the_server_ends() {
     server.await.unwrap();
     let seen = sockets.snapshot();
     assert_eq!((seen.active, seen.left, seen.closed["1012"]), (0, 30, 30));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_counted_by_its_code() {
+    let sockets = open_to_all().build().unwrap();
+    let (address, _, _stop, _server) = serve(&sockets);
+    for frame in [Some(CloseFrame { code: 4321.into(), reason: "".into() }), None] {
+        dial(address).await.unwrap().close(frame).await.unwrap();
+    }
+    eventually("both are gone", || sockets.active() == 0 && sockets.snapshot().accepted == 2).await;
+    assert_eq!(sockets.snapshot().closed.into_iter().collect::<Vec<_>>(), [("1005", 1), ("4xxx", 1)]);
 }
 
 #[tokio::test]

@@ -108,13 +108,13 @@ async fn while_it_drains_nobody_comes_in_and_everybody_is_told_to_come_later_tha
 async fn who_does_not_answer_a_close_is_dropped_and_holds_nobody_up() {
     let sockets = open_to_all().close_timeout(3 * SECOND).build().unwrap();
     // It holds its end of the pipe and says nothing.
-    let (accepted, _silent) = connect(&sockets).await;
-    let application = tokio::spawn(echo(accepted));
+    let (Accepted { mut socket, .. }, _silent) = connect(&sockets).await;
+    let application = tokio::spawn(async move { socket.next().await.is_none() });
     let clients = crowd(&sockets, 2).await;
     let start = Instant::now();
     let progress = sockets.drain(Drain::batches(1, SECOND)).done().await;
     assert_eq!((progress.left, start.elapsed()), (0, 3 * SECOND));
-    application.await.unwrap();
+    assert!(application.await.unwrap(), "for the application that is an end, and no error");
     let left = clients.join_all().await;
     assert_eq!(batches(&left), [(SECOND, 1), (2 * SECOND, 1)]);
     assert_eq!((sockets.snapshot().left, sockets.snapshot().dropped), (2, 1));

@@ -110,6 +110,24 @@ async fn a_writer_whose_peer_takes_nothing_is_not_stuck_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn when_the_writer_finds_its_peer_dead_the_reader_hears_of_it() {
+    let sockets = sockets();
+    let (Accepted { socket, .. }, mut client) = connect_through(&sockets, 64).await;
+    let (mut send, mut receive) = socket.split();
+    let reader = tokio::spawn(async move { while let Some(Ok(_)) = receive.next().await {} });
+    let writer = tokio::spawn(async move { send.send(Message::text("x".repeat(1_000))).await.is_err() });
+    tokio::time::sleep(10 * SECOND).await;
+    // So for the reader it lives until later.
+    client.send("still here".into()).await.unwrap();
+    let start = Instant::now();
+    assert!(writer.await.unwrap());
+    assert_eq!(start.elapsed(), 20 * SECOND);
+    reader.await.unwrap();
+    assert!(start.elapsed() <= KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert_eq!(sockets.snapshot().reaped, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_keepalive_nobody_is_pinged_or_reaped() {
     let sockets = open_to_all().keepalive(None).build().unwrap();
     let (accepted, mut client) = connect(&sockets).await;
