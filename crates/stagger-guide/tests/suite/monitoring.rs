@@ -9,15 +9,19 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-const CONTRACT: &str = include_str!("../../../stagger/src/sinks/contract.md");
+const CONTRACT: &str = concat!(
+    include_str!("../../../stagger/src/sinks/contract.md"),
+    include_str!("../../../stagger-ws/src/server/contract.md")
+);
 const RULES: &str = include_str!("../../../../monitoring/prometheus/stagger.rules.yml");
 const TESTS: &str = include_str!("../../../../monitoring/prometheus/stagger.test.yml");
 const BOARD: &str = include_str!("../../../../monitoring/grafana/stagger.json");
 const GUIDE: &str = include_str!("../../../../docs/guide/metrics.md");
 
-/// The words of a text that name a metric or a recorded rule.
+/// The words of a text that name a metric or a recorded rule; what has a path is an item.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    let words = words.filter(|word| !word.contains("::"));
     words.filter(|word| word.starts_with("stagger_") || word.contains(":stagger_")).collect()
 }
 

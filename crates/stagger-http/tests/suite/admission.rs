@@ -136,4 +136,6 @@ async fn a_queue_that_is_too_long_says_so() {
     assert_eq!(told[0], (200, None, None));
     assert_eq!(told[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
     assert_eq!(told[3..], [(503, some("2"), None), (503, some("2"), None)]);
+    let answer = server.oneshot(request()).await.unwrap();
+    assert_eq!(answer.headers()["retry-after-ms"], "2000");
 }
