@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
-use stagger::Admission;
+use stagger::{Admission, Appointment};
 use stagger_http::advice::{TICKET, slot};
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
@@ -88,8 +88,8 @@ pub(crate) async fn dial(address: SocketAddr) -> tungstenite::Result<WebSocketSt
     ask(TcpStream::connect(address).await?, None).await
 }
 
-/// Comes back at its appointments until it is let in, and has the waits that it was told.
-pub(crate) async fn come_until_let_in<S, F>(mut dial: impl FnMut() -> F) -> (WebSocketStream<S>, Vec<Duration>)
+/// Comes back at its appointments until it is let in, and has those that it was given.
+pub(crate) async fn come_until_let_in<S, F>(mut dial: impl FnMut() -> F) -> (WebSocketStream<S>, Vec<Appointment>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = S>,
@@ -100,7 +100,7 @@ where
             Ok(socket) => return (socket, told),
             Err(error) => {
                 let appointment = slot(&refused(error)).expect("an appointment");
-                told.push(appointment.after);
+                told.push(appointment);
                 ticket = Some(appointment.ticket.to_string());
                 sleep(appointment.after).await;
             }
