@@ -9,7 +9,7 @@
 //! # On axum, with the feature `axum`
 //!
 //! [`Conn`] is an extractor. Whoever may not come in gets a 503 before anything is made for the connection. A layer around
-//! the route, like [`AdmissionLayer`](stagger_http::tower::AdmissionLayer), would count requests, and a request for an
+//! the route, like `stagger_http::tower::AdmissionLayer`, would count requests, and a request for an
 //! upgrade is over when the connection begins.
 //!
 #![cfg_attr(feature = "axum", doc = "```no_run")]
