@@ -50,6 +50,8 @@
 //! | say how it connects: policy, credentials, limits | [`Builder`] |
 //! | say what close codes mean, or choose a protocol's | [`codes`] |
 //! | bound what waits to be sent | [`Outbox`] |
+//! | send again what the server has not acknowledged | [`Acked`] |
+//! | go on where the last connection left off | [`Resume`] |
 //! | go through a proxy, or test without a network | [`Connector`] |
 //!
 //! # What a failure means
@@ -72,8 +74,8 @@
 //!
 //! # When not
 //!
-//! A message that was handed to an open connection may be lost with it: this is at most once. A protocol that numbers its
-//! messages or acknowledges them has to do so on top of it.
+//! A message that a [`Client`] has handed to an open connection may be lost with it: that is at most once. A protocol that
+//! acknowledges messages wants [`Acked`], one that numbers what the server says, [`Resume`].
 //!
 //! # Metrics and logs
 //!
@@ -103,8 +105,9 @@ pub use advice::Advice;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use client::{
-    BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector, Event, Fatal, Handle, Io,
-    Messages, Opened, Outbox, Reconnector, Refusal, SendError, State, Tcp, Unsent, codes,
+    Ack, Acked, AckedHandle, Acks, BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector,
+    Event, Fatal, Handle, Io, Messages, Opened, Outbox, Reconnector, Refusal, Resume, SendError, State, Tcp, Unsent,
+    Welcome, codes,
 };
 #[cfg(feature = "client")]
 pub use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};

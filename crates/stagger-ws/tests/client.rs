@@ -4,16 +4,20 @@
 
 #[cfg(test)]
 mod client {
+    mod acked;
     mod bench;
     mod classes;
     mod fleet;
     mod high;
     mod hostile;
+    mod interleavings;
     mod low;
     #[cfg(all(feature = "metrics", feature = "tracing"))]
     mod observed;
     mod outbox;
     mod peer;
+    mod resume;
+    mod store;
     #[cfg(feature = "rustls")]
     mod tls;
 }

@@ -12,7 +12,8 @@ use super::handshake::Route;
 use super::judge::Judge;
 use super::reconnector::{OnClosed, Reconnector};
 use super::request::{BoxError, ConnectAttempt};
-use super::{Cause, Client, Closed, Outbox};
+use super::resume::SharedResume;
+use super::{Acked, Acks, Cause, Client, Closed, Outbox, Resume};
 use crate::codes::{Codes, OnClose, rfc6455};
 
 /// Longer than anybody waits: thirty years. What is longer is cut off, so that no sum of times runs over.
@@ -41,6 +42,7 @@ pub struct Builder {
     pub(super) on_closed: Option<OnClosed>,
     pub(super) outbox: Outbox,
     pub(super) inbox: usize,
+    pub(super) resume: Option<SharedResume>,
 }
 
 impl Builder {
@@ -65,6 +67,7 @@ impl Builder {
             on_closed: None,
             outbox: Outbox::default(),
             inbox: 64,
+            resume: None,
         }
     }
 
@@ -230,6 +233,14 @@ impl Builder {
         self
     }
 
+    /// Goes on where the last connection left off, for protocols that can. For [`connect`](Self::connect) and
+    /// [`acked`](Self::acked).
+    #[must_use]
+    pub fn resume(mut self, resume: impl Resume) -> Self {
+        self.resume = Some(SharedResume::new(resume));
+        self
+    }
+
     /// The high level: a stream of events and a sink of messages, which a task of its own keeps connected. It begins to
     /// connect at once; [`Client::connected`](crate::Client::connected) waits for it.
     ///
@@ -237,7 +248,16 @@ impl Builder {
     /// Outside of a tokio runtime.
     #[must_use]
     pub fn connect(self) -> Client {
-        Client::new(self)
+        Client::new(self, None)
+    }
+
+    /// The high level, delivering at least once: what is sent is kept until it is acknowledged. As [`connect`](Self::connect).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> Acked<K> {
+        Acked::new(self, acks)
     }
 
     /// The low level: one connection at a time.

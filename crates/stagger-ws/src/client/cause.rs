@@ -51,6 +51,13 @@ pub enum Cause {
         /// For how long at least.
         after: Duration,
     },
+    /// The peer acknowledged nothing: a message was sent so long ago.
+    Unacknowledged {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The server does not go on where the last connection left off: [`Welcome::Refused`](crate::Welcome::Refused).
+    NotResumed,
     /// This side let go of it: it was dropped, closed or replaced.
     Released,
 }
@@ -78,6 +85,8 @@ impl Cause {
             Self::Request(_) | Self::Unusable(_) => "request",
             Self::ConnectTimeout { .. } => "timeout",
             Self::Silent { .. } => "silent",
+            Self::Unacknowledged { .. } => "unacknowledged",
+            Self::NotResumed => "not_resumed",
             Self::Released => "released",
         }
     }
@@ -127,6 +136,8 @@ impl fmt::Display for Cause {
             Self::Unusable(why) => write!(f, "the request cannot be sent: {why}"),
             Self::ConnectTimeout { after } => write!(f, "no connection after {} s", after.as_secs_f64()),
             Self::Silent { after } => write!(f, "the peer was silent for {} s", after.as_secs_f64()),
+            Self::Unacknowledged { after } => write!(f, "nothing was acknowledged for {} s", after.as_secs_f64()),
+            Self::NotResumed => f.write_str("the server does not go on where the last connection left off"),
             Self::Released => f.write_str("let go of by this side"),
         }
     }

@@ -93,15 +93,18 @@ impl<'r> Connection<'r> {
     /// Closes it with the closing handshake: code 1000, and a wait for the server's answer, which takes no longer than the
     /// close timeout. What was sent before is on its way. Cancelled in the middle, the connection is dropped.
     pub async fn close(mut self) {
-        self.say_goodbye().await;
+        self.say_goodbye(|_| ()).await;
     }
 
-    pub(super) async fn say_goodbye(&mut self) {
+    /// What still comes is looked at.
+    pub(super) async fn say_goodbye<T>(&mut self, hear: impl Fn(&Message) -> T) {
         let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let socket = &mut self.socket;
         let handshake = async {
             if socket.send(Message::Close(Some(goodbye))).await.is_ok() {
-                while let Some(Ok(_)) = socket.next().await {}
+                while let Some(Ok(message)) = socket.next().await {
+                    hear(&message);
+                }
             }
         };
         // What comes of it does not matter: after it, the connection is dropped.

@@ -35,6 +35,10 @@ pub struct Opened {
     pub response: Response<()>,
     /// How long there was no connection before it; `None` for the first.
     pub downtime: Option<Duration>,
+    /// Whether the server goes on where the last connection left off; only a [`Resume`](crate::Resume) can tell.
+    pub resumed: bool,
+    /// How many messages are sent again that were sent before and are not acknowledged; of an [`Acked`](crate::Acked) alone.
+    pub resent: usize,
 }
 
 /// An attempt to connect has failed, or a connection is lost.

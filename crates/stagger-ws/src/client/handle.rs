@@ -1,12 +1,14 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::{Context, Poll};
 use std::sync::Arc;
 
 use futures_channel::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::outbox::{Offer, Queue, Via};
+use super::acked::Kept;
+use super::outbox::{Gate, Offer, Queue, Via};
 use super::{Fatal, SendError, State, Unsent};
 
 /// What can be asked of the task that owns the connection.
@@ -23,6 +25,8 @@ pub(super) enum Command {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) outbox: Queue,
+    /// What is kept until it is acknowledged.
+    pub(super) window: Option<Arc<dyn Kept>>,
     /// Unbounded, since nothing in it grows with traffic and the task never keeps it waiting.
     pub(super) commands: UnboundedSender<Command>,
     pub(super) state: watch::Receiver<State>,
@@ -30,6 +34,35 @@ pub(super) struct Shared {
     pub(super) revivals: AtomicU64,
     /// How often it has done so.
     pub(super) obeyed: AtomicU64,
+}
+
+impl Shared {
+    /// The way is open now, or not: how many messages are sent again.
+    pub(super) fn turn(&self, gate: Gate) -> usize {
+        self.outbox.turn(gate);
+        self.window.as_ref().map_or(0, |window| window.turn(gate))
+    }
+
+    /// What is written next: what is kept first, so that what is sent again is at the head.
+    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<(Message, Via)> {
+        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_take(cx)) {
+            return Poll::Ready((message, Via::Kept));
+        }
+        self.outbox.poll_take(cx).map(|item| (item.message, item.via))
+    }
+
+    /// What was taken last can never be written.
+    pub(super) fn never(&self, via: Via) {
+        let via = match (via, &self.window) {
+            (Via::Kept, Some(window)) => {
+                window.give_up_last();
+                // It is told like everything else that is dropped.
+                Via::Nobody
+            }
+            (via, _) => via,
+        };
+        self.outbox.settle(via, Err(Unsent::TooLong));
+    }
 }
 
 /// Another hand on a [`Client`](crate::Client), from any task: it sends, closes and reconnects, and tells where the client

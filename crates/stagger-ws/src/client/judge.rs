@@ -96,7 +96,12 @@ impl Judge {
             Cause::Closed { code, reason } => self.codes.meaning(*code, reason),
             // What was asked of the server makes it send the same again.
             Cause::TooLong(CapacityError::MessageTooLong { .. }) => OnClose::Fatal,
-            Cause::Protocol(_) | Cause::TooLong(_) | Cause::NotUtf8 => OnClose::Broken,
+            // Whoever is not let in was never served, and a server that lost its history sends everyone away.
+            Cause::NotResumed
+            | Cause::ConnectTimeout { .. }
+            | Cause::Protocol(_)
+            | Cause::TooLong(_)
+            | Cause::NotUtf8 => OnClose::Broken,
             _ => OnClose::Reconnect,
         };
         if meaning != OnClose::Refresh {

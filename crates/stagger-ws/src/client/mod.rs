@@ -1,5 +1,7 @@
 //! The reconnecting client.
 
+mod acked;
+mod alarm;
 mod backlog;
 mod builder;
 mod cause;
@@ -18,9 +20,11 @@ mod owner;
 mod reconnector;
 mod refusal;
 mod request;
+mod resume;
 mod stream;
 mod tls;
 
+pub use acked::{Ack, Acked, AckedHandle, Acks};
 pub use builder::Builder;
 pub use cause::Cause;
 pub use connection::Connection;
@@ -32,4 +36,5 @@ pub use outbox::{Outbox, SendError, Unsent};
 pub use reconnector::Reconnector;
 pub use refusal::Refusal;
 pub use request::{BoxError, ConnectAttempt};
+pub use resume::{Resume, Welcome};
 pub use stream::{Client, Messages};

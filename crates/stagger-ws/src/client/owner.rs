@@ -1,5 +1,5 @@
 use core::future::poll_fn;
-use core::pin::{Pin, pin};
+use core::pin::pin;
 use core::sync::atomic::Ordering;
 use core::task::{Context, Poll};
 use core::time::Duration;
@@ -8,13 +8,17 @@ use std::sync::Arc;
 use futures_channel::mpsc::{Sender, UnboundedReceiver};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 
+use super::acked::Passing;
+use super::alarm::Alarm;
 use super::backlog::{Backlog, Delivery};
 use super::builder::FAR;
 use super::handle::{Command, Shared};
 use super::outbox::{Gate, Unsent, Via};
 use super::reconnector::Happening;
+use super::resume::Resuming;
 use super::{Cause, Closed, Connection, Event, Fatal, Opened, Reconnector, State};
 
 /// How many messages go one way before the other way, and other tasks, have their turn.
@@ -37,7 +41,11 @@ struct Desk {
     /// Those whose messages are being written.
     writing: Vec<Via>,
     /// For the message that has waited too long next.
-    expiry: Option<Pin<Box<Sleep>>>,
+    expiry: Alarm,
+    /// For the acknowledgement that will have been missing for too long next.
+    missing: Alarm,
+    /// Asks the server whether it goes on where it left off.
+    resuming: Option<Box<Resuming>>,
     /// Dropped when everything else is: who asked for the end hears of it then.
     done: Option<oneshot::Sender<()>>,
 }
@@ -65,9 +73,12 @@ impl Owner {
         commands: UnboundedReceiver<Command>,
         events: Sender<Delivery>,
         state: watch::Sender<State>,
+        resuming: Option<Box<Resuming>>,
     ) -> Self {
         let (backlog, writing) = (Backlog::default(), Vec::new());
-        Self { links, desk: Desk { shared, commands, events, state, backlog, writing, expiry: None, done: None } }
+        let (expiry, missing) = (Alarm::default(), Alarm::default());
+        let desk = Desk { shared, commands, events, state, backlog, writing, expiry, missing, resuming, done: None };
+        Self { links, desk }
     }
 
     #[expect(
@@ -82,16 +93,16 @@ impl Owner {
                     Turn::Obey(command) => self.obey(command),
                     Turn::Happened(Happening::Opened(mut fresh)) => {
                         let response = core::mem::take(&mut fresh.response);
-                        let opened = Opened { attempt: fresh.attempt, response, downtime: fresh.downtime };
-                        self.desk.opened(opened);
+                        let (attempt, downtime) = (fresh.attempt, fresh.downtime);
+                        let opened = Opened { attempt, response, downtime, resumed: false, resent: 0 };
                         let mut link = self.links.lend(*fresh);
-                        match poll_fn(|cx| self.desk.poll_talk(&mut link, cx)).await {
+                        match self.desk.attend(&mut link, opened).await {
                             None => self.desk.down(),
                             Some(Command::Close(done)) => {
                                 self.desk.done = Some(done);
-                                self.desk.shared.outbox.turn(Gate::Closed);
+                                self.desk.shared.turn(Gate::Closed);
                                 let attempt = link.attempt();
-                                link.say_goodbye().await;
+                                link.say_goodbye(|message| self.desk.hear_last(message)).await;
                                 return self.desk.closed(Closed { cause: Cause::Released, retry_in: None, attempt });
                             }
                             Some(Command::Leave) => return,
@@ -163,15 +174,15 @@ impl Owner {
         self.desk.state.send_replace(State::Connecting);
         self.desk.shared.obeyed.fetch_add(1, Ordering::AcqRel);
         self.desk.backlog.go_on();
-        self.desk.shared.outbox.turn(Gate::Down);
+        self.desk.shared.turn(Gate::Down);
         self.links.reconnect_now();
     }
 }
 
 impl Desk {
-    fn opened(&mut self, opened: Opened) {
+    fn opened(&mut self, mut opened: Opened) {
+        opened.resent = self.shared.turn(Gate::Open);
         self.backlog.opened(opened);
-        self.shared.outbox.turn(Gate::Open);
         self.state.send_replace(State::Open);
     }
 
@@ -180,7 +191,7 @@ impl Desk {
         for via in self.writing.drain(..) {
             self.shared.outbox.settle(via, Err(Unsent::Lost));
         }
-        self.shared.outbox.turn(Gate::Down);
+        self.shared.turn(Gate::Down);
     }
 
     fn closed(&mut self, closed: Closed) {
@@ -194,7 +205,7 @@ impl Desk {
     }
 
     fn ended(&mut self, fatal: Option<Fatal>) {
-        self.shared.outbox.turn(Gate::GaveUp);
+        self.shared.turn(Gate::GaveUp);
         self.state.send_replace(State::Closed(fatal.clone()));
         self.backlog.end(fatal, self.shared.obeyed.load(Ordering::Acquire));
     }
@@ -207,18 +218,54 @@ impl Desk {
         loop {
             let (dropped, until) = self.shared.outbox.sweep(cx);
             self.backlog.dropped(dropped);
-            let Some(until) = until else {
-                self.expiry = None;
-                return Poll::Pending;
-            };
-            let expiry = self.expiry.get_or_insert_with(|| Box::pin(sleep_until(until)));
-            if expiry.deadline() != until {
-                expiry.as_mut().reset(until);
-            }
-            if expiry.as_mut().poll(cx).is_pending() {
+            if self.expiry.poll(until, cx).is_pending() {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// From the first words to the end, or to a command.
+    async fn attend(&mut self, link: &mut Connection<'_>, opened: Opened) -> Option<Command> {
+        if self.resuming.is_none() {
+            self.opened(opened);
+        } else if let Err(command) = Box::pin(self.greet(link, opened)).await {
+            return command;
+        }
+        poll_fn(|cx| self.poll_talk(link, cx)).await
+    }
+
+    /// Has it decided whether the server goes on; otherwise a command has come, or the connection ended.
+    async fn greet(&mut self, link: &mut Connection<'_>, mut opened: Opened) -> Result<(), Option<Command>> {
+        if let Some(mut resuming) = self.resuming.take() {
+            let greeted = {
+                let mut greets = pin!(resuming.greet(link, &opened.response));
+                poll_fn(|cx| {
+                    if let Poll::Ready(command) = self.poll_command(cx) {
+                        return Poll::Ready(Err(Some(command)));
+                    }
+                    let _ = self.backlog.poll_deliver(&mut self.events, cx);
+                    greets.as_mut().poll(cx).map(|greeted| greeted.ok_or(None))
+                })
+                .await
+            };
+            self.resuming = Some(resuming);
+            opened.resumed = greeted?;
+        }
+        self.opened(opened);
+        Ok(())
+    }
+
+    /// Has a message looked at that came.
+    fn hear(&self, message: &Message) -> Passing {
+        if let Some(resuming) = &self.resuming {
+            resuming.observe(message);
+        }
+        self.hear_last(message)
+    }
+
+    /// As [`hear`](Self::hear), of a message that nobody will see: it moves no position.
+    fn hear_last(&self, message: &Message) -> Passing {
+        self.shared.window.as_ref().map_or(Passing::Show, |window| window.hear(message))
     }
 
     /// Reads and writes, both bounded, until a command comes or the connection has ended: `None`.
@@ -232,17 +279,33 @@ impl Desk {
             if self.backlog.poll_deliver(&mut self.events, cx).is_pending() {
                 return Self::end(link, broken);
             }
-            match link.poll_next_unpin(cx) {
+            let came = match self.resuming.as_mut().and_then(|resuming| resuming.next()) {
+                Some(message) => Poll::Ready(Some(Ok(message))),
+                None => link.poll_next_unpin(cx),
+            };
+            match came {
                 Poll::Ready(Some(Ok(message))) => {
-                    // There was room, and this is the only sender.
-                    let _ = self.events.start_send(Delivery::Event(Event::Message(message)));
+                    if self.hear(&message) == Passing::Show {
+                        // There was room, and this is the only sender.
+                        let _ = self.events.start_send(Delivery::Event(Event::Message(message)));
+                    }
                 }
                 Poll::Ready(_) => return Poll::Ready(None),
-                Poll::Pending => return Self::end(link, broken),
+                Poll::Pending => {
+                    let broken = broken.or_else(|| self.missed(cx));
+                    return Self::end(link, broken);
+                }
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// What came has been read: an acknowledgement that has been missing for too long is not among it.
+    fn missed(&mut self, cx: &mut Context<'_>) -> Option<Cause> {
+        let window = self.shared.window.as_ref()?;
+        let after = window.timeout()?;
+        self.missing.poll(window.due(), cx).is_ready().then_some(Cause::Unacknowledged { after })
     }
 
     /// What could be read has been read. If nothing can be written any more, that is the end of it: nobody may be reading
@@ -270,13 +333,13 @@ impl Desk {
                 Poll::Ready(Err(cause)) => return Some(cause),
                 Poll::Pending => break,
             }
-            let Poll::Ready(item) = outbox.poll_take(cx) else { break };
-            match link.start_send_unpin(item.message) {
-                Ok(()) => self.writing.push(item.via),
+            let Poll::Ready((message, via)) = self.shared.poll_take(cx) else { break };
+            match link.start_send_unpin(message) {
+                Ok(()) => self.writing.push(via),
                 // It alone does not fit; the connection is as good as before.
-                Err(Cause::Unusable(_)) => outbox.settle(item.via, Err(Unsent::TooLong)),
+                Err(Cause::Unusable(_)) => self.shared.never(via),
                 Err(cause) => {
-                    outbox.settle(item.via, Err(Unsent::Lost));
+                    outbox.settle(via, Err(Unsent::Lost));
                     return Some(cause);
                 }
             }
@@ -299,7 +362,7 @@ impl Desk {
 impl Drop for Desk {
     fn drop(&mut self) {
         self.down();
-        self.shared.outbox.turn(Gate::Closed);
+        self.shared.turn(Gate::Closed);
         self.state.send_replace(State::Closed(None));
         // What there is room for; the stream ends in any case.
         let mut cx = Context::from_waker(core::task::Waker::noop());

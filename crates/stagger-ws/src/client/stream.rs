@@ -9,11 +9,13 @@ use futures_util::{Sink, Stream, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::acked::Kept;
 use super::backlog::Delivery;
 use super::builder::Builder;
 use super::handle::{Command, Handle, Shared};
 use super::outbox::{Offer, Queue, Via};
 use super::owner::Owner;
+use super::resume::{Resuming, asking};
 use super::{Event, Fatal, Reconnector, SendError, State};
 
 /// A connection that comes back: a stream of what happens, and a sink for messages.
@@ -61,19 +63,25 @@ impl Client {
         Builder::new()
     }
 
-    pub(super) fn new(builder: Builder) -> Self {
+    pub(super) fn new(mut builder: Builder, window: Option<Arc<dyn Kept>>) -> Self {
         let (tell, events) = futures_channel::mpsc::channel(builder.inbox);
         let (commands, obeys) = futures_channel::mpsc::unbounded();
         let (state, watched) = watch::channel(State::Connecting);
         let outbox = Queue::new(builder.outbox, &builder.target);
+        let resuming = builder.resume.take().map(|resume| {
+            let route = &mut builder.route;
+            route.provider = asking(Arc::clone(&route.provider), resume.clone());
+            Box::new(Resuming::new(resume, route.connect_timeout))
+        });
         let shared = Arc::new(Shared {
             outbox,
+            window,
             commands,
             state: watched,
             revivals: AtomicU64::new(0),
             obeyed: AtomicU64::new(0),
         });
-        let owner = Owner::new(Reconnector::new(builder), Arc::clone(&shared), obeys, tell, state);
+        let owner = Owner::new(Reconnector::new(builder), Arc::clone(&shared), obeys, tell, state, resuming);
         tokio::spawn(owner.run());
         Self { handle: Handle(shared), events, ended: None }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use stagger_ws::{Message, Outbox};
+use stagger_ws::{Client, Message, Outbox};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 use tracing_subscriber::fmt::MakeWriter;
@@ -17,6 +17,7 @@ use super::high::events;
 use super::low::run;
 use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
 use super::peer::refusal;
+use super::store::{Habit, Order, Store, acks, numbered};
 
 fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
@@ -58,7 +59,8 @@ fn attempts_connections_and_downtime_are_counted() {
         events(&mut client).await;
         // The task has no time to write it.
         client.handle().try_send(Message::text("c")).unwrap();
-        client
+        let never = |_| core::future::pending::<io::Result<tokio::io::DuplexStream>>();
+        (client, Client::builder().url("ws://bench.test").named("feed").connector(never).acked(acks()))
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
     assert_eq!(value("stagger_ws_attempts_total", "refused"), Some(1.0));
@@ -73,6 +75,31 @@ fn attempts_connections_and_downtime_are_counted() {
         .collect();
     let told: BTreeSet<_> = metrics.keys().map(|(name, _)| name.as_str()).collect();
     assert_eq!(told, promised);
+}
+
+#[test]
+fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
+    for (is_dropped, want) in [(false, 2.0), (true, 0.0)] {
+        let metrics = metrics_of(async {
+            let store = Store::new(Habit::Nothing);
+            let client = store.piped(64 << 10).named("feed").acked(acks());
+            for n in 1..=3 {
+                client.send(numbered(n)).await.unwrap();
+            }
+            sleep(secs(1)).await;
+            store.order(Order::Drop);
+            sleep(secs(60)).await;
+            store.say("one 2");
+            sleep(secs(1)).await;
+            let kept = (!is_dropped).then_some(client);
+            // Its task goes.
+            sleep(secs(1)).await;
+            kept
+        });
+        let value = |name: &str| metrics[&(name.to_owned(), String::new())];
+        assert!((value("stagger_ws_unacked") - want).abs() < f64::EPSILON, "{metrics:?}");
+        assert!((value("stagger_ws_resent_total") - 3.0).abs() < f64::EPSILON, "{metrics:?}");
+    }
 }
 
 #[test]

@@ -5,5 +5,5 @@ mod queue;
 mod unsent;
 
 pub use limits::Outbox;
-pub(super) use queue::{Gate, Offer, Queue, Via};
+pub(super) use queue::{Gate, Offer, Queue, Via, put, wake};
 pub use unsent::{SendError, Unsent};

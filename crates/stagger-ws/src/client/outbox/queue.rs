@@ -57,6 +57,8 @@ pub(in crate::client) enum Via {
     /// The sink of the client.
     Sink,
     Nobody,
+    /// Nobody, for it is kept until it is acknowledged.
+    Kept,
 }
 
 /// Whether messages can go out.
@@ -92,22 +94,7 @@ impl Queue {
 
     /// Waits for room, and puts it in.
     pub(in crate::client) async fn put(&self, message: Message, via: Via) -> Result<(), SendError> {
-        let (mut message, mut via) = (message, via);
-        loop {
-            let mut room = pin!(self.room.notified());
-            // Before the look, or what becomes free in between would go unnoticed.
-            room.as_mut().enable();
-            match self.offer(message, via) {
-                Offer::Taken => {
-                    // There may be room for the next one too.
-                    self.room.notify_one();
-                    return Ok(());
-                }
-                Offer::Refused(error) => return Err(error),
-                Offer::Wait(again, whose) => (message, via) = (again, whose),
-            }
-            room.await;
-        }
+        put(&self.room, message, via, |message, via| self.offer(message, via)).await
     }
 
     /// Puts it in, if there is room.
@@ -190,7 +177,7 @@ impl Queue {
     /// Something that was taken out has come to its end.
     pub(in crate::client) fn settle(&self, via: Via, result: Result<(), Unsent>) {
         let mut inner = self.inner();
-        if result.is_err() {
+        if result.is_err() && !matches!(via, Via::Kept) {
             self.count(&mut inner);
         }
         Self::tell(&mut inner, via, result.map_err(|why| SendError::new(why, None)));
@@ -302,7 +289,7 @@ impl Queue {
                 }
                 wake(&mut inner.sink.waker);
             }
-            Via::Nobody => {}
+            Via::Kept | Via::Nobody => {}
         }
     }
 }
@@ -313,7 +300,31 @@ impl Item {
     }
 }
 
-fn wake(waker: &mut Option<Waker>) {
+/// Offers a message until it is taken or refused, and waits for room in between.
+pub(in crate::client) async fn put(
+    room: &Notify,
+    mut message: Message,
+    mut via: Via,
+    offer: impl Fn(Message, Via) -> Offer,
+) -> Result<(), SendError> {
+    loop {
+        let mut free = pin!(room.notified());
+        // Before the look, or what becomes free in between would go unnoticed.
+        free.as_mut().enable();
+        match offer(message, via) {
+            Offer::Taken => {
+                // There may be room for the next one too.
+                room.notify_one();
+                return Ok(());
+            }
+            Offer::Refused(error) => return Err(error),
+            Offer::Wait(again, whose) => (message, via) = (again, whose),
+        }
+        free.await;
+    }
+}
+
+pub(in crate::client) fn wake(waker: &mut Option<Waker>) {
     if let Some(waker) = waker.take() {
         waker.wake();
     }

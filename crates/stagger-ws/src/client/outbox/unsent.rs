@@ -78,4 +78,6 @@ impl fmt::Debug for SendError {
     }
 }
 
+impl Error for Unsent {}
+
 impl Error for SendError {}

@@ -1,0 +1,44 @@
+/// What a window tells: its part of what all the windows of a target hold, and how often something is sent again.
+#[derive(Debug)]
+pub(super) struct WindowGauges {
+    #[cfg(feature = "metrics")]
+    unacked: metrics::Gauge,
+    #[cfg(feature = "metrics")]
+    resent: metrics::Counter,
+}
+
+#[cfg(feature = "metrics")]
+impl WindowGauges {
+    pub(super) fn new(target: &str) -> Self {
+        Self {
+            unacked: metrics::gauge!("stagger_ws_unacked", "target" => target.to_owned()),
+            resent: metrics::counter!("stagger_ws_resent_total", "target" => target.to_owned()),
+        }
+    }
+
+    pub(super) fn came(&self) {
+        self.unacked.increment(1.0);
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a window of 2^52 messages fits nowhere")]
+    pub(super) fn went(&self, messages: usize) {
+        self.unacked.decrement(messages as f64);
+    }
+
+    pub(super) fn resent(&self) {
+        self.resent.increment(1);
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+impl WindowGauges {
+    pub(super) const fn new(_: &str) -> Self {
+        Self {}
+    }
+
+    pub(super) const fn came(&self) {}
+
+    pub(super) const fn went(&self, _: usize) {}
+
+    pub(super) const fn resent(&self) {}
+}

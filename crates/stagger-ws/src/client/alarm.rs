@@ -1,0 +1,23 @@
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer for a point in time that moves, kept only while there is one.
+#[derive(Debug, Default)]
+pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Ready when that point has come.
+    pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = until else {
+            self.0 = None;
+            return Poll::Pending;
+        };
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
+        sleep.as_mut().poll(cx)
+    }
+}

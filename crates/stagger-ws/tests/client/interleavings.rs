@@ -1,0 +1,148 @@
+//! Whatever happens in whatever order, nothing is lost.
+
+use futures_util::StreamExt;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use stagger_ws::AckedHandle;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::bench::{DOUBLING, ms, secs};
+use super::store::{Habit, Order, Store, acks, numbered, numbers};
+
+const WINDOW: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Another message is to be sent, when there is room.
+    Send,
+    /// The server acknowledges one of those that have come, alone or with all before it.
+    One(prop::sample::Index),
+    UpTo(prop::sample::Index),
+    /// The connection is lost, and the server is there for a new one, or is not.
+    Drop,
+    Away,
+    Back,
+    /// Replaced while it is up, hurried while it is not.
+    ReconnectNow,
+    Pass(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// The server comes back, and acknowledges everything.
+    Heal,
+    Close,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        6 => Just(Act::Send),
+        2 => index().prop_map(Act::One),
+        2 => index().prop_map(Act::UpTo),
+        1 => Just(Act::Drop),
+        1 => Just(Act::Away),
+        1 => Just(Act::Back),
+        1 => Just(Act::ReconnectNow),
+        3 => prop_oneof![0_u64..20, 500_u64..3_000].prop_map(Act::Pass),
+    ]
+}
+
+/// Sends what it is asked to, and gives up waiting for room again and again.
+async fn send(handle: AckedHandle<u64>, mut asked: mpsc::UnboundedReceiver<u64>) -> Vec<u64> {
+    let mut taken = Vec::new();
+    while let Some(n) = asked.recv().await {
+        loop {
+            match timeout(ms(7), handle.send(numbered(n))).await {
+                Ok(Ok(())) => break taken.push(n),
+                Ok(Err(_)) => return taken,
+                Err(_) => {}
+            }
+        }
+    }
+    taken
+}
+
+async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
+    let store = Store::new(Habit::Nothing);
+    let policy = DOUBLING.max_attempts(1_000).build().unwrap();
+    let mut client = store.piped(pipe).policy(policy).acked(acks().window(WINDOW));
+    let handle = client.handle();
+    let (ask, asked) = mpsc::unbounded_channel();
+    let sending = tokio::spawn(send(handle.clone(), asked));
+    let reading = tokio::spawn(async move { while client.next().await.is_some() {} });
+    let mut last = 0;
+    for act in acts {
+        let came = store.came().concat();
+        match act {
+            Act::Send => {
+                last += 1;
+                ask.send(last).unwrap();
+            }
+            Act::One(_) | Act::UpTo(_) if came.is_empty() => {}
+            Act::One(which) => store.say(format!("one {}", which.get(&came))),
+            Act::UpTo(which) => store.say(format!("up to {}", which.get(&came))),
+            Act::Drop => store.order(Order::Drop),
+            Act::Away => {
+                store.set_up(false);
+                store.order(Order::Drop);
+            }
+            Act::Back => store.set_up(true),
+            Act::ReconnectNow => handle.client().reconnect_now(),
+            Act::Pass(length) => sleep(ms(length)).await,
+        }
+        assert!(handle.unacked().len() <= WINDOW);
+    }
+    drop(ask);
+
+    let handed_back = match ending {
+        Ending::Heal => {
+            store.set_habit(Habit::Acknowledge);
+            store.set_up(true);
+            store.order(Order::Drop);
+            // Everything is taken, and then acknowledged.
+            sleep(secs(3_600)).await;
+            timeout(secs(3_600), handle.settled()).await.expect("in time").unwrap();
+            drop(handle.close().await);
+            Vec::new()
+        }
+        Ending::Close => numbers(&handle.close().await),
+    };
+    let taken = sending.await.unwrap();
+    reading.await.unwrap();
+    let came = store.came();
+    let mut first = Vec::new();
+    for connection in &came {
+        assert!(connection.is_sorted_by(|one, next| one < next), "out of order: {came:?}");
+        first.extend(
+            connection.iter().filter(|n| first.last().is_none_or(|last| *n > last)).copied().collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(first, Vec::from_iter(1..=first.len() as u64), "a gap: {came:?}");
+    if ending == Ending::Heal {
+        assert_eq!((taken.len() as u64, first.len() as u64), (last, last));
+    }
+    assert!(taken.iter().all(|n| first.contains(n) || handed_back.contains(n)), "lost of {taken:?}: {handed_back:?}");
+    assert!(handed_back.is_sorted_by(|one, next| one < next) && handed_back.len() <= WINDOW, "{handed_back:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_message_is_delivered_in_order_or_handed_back_whatever_happens_in_between(
+        acts in vec(act(), 0..60),
+        pipe in prop_oneof![Just(64_usize), Just(1 << 16)],
+        ending in prop_oneof![Just(Ending::Heal), Just(Ending::Close)],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(play(acts, pipe, ending));
+    }
+}
