@@ -11,7 +11,7 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{bench, deny, mutants, public_api, semver};
+use crate::commands::{bench, deny, mutants, public_api, semver, soak};
 
 /// What went wrong, said to the person who started this.
 type Error = Box<dyn core::error::Error>;
@@ -24,9 +24,14 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
     Command { name: "ci", about: "everything that must hold; `ci --help` for its options", run: ci::run },
     Command { name: "bench", about: "the benchmarks beside the peers", run: bench::run },
+    Command {
+        name: "soak",
+        about: "a server killed fifty times under 2,000 WebSocket clients; two minutes",
+        run: soak::run,
+    },
     Command { name: "mutants", about: "break stagger-core and see its tests fail (cargo-mutants)", run: mutants::run },
     Command { name: "deny", about: "licences, bans and sources of the dependencies (cargo-deny)", run: deny::run },
     Command {

@@ -5,3 +5,4 @@ pub(crate) mod deny;
 pub(crate) mod mutants;
 pub(crate) mod public_api;
 pub(crate) mod semver;
+pub(crate) mod soak;

@@ -1,0 +1,14 @@
+//! A server that is killed again and again under many clients.
+//!
+//! In a few seconds here; `cargo xtask soak` has it last about two minutes.
+
+#![cfg(all(feature = "client", target_os = "linux"))]
+
+#[cfg(test)]
+mod soak {
+    mod fleet;
+    mod plan;
+    mod server;
+    mod store;
+    mod verdict;
+}

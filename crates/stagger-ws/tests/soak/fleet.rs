@@ -1,0 +1,124 @@
+//! The clients, each with a task that sends and one that reads.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use stagger::{Jitter, Policy};
+use stagger_ws::{Ack, Acked, AckedHandle, Acks, Client, Event, Message, State};
+use tokio::task::JoinHandle;
+use tokio::time::{interval, timeout};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) opened: AtomicU64,
+    pub(super) resent: AtomicU64,
+    pub(super) ticks: AtomicU64,
+}
+
+pub(super) struct Fleet {
+    members: Vec<Member>,
+    pub(super) seen: Arc<Seen>,
+    is_over: Arc<AtomicBool>,
+}
+
+struct Member {
+    handle: AckedHandle<u64>,
+    /// Gives the number of the last message.
+    sends: JoinHandle<u64>,
+    reads: JoinHandle<()>,
+}
+
+impl Fleet {
+    pub(super) fn launch(clients: usize, port: u16, every: Duration) -> Self {
+        let (seen, is_over) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
+        let member = |n: usize| {
+            let client = connect(&format!("ws://127.0.0.1:{port}/client-{n}"));
+            let handle = client.handle();
+            // They do not all speak in the same instant.
+            let lag = every.mul_f64(n as f64 / clients as f64);
+            let sends = tokio::spawn(send(handle.clone(), lag, every, Arc::clone(&is_over)));
+            let reads = tokio::spawn(read(client, Arc::clone(&seen)));
+            Member { handle, sends, reads }
+        };
+        Self { members: (0..clients).map(member).collect(), seen, is_over }
+    }
+
+    /// Waits until every client is there.
+    pub(super) async fn all_there(&self) {
+        for member in &self.members {
+            timeout(LONG, member.handle.client().connected()).await.expect("in time").expect("it comes back");
+        }
+    }
+
+    /// Waits until every client knows that it is not.
+    pub(super) async fn all_gone(&self) {
+        for member in &self.members {
+            let mut state = member.handle.client().state();
+            let gone = state.wait_for(|state| !matches!(state, State::Open));
+            timeout(LONG, gone).await.expect("in time").expect("its task is there");
+        }
+    }
+
+    /// Ends it, when everything is acknowledged; how many messages each has sent.
+    pub(super) async fn finish(self) -> Vec<u64> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut sent = Vec::new();
+        for Member { handle, sends, reads } in self.members {
+            sent.push(sends.await.unwrap());
+            timeout(LONG, handle.settled()).await.expect("in time").unwrap();
+            assert_eq!(handle.close().await, []);
+            reads.await.unwrap();
+        }
+        sent
+    }
+}
+
+fn connect(url: &str) -> Acked<u64> {
+    let policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(1))
+        .jitter(Jitter::Full)
+        .spread(Duration::from_millis(300))
+        .max_attempts(10_000)
+        .build()
+        .unwrap();
+    let number = |text: &str| text.parse().unwrap();
+    let acks = Acks::new(
+        move |message| number(message.to_text().unwrap()),
+        move |message| message.to_text().unwrap().strip_prefix("ack ").map(|last| Ack::UpTo(number(last))),
+    );
+    Client::builder().url(url).policy(policy).acked(acks.window(32).ack_timeout(LONG))
+}
+
+async fn send(handle: AckedHandle<u64>, lag: Duration, every: Duration, is_over: Arc<AtomicBool>) -> u64 {
+    tokio::time::sleep(lag).await;
+    let (mut number, mut ticks) = (0, interval(every));
+    while !is_over.load(Ordering::Relaxed) {
+        ticks.tick().await;
+        number += 1;
+        handle.send(Message::text(number.to_string())).await.unwrap();
+    }
+    number
+}
+
+async fn read(mut client: Acked<u64>, seen: Arc<Seen>) {
+    let mut is_open = false;
+    while let Some(event) = client.next().await {
+        match event.expect("it never gives up") {
+            Event::Open(opened) => {
+                assert!(!core::mem::replace(&mut is_open, true), "opened twice");
+                seen.opened.fetch_add(1, Ordering::Relaxed);
+                seen.resent.fetch_add(opened.resent as u64, Ordering::Relaxed);
+            }
+            Event::Message(_) => {
+                assert!(is_open, "a message between two connections");
+                seen.ticks.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Closed(_) => is_open = false,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! How long it lasts, and how large it is.
+
+use core::str::FromStr;
+use core::time::Duration;
+use std::env;
+
+/// Read from the environment; what is not there is as small as it may be in a test.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) kills: u32,
+    pub(super) clients: usize,
+    /// Between two messages of a client, and of the server to each client.
+    pub(super) every: Duration,
+    /// From the moment at which all clients are there to the next kill.
+    pub(super) calm: Duration,
+}
+
+impl Plan {
+    pub(super) fn from_env() -> Self {
+        let ms = |name, default| Duration::from_millis(number(name, default));
+        Self {
+            kills: number("SOAK_KILLS", 5),
+            clients: number("SOAK_CLIENTS", 200),
+            every: ms("SOAK_EVERY_MS", 100),
+            calm: ms("SOAK_CALM_MS", 200),
+        }
+    }
+}
+
+pub(super) fn number<T: FromStr>(name: &str, default: T) -> T {
+    match env::var(name) {
+        Ok(text) => text.parse().ok().unwrap_or_else(|| panic!("{name} is not a number: {text}")),
+        Err(_) => default,
+    }
+}

@@ -1,0 +1,96 @@
+//! The claim.
+
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::time::Instant;
+use std::{env, fs, process};
+
+use stagger_kit::{Port, Ready, Server, Stream, descriptors};
+use tokio::time::{sleep, timeout};
+
+use super::fleet::Fleet;
+use super::plan::Plan;
+use super::{server, store};
+
+/// After the kill with this number, memory is as large as it gets.
+const SETTLED: u32 = 10;
+
+#[test]
+fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_once() {
+    let plan = Plan::from_env();
+    descriptors(plan.clients as u64).expect("room for so many connections, here and in the server");
+    let path = env::temp_dir().join(format!("stagger-ws-soak-{}", process::id()));
+    let port = Port::reserve().unwrap();
+    let ready = Ready::Line(Stream::Stdout, server::READY.into());
+    let mut server = Server::start(server::program(port.number(), &path), ready, Duration::from_secs(30)).unwrap();
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let begin = Instant::now();
+    let (mut settled, mut back) = (None, Vec::new());
+    let fleet = runtime.block_on(async { Fleet::launch(plan.clients, port.number(), plan.every) });
+    runtime.block_on(fleet.all_there());
+    for kill in 1..=plan.kills {
+        runtime.block_on(async { sleep(plan.calm).await });
+        server.kill();
+        runtime.block_on(fleet.all_gone());
+        server.restart().unwrap();
+        let restarted = Instant::now();
+        runtime.block_on(fleet.all_there());
+        back.push(restarted.elapsed());
+        if kill == SETTLED {
+            runtime.block_on(async { sleep(plan.calm).await });
+            settled = Some(resident_kib());
+        }
+    }
+    runtime.block_on(async { sleep(plan.calm).await });
+    let last = resident_kib();
+    let seen = std::sync::Arc::clone(&fleet.seen);
+    let sent = runtime.block_on(fleet.finish());
+    // A task that has ended is counted a moment longer.
+    let left = runtime.block_on(async {
+        let none_left = async {
+            while tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), none_left).await
+    });
+    server.kill();
+
+    back.sort();
+    println!(
+        "{} kills under {} clients in {:.1} s: {} connections, {} messages there, {} of them sent again, {} back; \
+         everyone back after {:?} at best, {:?} at worst; {last} KiB resident, {settled:?} after kill {SETTLED}",
+        plan.kills,
+        plan.clients,
+        begin.elapsed().as_secs_f64(),
+        seen.opened.load(Ordering::Relaxed),
+        sent.iter().sum::<u64>(),
+        seen.resent.load(Ordering::Relaxed),
+        seen.ticks.load(Ordering::Relaxed),
+        back[0],
+        back[back.len() - 1],
+    );
+    assert!(left.is_ok(), "a task is left");
+    assert_eq!(seen.opened.load(Ordering::Relaxed), plan.clients as u64 * u64::from(plan.kills + 1));
+    assert!(seen.ticks.load(Ordering::Relaxed) >= plan.clients as u64);
+    let mut stored: HashMap<String, Vec<u64>> = HashMap::new();
+    for (who, number) in store::read(&path).unwrap() {
+        stored.entry(who).or_default().push(number);
+    }
+    for (n, last) in sent.into_iter().enumerate() {
+        assert_eq!(stored[&format!("client-{n}")], Vec::from_iter(1..=last), "client {n}");
+    }
+    if let Some(settled) = settled.filter(|_| plan.kills > SETTLED) {
+        assert!(last.abs_diff(settled) * 10 <= settled, "{settled} KiB after kill {SETTLED}, {last} KiB at the end");
+    }
+    fs::remove_file(path).unwrap();
+}
+
+/// What of this process is in memory.
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line for it");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
