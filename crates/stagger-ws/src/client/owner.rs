@@ -229,6 +229,7 @@ impl Desk {
         if self.resuming.is_none() {
             self.opened(opened);
         } else if let Err(command) = Box::pin(self.greet(link, opened)).await {
+            // In a box, for most clients have no use for it.
             return command;
         }
         poll_fn(|cx| self.poll_talk(link, cx)).await
@@ -248,6 +249,10 @@ impl Desk {
                 })
                 .await
             };
+            // What the server says it has is not sent again; each is looked at once more when it is shown.
+            resuming.greeting().for_each(|message| {
+                self.hear_last(message);
+            });
             self.resuming = Some(resuming);
             opened.resumed = greeted?;
         }

@@ -3,11 +3,12 @@
 use core::future::ready;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use stagger_ws::{Ack, Acked, Event, Message, State, Unsent};
+use stagger_ws::{Ack, Acked, Event, Message, State, Unsent, WebSocketConfig};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
-use super::peer::Deed::{Hang, Upgrade};
+use super::high::word;
+use super::peer::Deed::{Hang, Upgrade, Wait};
 use super::store::{Habit, Order, Store, acks, numbered, numbers};
 
 /// Sends these, and lets them arrive.
@@ -16,6 +17,15 @@ async fn send(client: &Acked<u64>, all: impl IntoIterator<Item = u64>) {
         client.send(numbered(n)).await.unwrap();
     }
     sleep(ms(10)).await;
+}
+
+/// What has happened.
+async fn words(client: &mut Acked<u64>) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Ok(Some(Ok(event))) = timeout(ms(1), client.next()).await {
+        words.push(word(&event));
+    }
+    words
 }
 
 /// How many messages each connection was said to begin with.
@@ -293,6 +303,29 @@ async fn what_is_sent_again_goes_before_what_nobody_acknowledges() {
     sleep(secs(60)).await;
     assert_eq!(store.came()[1], [1, 2, 3, 99]);
     assert_eq!(numbers(&client.handle().unacked()), [1, 2, 3]);
+}
+
+/// Nobody reads, and the pipe takes 64 KiB.
+#[tokio::test(start_paused = true)]
+async fn what_was_being_written_is_not_dropped_with_the_connection() {
+    let bench = Bench::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Hang]]);
+    let mut client = bench.piped().acked(acks());
+    client.send(Message::text(format!("1 {}", "x".repeat(100_000)))).await.unwrap();
+    sleep(secs(60)).await;
+    assert_eq!(words(&mut client).await, ["open 1", "lost Some(1)", "open 2"]);
+    assert_eq!(numbers(&client.handle().unacked()), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_connection_can_take_is_dropped_and_said_to_be() {
+    let store = Store::new(Habit::Acknowledge);
+    let limits = WebSocketConfig::default().write_buffer_size(1 << 10).max_write_buffer_size(8 << 10);
+    let mut client = store.piped(64 << 10).websocket(limits).acked(acks());
+    client.send(Message::text(format!("1 {}", "x".repeat(100_000)))).await.unwrap();
+    client.send(numbered(2)).await.unwrap();
+    client.settled().await.unwrap();
+    assert_eq!(store.came(), [[2]]);
+    assert_eq!(words(&mut client).await, ["open 1", "dropped 1"]);
 }
 
 #[tokio::test(start_paused = true)]

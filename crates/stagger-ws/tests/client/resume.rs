@@ -148,6 +148,25 @@ async fn what_is_said_first_goes_out_alone() {
     assert_eq!(events(&mut client).await, ["timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
 }
 
+/// As a server does that says first what it has.
+#[tokio::test(start_paused = true)]
+async fn what_the_first_words_acknowledge_is_not_sent_again() {
+    let store = Store::new(Habit::Nothing);
+    let client = store.piped(64 << 10).resume(Feed::default()).acked(acks());
+    sleep(ms(10)).await;
+    store.say("fresh");
+    for n in 1..=3 {
+        client.send(numbered(n)).await.unwrap();
+    }
+    sleep(ms(10)).await;
+    store.order(Order::Drop);
+    sleep(secs(2)).await;
+    store.say("up to 2");
+    store.say("resumed");
+    sleep(ms(10)).await;
+    assert_eq!(store.came(), [vec![1, 2, 3], vec![3]]);
+}
+
 /// A login in front of what is sent again.
 #[tokio::test(start_paused = true)]
 async fn with_acknowledgements_what_is_said_first_goes_before_what_is_sent_again() {

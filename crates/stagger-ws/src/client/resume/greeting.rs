@@ -56,7 +56,12 @@ impl Resuming {
         }
     }
 
-    /// A message that came before it was decided.
+    /// The messages that came before it was decided.
+    pub(in crate::client) fn greeting(&self) -> impl Iterator<Item = &Message> {
+        self.greeting.iter()
+    }
+
+    /// The next of them.
     pub(in crate::client) fn next(&mut self) -> Option<Message> {
         self.greeting.pop_front()
     }
