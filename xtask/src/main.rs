@@ -29,7 +29,7 @@ const COMMANDS: [Command; 7] = [
     Command { name: "bench", about: "the benchmarks beside the peers", run: bench::run },
     Command {
         name: "soak",
-        about: "a server killed fifty times under 2,000 WebSocket clients; two minutes",
+        about: "a server killed fifty times under 2,000 WebSocket clients; minutes",
         run: soak::run,
     },
     Command { name: "mutants", about: "break stagger-core and see its tests fail (cargo-mutants)", run: mutants::run },

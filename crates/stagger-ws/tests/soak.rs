@@ -1,6 +1,6 @@
 //! A server that is killed again and again under many clients.
 //!
-//! In a few seconds here; `cargo xtask soak` has it last about two minutes.
+//! In a few seconds here; `cargo xtask soak` has it last some minutes.
 
 #![cfg(all(feature = "client", target_os = "linux"))]
 
