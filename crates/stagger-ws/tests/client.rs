@@ -8,6 +8,7 @@ mod client {
     mod bench;
     mod classes;
     mod fleet;
+    mod foreign;
     mod high;
     mod hostile;
     mod interleavings;

@@ -13,7 +13,7 @@ struct Package {
     debian: &'static str,
 }
 
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [Package; 10] = [
     // The man page is rendered, not only written.
     Package { programs: &["man"], debian: "man-db" },
     Package { programs: &["groff"], debian: "groff-base" },
@@ -28,14 +28,32 @@ const PACKAGES: [Package; 8] = [
     Package { programs: &["redis-server"], debian: "redis-server" },
     // Makes clients and servers of gRPC from their description.
     Package { programs: &["protoc"], debian: "protobuf-compiler" },
+    // Servers of other people, for WebSockets.
+    Package { programs: &["node"], debian: "nodejs" },
+    Package { programs: &["python3"], debian: "python3" },
 ];
 
-/// What is unpacked beside what is built, and not installed: of this package one file is wanted, and it would start a
-/// server and bring along what that shows to browsers.
-const UNPACKED: Package = Package { programs: &["promtool"], debian: "prometheus" };
+/// What is unpacked beside what is built, and not installed.
+struct Unpacked {
+    /// This file is enough.
+    file: &'static str,
+    debian: &'static str,
+}
+
+const UNPACKED: [Unpacked; 3] = [
+    // It would start a server and bring along what that shows to browsers.
+    Unpacked { file: "usr/bin/promtool", debian: "prometheus" },
+    // Installed, it would be found by the system's own Node only.
+    Unpacked { file: "usr/share/nodejs/ws/package.json", debian: "node-ws" },
+    // And this by the system's own Python only.
+    Unpacked { file: "usr/lib/python3/dist-packages/websockets/version.py", debian: "python3-websockets" },
+];
 
 pub(crate) fn run(_: &Options) -> Result<Note> {
-    let notes = [install()?, unpack(&UNPACKED)?];
+    let mut notes = vec![install()?];
+    for unpacked in &UNPACKED {
+        notes.push(unpack(unpacked)?);
+    }
     let notes: Vec<_> = notes.into_iter().flatten().collect();
     Ok((!notes.is_empty()).then(|| notes.join(", ")))
 }
@@ -55,10 +73,11 @@ fn install() -> Result<Note> {
     Ok(Some(format!("installed {names}")))
 }
 
-fn unpack(package: &Package) -> Result<Note> {
+fn unpack(package: &Unpacked) -> Result<Note> {
     let directory = workspace::target_directory("packages")?;
-    let is_there = |program: &str| is_installed(program) || directory.join("usr/bin").join(program).is_file();
-    if package.programs.iter().any(|program| is_there(program)) {
+    let program = package.file.rsplit_once('/').map_or(package.file, |(_, name)| name);
+    let is_there = |root: &Path| root.join(package.file).is_file();
+    if is_installed(program) || is_there(Path::new("/")) || is_there(&directory) {
         return Ok(None);
     }
     fs::create_dir_all(&directory)?;
