@@ -13,6 +13,8 @@ mod drain;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
+mod moving;
+#[cfg(test)]
 mod places;
 #[cfg(test)]
 mod support;
