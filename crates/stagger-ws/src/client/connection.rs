@@ -136,7 +136,10 @@ impl<'r> Connection<'r> {
     fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
         let Some(heartbeat) = &mut self.heartbeat else { return Poll::Pending };
         if core::mem::replace(&mut self.heard, Heard::Nothing) == Heard::Something {
-            heartbeat.heard();
+            let due = heartbeat.heard(cx);
+            if due.is_pending() && self.ping == Flushing::No {
+                return Poll::Pending;
+            }
         }
         loop {
             if self.ping == Flushing::Yes && self.socket.poll_flush_unpin(cx).is_ready() {

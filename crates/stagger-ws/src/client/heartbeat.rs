@@ -1,5 +1,5 @@
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
@@ -12,6 +12,8 @@ pub(super) struct Heartbeat {
     timer: Pin<Box<Sleep>>,
     heard: Instant,
     pinged: Pinged,
+    /// Whom the timer wakes. Asking it costs as much as all the rest of the heartbeat.
+    wakes: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +34,29 @@ pub(super) enum Beat {
 
 impl Heartbeat {
     pub(super) fn new(every: Duration, dead_after: Duration) -> Self {
-        Self { every, dead_after, timer: Box::pin(sleep(every)), heard: Instant::now(), pinged: Pinged::No }
+        let (timer, heard) = (Box::pin(sleep(every)), Instant::now());
+        Self { every, dead_after, timer, heard, pinged: Pinged::No, wakes: None }
     }
 
-    /// Something has come, a frame of any kind.
-    pub(super) fn heard(&mut self) {
+    /// Something has come, a frame of any kind. `Pending` if nothing has to be done before the timer wakes this task.
+    pub(super) fn heard(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.heard = Instant::now();
         self.pinged = Pinged::No;
+        let is_woken = self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_woken && self.heard < self.timer.deadline() { Poll::Pending } else { Poll::Ready(()) }
     }
 
     /// Ready when something has to be done. The timer is not set anew for every frame that comes, but when it is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Beat> {
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {
+                match &mut self.wakes {
+                    Some(waker) => waker.clone_from(cx.waker()),
+                    None => self.wakes = Some(cx.waker().clone()),
+                }
                 return Poll::Pending;
             }
+            self.wakes = None;
             let (now, due) = (Instant::now(), self.due());
             if now < due {
                 self.timer.as_mut().reset(due);

@@ -104,7 +104,8 @@ impl Sockets {
         let mut answer = None;
         let door = Door { sockets: self, since: Instant::now(), answer: &mut answer };
         let handshake = accept_hdr_async_with_config(stream, door, Some(settings.websocket));
-        let opened = timeout(settings.handshake_timeout, handshake).await;
+        // Not a part of the task's future: it would take its place there for as long as the connection lasts.
+        let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
         match (opened, answer) {
             (Ok(Ok(socket)), Some(Ok((conn, request)))) => Ok(Accepted { socket: conn.guard(socket), request }),
             (_, Some(Err(refusal))) => Err(AcceptError::Refused(refusal)),

@@ -1,18 +1,22 @@
 use core::time::Duration;
+use std::sync::LazyLock;
 
 use super::table::{Codes, OnClose, Reason};
 
 /// The registered codes, and no meaning for private ones: see the [table](super).
 #[must_use]
 pub fn rfc6455() -> Codes {
-    waiting(Codes::new(Vec::new(), Reason::Stagger))
-        .on(1000..=1000, OnClose::End)
-        .on(1002..=1003, OnClose::Fatal)
-        .on(1007..=1010, OnClose::Fatal)
-        .on(1011..=1011, OnClose::Broken)
-        .on(1015..=1015, OnClose::Fatal)
-        .on(3000..=3000, OnClose::Refresh)
-        .on(3003..=3003, OnClose::Refresh)
+    static CODES: LazyLock<Codes> = LazyLock::new(|| {
+        waiting(Codes::new(Reason::Stagger))
+            .on(1000..=1000, OnClose::End)
+            .on(1002..=1003, OnClose::Fatal)
+            .on(1007..=1010, OnClose::Fatal)
+            .on(1011..=1011, OnClose::Broken)
+            .on(1015..=1015, OnClose::Fatal)
+            .on(3000..=3000, OnClose::Refresh)
+            .on(3003..=3003, OnClose::Refresh)
+    });
+    CODES.clone()
 }
 
 /// The waits that the messages ask for which the registry points to for 1012 and 1013.
@@ -42,10 +46,7 @@ pub fn graphql_ws() -> Codes {
 /// [`rfc6455`] says.
 #[must_use]
 pub fn centrifugo() -> Codes {
-    waiting(Codes::new(Vec::new(), Reason::Centrifugo))
-        .fatal(1009)
-        .on(3500..=3999, OnClose::Fatal)
-        .on(4500..=4999, OnClose::Fatal)
+    waiting(Codes::new(Reason::Centrifugo)).fatal(1009).on(3500..=3999, OnClose::Fatal).on(4500..=4999, OnClose::Fatal)
 }
 
 /// Pusher Channels: 4000 to 4099 are fatal, 4100 to 4199 and 4200 to 4299 reconnect, and from 4300 on they are fatal.

@@ -1,5 +1,6 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -39,7 +40,8 @@ pub enum OnClose {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Codes {
-    rows: Vec<(RangeInclusive<u16>, OnClose)>,
+    /// Shared by all clients that do not change them.
+    rows: Arc<Vec<(RangeInclusive<u16>, OnClose)>>,
     reason: Reason,
 }
 
@@ -53,8 +55,8 @@ pub(super) enum Reason {
 }
 
 impl Codes {
-    pub(super) const fn new(rows: Vec<(RangeInclusive<u16>, OnClose)>, reason: Reason) -> Self {
-        Self { rows, reason }
+    pub(super) fn new(reason: Reason) -> Self {
+        Self { rows: Arc::default(), reason }
     }
 
     /// Nothing more is tried after this code.
@@ -78,12 +80,14 @@ impl Codes {
     /// After one of these codes, this.
     #[must_use]
     pub fn on(mut self, codes: RangeInclusive<u16>, then: OnClose) -> Self {
-        self.rows.push((codes, then));
+        Arc::make_mut(&mut self.rows).push((codes, then));
         self
     }
 
     pub(in crate::client) fn shrink(&mut self) {
-        self.rows.shrink_to_fit();
+        if let Some(rows) = Arc::get_mut(&mut self.rows) {
+            rows.shrink_to_fit();
+        }
     }
 
     /// What this close frame means.
