@@ -36,10 +36,20 @@ pub(crate) enum Table {
     LayerPut,
     /// A middleware for reqwest.
     Middleware,
+    /// A short message over a WebSocket, there and back over a pipe.
+    PipeShort,
+    /// A long one.
+    PipeLong,
+    /// A short message over a WebSocket, there and back over TCP.
+    SocketShort,
+    /// A long one.
+    SocketLong,
+    /// Opening a WebSocket, and what an idle one takes.
+    SocketIdle,
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Delay,
         Self::Blocking,
         Self::Future,
@@ -55,6 +65,11 @@ impl Table {
         Self::LayerGet,
         Self::LayerPut,
         Self::Middleware,
+        Self::PipeShort,
+        Self::PipeLong,
+        Self::SocketShort,
+        Self::SocketLong,
+        Self::SocketIdle,
     ];
 
     pub(crate) const fn section(self) -> Section {
@@ -70,6 +85,7 @@ impl Table {
             Self::GuardsSuccess | Self::GuardsFailure => Section::E,
             Self::PendingDue | Self::PendingCancelled => Section::F,
             Self::LayerGet | Self::LayerPut | Self::Middleware => Section::H,
+            Self::PipeShort | Self::PipeLong | Self::SocketShort | Self::SocketLong | Self::SocketIdle => Section::J,
         }
     }
 
@@ -107,6 +123,11 @@ impl Table {
             Self::LayerGet => "H. HTTP, answered at once: a tower layer, no body",
             Self::LayerPut => "H. HTTP, answered at once: a tower layer, a body of 1 KiB",
             Self::Middleware => "H. HTTP, answered at once: a middleware for reqwest",
+            Self::PipeShort => "J. WebSocket over a pipe: 64 bytes there and back, both ends counted",
+            Self::PipeLong => "J. WebSocket over a pipe: 4 KiB there and back, both ends counted",
+            Self::SocketShort => "J. WebSocket over loopback: 64 bytes there and back, both ends counted",
+            Self::SocketLong => "J. WebSocket over loopback: 4 KiB there and back, both ends counted",
+            Self::SocketIdle => "J. WebSocket over a pipe: opened and dropped, and the memory of 2,000 idle ones",
         }
     }
 }
@@ -131,6 +152,8 @@ pub(crate) enum Section {
     G,
     /// HTTP, answered at once.
     H,
+    /// WebSocket.
+    J,
 }
 
 /// Which side of the comparison a row is on.

@@ -82,7 +82,16 @@ impl<'a> Findings<'a> {
     /// What the rows of a table are compared with: the work itself where that is the question, else the best floor.
     pub(crate) fn yardstick(self, table: Table) -> Option<&'a Row> {
         let role = match table {
-            Table::Blocking | Table::Future | Table::LayerGet | Table::LayerPut | Table::Middleware => Role::Bare,
+            Table::Blocking
+            | Table::Future
+            | Table::LayerGet
+            | Table::LayerPut
+            | Table::Middleware
+            | Table::PipeShort
+            | Table::PipeLong
+            | Table::SocketShort
+            | Table::SocketLong
+            | Table::SocketIdle => Role::Bare,
             _ => Role::Floor,
         };
         self.least(table, role, Row::ns)

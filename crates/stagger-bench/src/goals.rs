@@ -3,7 +3,7 @@
 use crate::case::{Role, Section, Table};
 use crate::findings::{Findings, Row};
 use crate::weight::Weight;
-use crate::{blocking, delay, failures, future, guards, http, pending};
+use crate::{blocking, delay, failures, future, guards, http, pending, websocket};
 
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -51,6 +51,7 @@ pub(crate) fn evaluate(rows: &[Row], weights: &[Weight], wanted: impl Fn(Section
         waiting(findings),
         weight(weights),
         requests(findings),
+        sockets(findings),
     ];
     goals.into_iter().flatten().filter(|goal| wanted(goal.section)).collect()
 }
@@ -229,6 +230,50 @@ impl Findings<'_> {
         let floor = self.least(table, Role::Floor, Row::ns)?.ns()?;
         Some(ours?.ns()? / floor)
     }
+}
+
+/// Over a socket, as messages go. Beside what is made by hand for the same: bare tungstenite for the low level and the
+/// server, a task of its own for the high level.
+fn sockets(findings: Findings<'_>) -> Vec<Goal> {
+    let of = |table, name, role, other| {
+        let (ours, other) = (findings.stagger(table, name)?, findings.named(table, role, other)?);
+        Some((ours, other))
+    };
+    let j = |claim| At { section: Section::J, claim };
+    let mut goals = Vec::new();
+    for (table, low, served, high) in [
+        (
+            Table::SocketShort,
+            "64 bytes, Connection: of bare tungstenite",
+            "64 bytes, server::Socket: of bare tungstenite",
+            "64 bytes, Client: of a task with two channels",
+        ),
+        (
+            Table::SocketLong,
+            "4 KiB, Connection: of bare tungstenite",
+            "4 KiB, server::Socket: of bare tungstenite",
+            "4 KiB, Client: of a task with two channels",
+        ),
+    ] {
+        for (claim, name, role, other) in [
+            (low, websocket::LOW, Role::Bare, websocket::BARE),
+            (served, websocket::SERVED, Role::Bare, websocket::BARE),
+            (high, websocket::HIGH, Role::Floor, websocket::IN_A_TASK),
+        ] {
+            let ratio = of(table, name, role, other).and_then(|(ours, other)| Some(ours.ns()? / other.ns()?));
+            goals.push(j(claim).most(ratio, 1.05, "×"));
+        }
+    }
+    for (claim, name) in [
+        ("idle, Connection: beyond bare tungstenite", websocket::LOW),
+        ("idle, server::Socket: beyond bare tungstenite", websocket::SERVED),
+        ("idle, Client: beyond bare tungstenite", websocket::HIGH),
+    ] {
+        let beyond = of(Table::SocketIdle, name, Role::Bare, websocket::BARE)
+            .and_then(|(ours, bare)| Some(ours.bytes_each? - bare.bytes_each?));
+        goals.push(j(claim).most(beyond, 1024.0, "bytes"));
+    }
+    goals
 }
 
 /// A goal whose limit is still to be said.

@@ -29,6 +29,7 @@ mod timing;
 mod tokio_runtime;
 #[cfg(feature = "peers")]
 mod tower_stack;
+mod websocket;
 mod weight;
 
 use std::io::{self, Write as _};
@@ -78,6 +79,7 @@ fn all_cases() -> Vec<Case> {
         guards::cases(),
         pending::cases(),
         http::cases(),
+        websocket::cases(),
     ];
     sections.concat()
 }

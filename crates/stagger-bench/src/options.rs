@@ -13,7 +13,7 @@ use crate::timing::Effort;
 #[command(name = "stagger-bench", version)]
 pub(crate) struct Options {
     /// Only this section (may be given several times).
-    #[arg(long, value_name = "A|B|C|D|E|F|G|H")]
+    #[arg(long, value_name = "A|B|C|D|E|F|G|H|J")]
     section: Vec<Section>,
 
     /// Fewer and shorter rounds: the order of things in seconds, not figures to quote.

@@ -1,0 +1,49 @@
+//! Connections on which nothing happens.
+
+use core::mem::forget;
+
+use tokio::io::DuplexStream;
+use tokio::task::yield_now;
+
+use super::kinds::{Bare, High, InATask, Low, Served};
+use super::talk::Talk;
+use super::{BARE, HIGH, IN_A_TASK, LOW, SERVED};
+use crate::case::{Case, Role, Table};
+use crate::tokio_runtime;
+
+const IDLE: u64 = 2_000;
+
+/// Every row of the table.
+pub(super) fn cases() -> Vec<Case> {
+    let row = |role, name, run| Case::work(Table::SocketIdle, role, name, run).keeping(IDLE);
+    vec![
+        row(Role::Bare, BARE, open::<Bare<DuplexStream>>),
+        row(Role::Floor, IN_A_TASK, open::<InATask<DuplexStream>>),
+        row(Role::Stagger, LOW, open::<Low<DuplexStream>>),
+        row(Role::Stagger, HIGH, open::<High<DuplexStream>>),
+        row(Role::Stagger, SERVED, open::<Served<DuplexStream>>),
+    ]
+}
+
+/// Opens so many and drops them. For none, what is weighed is set up, and stays.
+fn open<T: Talk>(times: u64) {
+    let runtime = tokio_runtime::connected();
+    if times == 0 {
+        runtime.block_on(async {
+            for _ in 0..IDLE {
+                tokio::spawn(T::open().await.idle());
+            }
+            // Everybody has come to wait.
+            for _ in 0..16 {
+                yield_now().await;
+            }
+        });
+        forget(runtime);
+    } else {
+        runtime.block_on(async {
+            for _ in 0..times {
+                drop(T::open().await);
+            }
+        });
+    }
+}
