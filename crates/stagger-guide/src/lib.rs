@@ -49,3 +49,6 @@ pub mod metrics {}
 
 #[doc = include_str!("../../../docs/guide/numbers.md")]
 pub mod numbers {}
+
+#[doc = include_str!("../../../docs/guide/websocket.md")]
+pub mod websocket {}

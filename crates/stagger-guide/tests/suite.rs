@@ -13,4 +13,5 @@ mod suite {
     mod from_tokio_retry;
     mod monitoring;
     mod overload;
+    mod websocket;
 }

@@ -15,6 +15,8 @@ mod keepalive;
 #[cfg(test)]
 mod moving;
 #[cfg(test)]
+mod nginx;
+#[cfg(test)]
 mod places;
 #[cfg(test)]
 mod support;

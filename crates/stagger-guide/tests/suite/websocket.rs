@@ -1,0 +1,85 @@
+//! The two tables of the page about WebSockets, held to the client.
+
+use std::io;
+
+use core::time::Duration;
+use stagger::{Jitter, Policy, Stop};
+use stagger_ws::Reconnector;
+use stagger_ws::codes::{OnClose, rfc6455};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+const PAGE: &str = include_str!("../../../../docs/guide/websocket.md");
+
+/// The rows of the table with this head: what is named, and what then.
+fn table(head: &str) -> Vec<(String, String)> {
+    let (_, rows) = PAGE.split_once(&format!("| {head} | then |\n|---|---|\n")).expect("a table");
+    let rows = rows.lines().take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| row.trim_matches('|').split_once('|').expect("two cells"));
+    cells.map(|(named, then)| (named.trim().to_owned(), then.trim().to_owned())).collect()
+}
+
+/// The numbers that a text names.
+fn numbers(text: &str) -> Vec<u16> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn every_close_code_does_what_the_page_says() {
+    let rows = table("the server closes with");
+    for code in 1000..=4999 {
+        let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
+        let (_, then) = named.or_else(|| rows.iter().find(|(named, _)| named.contains("not named"))).expect("a row");
+        let meaning = match rfc6455().meaning(code, "") {
+            OnClose::End => "the end, and no error".to_owned(),
+            OnClose::Fatal => "stop: the same bytes will fail again".to_owned(),
+            OnClose::Reconnect => "reconnect".to_owned(),
+            OnClose::Broken => "reconnect, and the connection does not count as healthy".to_owned(),
+            OnClose::Refresh => "fresh credentials, once".to_owned(),
+            OnClose::Within { from, to } => {
+                format!("reconnect after {} to {} s, or as the reason advises", from.as_secs(), to.as_secs())
+            }
+            other => panic!("{code}: {other:?} is not on the page"),
+        };
+        assert_eq!(*then, meaning, "{code}");
+    }
+}
+
+/// How often a client asks a server that always answers this, if it may ask three times, and why it stops.
+async fn asked(status: u16) -> (u32, Stop) {
+    let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
+    let mut links = Reconnector::builder()
+        .url("ws://server.test/")
+        .policy(policy)
+        .connector(move |_| async move {
+            let (ours, mut theirs) = duplex(4096);
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    request.push(theirs.read_u8().await.unwrap());
+                }
+                let answer = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: 0\r\n\r\n");
+                theirs.write_all(answer.as_bytes()).await.unwrap();
+            });
+            io::Result::Ok(ours)
+        })
+        .reconnector();
+    let fatal = links.next_connection().await.unwrap_err();
+    (fatal.attempts(), fatal.stop())
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_does_what_the_page_says() {
+    let rows = table("the server answers the upgrade with");
+    for status in 300..=599 {
+        let class = format!("{}xx", status / 100);
+        let row = rows.iter().find(|(named, _)| numbers(named).contains(&status) || *named == class);
+        let (_, then) = row.expect("a row");
+        let want = match then.as_str() {
+            "stop" => (1, Stop::Permanent),
+            "fresh credentials, once" => (2, Stop::Permanent),
+            "backoff" => (3, Stop::Attempts),
+            other => panic!("{other}: nothing that a client does"),
+        };
+        assert_eq!(asked(status).await, want, "{status}: {then}");
+    }
+}
