@@ -56,7 +56,11 @@ impl Route {
         let request = complete(request)?;
         let io = self.connector.connect_any(request.uri().clone()).await.map_err(Cause::io)?;
         let (socket, response) = client_async_with_config(request, io, Some(self.socket)).await.map_err(Cause::of)?;
-        Ok((socket, response.map(drop)))
+        let mut response = response.map(drop);
+        // They are kept for as long as the connection: without the room for more of them.
+        let headers = response.headers().clone();
+        *response.headers_mut() = headers;
+        Ok((socket, response))
     }
 }
 

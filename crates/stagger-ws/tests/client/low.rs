@@ -1,5 +1,7 @@
 //! One connection at a time.
 
+use core::task::{Context, Waker};
+
 use futures_util::{SinkExt, StreamExt};
 use stagger::Stop;
 use stagger_ws::{Connection, Message, Reconnector};
@@ -164,6 +166,19 @@ async fn a_peer_that_answers_pings_lives_and_without_a_heartbeat_anybody_does() 
         let link = links.next_connection().await.unwrap().unwrap();
         assert!(timeout(secs(3600), exhaust(link)).await.is_err(), "{:?}", bench.waits());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_a_connection_over_finds_a_silent_peer() {
+    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), text("early"), Hang]]);
+    let mut links = bench.piped().heartbeat(secs(20), secs(5)).reconnector();
+    let mut link = links.next_connection().await.unwrap().unwrap();
+    let before = Instant::now();
+    // Whoever polls like this is never woken.
+    assert!(link.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
+    sleep(secs(2)).await;
+    exhaust(link).await;
+    assert_eq!(before.elapsed(), secs(2 + 20 + 5));
 }
 
 /// What nobody reads is no silence of the peer's.

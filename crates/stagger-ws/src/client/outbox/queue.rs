@@ -45,7 +45,8 @@ struct Sunk {
 #[derive(Debug)]
 pub(in crate::client) struct Item {
     pub(in crate::client) message: Message,
-    since: Instant,
+    /// If it matters: the clock is not read otherwise.
+    since: Option<Instant>,
     pub(in crate::client) via: Via,
 }
 
@@ -127,7 +128,8 @@ impl Queue {
         }
         inner.bytes += message.len();
         inner.sink.left += usize::from(matches!(via, Via::Sink));
-        inner.items.push_back(Item { message, since: Instant::now(), via });
+        let since = self.limits.ttl.map(|_| Instant::now());
+        inner.items.push_back(Item { message, since, via });
         self.gauges.len(inner.items.len());
         wake(&mut inner.owner);
         Offer::Taken
@@ -195,7 +197,7 @@ impl Queue {
     fn expire(&self, inner: &mut Inner, ttl: Duration) -> Option<Instant> {
         let now = Instant::now();
         loop {
-            let until = inner.items.front()?.since.checked_add(ttl)?;
+            let until = inner.items.front()?.since?.checked_add(ttl)?;
             if until > now {
                 return Some(until);
             }
