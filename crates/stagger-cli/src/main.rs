@@ -14,6 +14,7 @@ mod plot;
 mod policy_args;
 mod run;
 mod simulate;
+mod storm;
 mod term;
 
 use std::process::ExitCode;

@@ -18,6 +18,12 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     }
 }
 
+/// Says something to people, on standard error.
+pub(crate) fn say(text: &str) {
+    // Where nobody hears it, the exit code still tells.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// A document as one line of JSON.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use clap::{Arg, Args, Command, Error, ValueEnum, ValueHint};
 use serde::Deserialize;
 
 use crate::policy_args::PolicyArgs;
+use crate::storm::OutputArgs;
 
 /// Simulate a retry storm in virtual time, and report what it does to the server
 #[derive(Args, Clone, Debug)]
@@ -50,29 +51,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FIGURE<=VALUE,...", help_heading = "Simulate")]
     pub(crate) assert: Vec<String>,
 
-    /// Write a report as one HTML file that needs nothing beside it; '-' is standard output
-    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) output: Option<PathBuf>,
-
-    /// Print every figure as JSON (schema stagger.storm/1), or write it into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    pub(crate) json: Option<PathBuf>,
-
-    /// Print the figures as CSV, a line for each run, or write them into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    pub(crate) csv: Option<PathBuf>,
-
-    /// Print what happened in each tenth of a second as CSV, or write it into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    pub(crate) csv_series: Option<PathBuf>,
-
-    /// Print the table as Markdown, or write it into a file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    pub(crate) md: Option<PathBuf>,
-
-    /// Write the pictures into this directory, an SVG file each
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
-    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) outputs: OutputArgs,
 }
 
 /// What happens.

@@ -5,7 +5,7 @@ use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle
 use stagger_core::{Ratio, Seed};
 use stagger_sim::outage::Process;
 
-use super::words;
+use crate::storm::words;
 
 /// What a client process guards its retries with, each with its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use stagger_sim::storm::{Figures, Storm};
 use stagger_sim::{Runs, Watch};
 
 use super::contender::Contender;
-use super::interrupt::Interrupt;
-use super::progress::Progress;
 use super::world::World;
 use crate::error::CliError;
+use crate::storm::{Interrupt, Progress};
 use crate::term::Term;
 
 /// What came of all runs, or of those that were finished.
@@ -45,7 +44,10 @@ pub(super) fn simulate(
                 if interrupt.came() {
                     watch.cancel();
                 }
-                progress.tell(planned, watch.share());
+                progress.tell(|| {
+                    let runs = if planned == 1 { "run" } else { "runs" };
+                    format!("simulating {planned} {runs}: {:.0}%", watch.share() * 100.0)
+                });
                 thread::park_timeout(LOOK);
             }
         });

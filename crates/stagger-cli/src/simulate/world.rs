@@ -9,8 +9,8 @@ use super::args::Kind;
 use super::contender::Contender;
 use super::guards::Guards;
 use super::settings::Settings;
-use super::words;
 use crate::error::CliError;
+use crate::storm::words;
 
 /// A scenario, whichever it is.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenar
     if let Some(rate) = settings.take("capacity", words::rate)? {
         builder = builder.rate(rate);
     }
-    if let Some(backlog) = settings.take("backlog", small)? {
+    if let Some(backlog) = settings.take("backlog", words::small)? {
         builder = builder.backlog(backlog);
     }
     if let Some((least, most)) = settings.take("one-way", |text| words::lengths(text, &[".."]))? {
@@ -147,10 +147,10 @@ fn outage(settings: &mut Settings) -> Built<World> {
     if let Some(capacity) = settings.take("capacity", words::rate)? {
         builder = builder.capacity(capacity);
     }
-    if let Some(backlog) = settings.take("backlog", small)? {
+    if let Some(backlog) = settings.take("backlog", words::small)? {
         builder = builder.queue(backlog);
     }
-    if let Some(processes) = settings.take("processes", small)? {
+    if let Some(processes) = settings.take("processes", words::small)? {
         builder = builder.processes(processes);
     }
     let kinds = [("stall", outage::Outage::Stall), ("reject", outage::Outage::Reject)];
@@ -177,9 +177,4 @@ fn occ(settings: &mut Settings) -> Built<occ::Scenario> {
         builder = builder.one_way(mean, deviation.unwrap_or_default());
     }
     Ok(builder.build())
-}
-
-fn small(text: &str) -> Result<u32, String> {
-    let number = words::count(text)?;
-    u32::try_from(number).map_err(|_| format!("`{text}` is more than {}; use less", u32::MAX))
 }

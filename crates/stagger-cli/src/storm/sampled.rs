@@ -4,16 +4,16 @@ use crate::plot::Point;
 
 /// What happened in each bin of a run, with what is known of its bins.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Timeline {
-    pub(super) bin_s: f64,
+pub(crate) struct Timeline {
+    pub(crate) bin_s: f64,
     /// Attempts that arrived or were sent.
-    pub(super) attempts: Vec<f64>,
+    pub(crate) attempts: Vec<f64>,
     /// Clients that were connected, or requests that succeeded; nothing where that is not known.
-    pub(super) successes: Vec<f64>,
+    pub(crate) successes: Vec<f64>,
 }
 
 impl Timeline {
-    pub(super) fn of(figures: &Figures) -> Option<Self> {
+    pub(crate) fn of(figures: &Figures) -> Option<Self> {
         let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
         Some(match figures {
             Figures::Reconnect(figures) => {
@@ -32,7 +32,7 @@ impl Timeline {
     }
 
     /// When this share of all attempts was made.
-    pub(super) fn until(&self, share: f64) -> f64 {
+    pub(crate) fn until(&self, share: f64) -> f64 {
         let most = share * self.attempts.iter().sum::<f64>();
         let mut sum = 0.0;
         let bins = self.attempts.iter().take_while(|count| {
@@ -45,7 +45,7 @@ impl Timeline {
 
 /// The bins of a series as points at their beginnings, up to a time; of many, the least and the greatest of each of at most
 /// `most` stretches, so that no peak is lost.
-pub(super) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
+pub(crate) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
     let shown = &bins[..bins.len().min((until / bin_s).ceil() as usize)];
     let point = |at: usize| Point { x: at as f64 * bin_s, y: shown[at] };
     let width = shown.len().div_ceil(most.max(1)).max(1);
@@ -66,7 +66,7 @@ pub(super) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<P
 }
 
 /// The sums of `count` equal stretches of a series.
-pub(super) fn sums(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
+pub(crate) fn sums(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count];
     for (at, value) in bins.iter().enumerate() {
         let stretch = (at as f64 + 0.5) * bin_s / until * count as f64;

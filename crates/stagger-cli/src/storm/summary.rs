@@ -9,10 +9,10 @@ use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
 const CELLS: usize = 20;
 
 /// What the last few stragglers do is not worth half of a line.
-pub(super) const NEARLY_ALL: f64 = 0.995;
+pub(crate) const NEARLY_ALL: f64 = 0.995;
 
 /// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
-pub(super) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
+pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
     let mut out = paragraph(&described(&storm.scenario), "  ", look);
     out.push('\n');
     let until = until(storm, NEARLY_ALL);
@@ -48,13 +48,13 @@ pub(super) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
 }
 
 /// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.
-pub(super) fn until(storm: &Storm, share: f64) -> f64 {
+pub(crate) fn until(storm: &Storm, share: f64) -> f64 {
     let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
     runs.filter_map(|run| Timeline::of(&run.figures)).map(|timeline| timeline.until(share)).fold(0.0, f64::max)
 }
 
 /// Which seeds the figures are of.
-pub(super) fn runs(records: &Records) -> Option<String> {
+pub(crate) fn runs(records: &Records) -> Option<String> {
     let most = records.rows.iter().max_by_key(|row| row.runs.len())?;
     let seeds: Vec<u64> = most.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
     match seeds[..] {
@@ -65,7 +65,7 @@ pub(super) fn runs(records: &Records) -> Option<String> {
 }
 
 /// What the figures come to, in a sentence.
-pub(super) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
+pub(crate) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
     let find = |key: &str| records.measures.iter().find(|measure| measure.key == key);
     match &storm.scenario {
         Scene::Reconnect(scene) | Scene::Fluid(scene) => {

@@ -1,14 +1,16 @@
 use core::fmt;
 
 use stagger_sim::lint::parse_number;
+use stagger_sim::storm::Scene;
 
-use super::measure::{Measure, Quantity};
+use super::measure::{Measure, Quantity, measures};
 use super::record::Records;
 use super::words;
+use crate::error::CliError;
 
 /// Something that must hold for every policy and every seed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Assertion {
+pub(crate) struct Assertion {
     measure: Measure,
     relation: Relation,
     limit: f64,
@@ -35,7 +37,7 @@ const RELATIONS: [(&str, Relation); 5] = [
 
 /// A run for which something does not hold.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     name: String,
     seed: u64,
     key: &'static str,
@@ -43,12 +45,21 @@ pub(super) struct Failure {
     wanted: String,
 }
 
+/// What must hold of this scenario, of all lists.
+///
+/// # Errors
+/// One that cannot be understood.
+pub(crate) fn assertions(lists: &[String], scene: &Scene) -> Result<Vec<Assertion>, CliError> {
+    let all = lists.iter().map(|list| Assertion::list(list, measures(scene))).collect::<Result<Vec<_>, _>>();
+    Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
+}
+
 impl Assertion {
     /// All of a list, like `peak_1s<=600,recovered_p99<=30s`.
     ///
     /// # Errors
     /// One that cannot be understood.
-    pub(super) fn list(text: &str, measures: &[Measure]) -> Result<Vec<Self>, String> {
+    pub(crate) fn list(text: &str, measures: &[Measure]) -> Result<Vec<Self>, String> {
         text.split(',').map(|one| Self::new(one.trim(), measures)).collect()
     }
 
@@ -68,7 +79,7 @@ impl Assertion {
     }
 
     /// The runs for which it does not hold.
-    pub(super) fn failures(&self, records: &Records) -> Vec<Failure> {
+    pub(crate) fn failures(&self, records: &Records) -> Vec<Failure> {
         let mut failures = Vec::new();
         for row in &records.rows {
             for run in &row.runs {
@@ -129,11 +140,9 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use stagger_sim::storm::Scene;
 
+    use super::super::record::Record;
     use super::*;
-    use crate::simulate::measure::measures;
-    use crate::simulate::record::Record;
 
     fn reconnect() -> &'static [Measure] {
         measures(&Scene::from(&stagger_sim::reconnect::Scenario::builder(1).build().unwrap()))

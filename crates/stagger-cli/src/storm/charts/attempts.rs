@@ -5,7 +5,7 @@ use super::parts::{ROWS, firsts, line};
 use crate::plot::{Axis, Bar, Figure, Shape, Unit};
 
 /// How many attempts clients make, a picture for each strategy, all on one scale.
-pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let counts: Vec<(usize, &str, Vec<f64>)> = firsts(storm)
         .filter_map(|(nth, name, figures)| match figures {
             Figures::Reconnect(figures) => {

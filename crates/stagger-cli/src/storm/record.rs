@@ -6,28 +6,28 @@ use crate::error::CliError;
 
 /// The figures of a storm, by name.
 #[derive(Clone, Debug)]
-pub(super) struct Records {
-    pub(super) measures: &'static [Measure],
-    pub(super) rows: Vec<Record>,
+pub(crate) struct Records {
+    pub(crate) measures: &'static [Measure],
+    pub(crate) rows: Vec<Record>,
 }
 
 /// A strategy, and its runs as they stand in the JSON.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
-    pub(super) name: String,
-    pub(super) policy: String,
-    pub(super) guards: Option<String>,
-    pub(super) runs: Vec<Value>,
+pub(crate) struct Record {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) guards: Option<String>,
+    pub(crate) runs: Vec<Value>,
 }
 
 /// A figure of a strategy, the mean of its seeds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// `None` if it never came to be, with one seed at least.
-    pub(super) value: Option<f64>,
-    pub(super) text: String,
+    pub(crate) value: Option<f64>,
+    pub(crate) text: String,
     /// No other strategy has a better one, and one has a worse one.
-    pub(super) is_best: bool,
+    pub(crate) is_best: bool,
 }
 
 impl crate::plot::Cell for Cell {
@@ -43,7 +43,7 @@ impl crate::plot::Cell for Cell {
 impl Records {
     /// # Errors
     /// It cannot be written as JSON.
-    pub(super) fn of(storm: &Storm) -> Result<Self, CliError> {
+    pub(crate) fn of(storm: &Storm) -> Result<Self, CliError> {
         let row = |strategy: &stagger_sim::storm::Strategy| {
             let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
             let runs = runs.map_err(|error| CliError::io("cannot write JSON", error))?;
@@ -59,12 +59,12 @@ impl Records {
     }
 
     /// The measures that a table for people has.
-    pub(super) fn shown(&self) -> impl Iterator<Item = &'static Measure> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &'static Measure> {
         self.measures.iter().filter(|measure| measure.place != Place::Files)
     }
 
     /// A measure of every strategy.
-    pub(super) fn column(&self, measure: &Measure) -> Vec<Cell> {
+    pub(crate) fn column(&self, measure: &Measure) -> Vec<Cell> {
         let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(measure)).collect();
         let is_best = |value: Option<f64>| {
             !values.iter().any(|other| measure.is_better(*other, value))
@@ -75,7 +75,7 @@ impl Records {
     }
 
     /// The rows of a table: the strategy's name, and a cell for each of these measures.
-    pub(super) fn table<'a>(&self, shown: impl Iterator<Item = &'a Measure>) -> Vec<(&str, Vec<Cell>)> {
+    pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Measure>) -> Vec<(&str, Vec<Cell>)> {
         let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
         for measure in shown {
             for ((_, cells), cell) in rows.iter_mut().zip(self.column(measure)) {
@@ -94,7 +94,7 @@ impl Record {
 }
 
 /// What was simulated, in a line.
-pub(super) fn described(scene: &Scene) -> String {
+pub(crate) fn described(scene: &Scene) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
     let herd = |kind: &str, scene: &stagger_sim::storm::ReconnectScene| {

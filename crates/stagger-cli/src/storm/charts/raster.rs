@@ -12,7 +12,7 @@ const DOTS: usize = 2_500;
 const LISTED: usize = 12;
 
 /// Attempts of single clients: what is hidden in sums is seen here, clients in step.
-pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let samples: Vec<(usize, &str, &[Vec<f64>])> = firsts(storm)
         .filter_map(|(nth, name, figures)| match figures {

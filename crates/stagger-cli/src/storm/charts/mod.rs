@@ -9,4 +9,4 @@ mod raster;
 mod recovery;
 mod trade_off;
 
-pub(super) use all::charts;
+pub(crate) use all::charts;

@@ -7,7 +7,7 @@ use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, firsts, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
 /// What arrives when, a picture for each strategy, all on one scale.
-pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let timelines: Vec<(usize, &str, Timeline)> =
         firsts(storm).filter_map(|(nth, name, figures)| Some((nth, name, Timeline::of(figures)?))).collect();

@@ -2,26 +2,55 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueHint};
 use tempfile::{Builder, NamedTempFile};
 
-use super::args::SimulateArgs;
 use crate::error::CliError;
 use crate::output::print;
 
+/// Where a report goes, and in which forms.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Write a report as one HTML file that needs nothing beside it; '-' is standard output
+    #[arg(short, long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Print every figure as JSON (schema stagger.storm/1), or write it into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Print the figures as CSV, a line for each run, or write them into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// Print what happened in each tenth of a second as CSV, or write it into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) csv_series: Option<PathBuf>,
+
+    /// Print the table as Markdown, or write it into a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) md: Option<PathBuf>,
+
+    /// Write the pictures into this directory, an SVG file each
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) svg: Option<PathBuf>,
+}
+
 /// Where each output goes.
 #[derive(Debug, Default)]
-pub(super) struct Outputs {
-    pub(super) html: Option<Target>,
-    pub(super) json: Option<Target>,
-    pub(super) csv: Option<Target>,
-    pub(super) csv_series: Option<Target>,
-    pub(super) md: Option<Target>,
-    pub(super) svg: Option<Directory>,
+pub(crate) struct Outputs {
+    pub(crate) html: Option<Target>,
+    pub(crate) json: Option<Target>,
+    pub(crate) csv: Option<Target>,
+    pub(crate) csv_series: Option<Target>,
+    pub(crate) md: Option<Target>,
+    pub(crate) svg: Option<Directory>,
 }
 
 /// Where one output goes. Whether it can is tried before the simulation begins, which may take long.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Stdout,
     /// Written beside its place and then put there, so that nobody ever sees half of it.
     Whole(PathBuf),
@@ -31,14 +60,14 @@ pub(super) enum Target {
 
 /// Where several files go.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     path: PathBuf,
 }
 
 impl Outputs {
     /// # Errors
     /// Two outputs want standard output, or one cannot be written.
-    pub(super) fn open(args: &SimulateArgs) -> Result<Self, CliError> {
+    pub(crate) fn open(args: &OutputArgs) -> Result<Self, CliError> {
         let asked = [
             ("--output", &args.output),
             ("--json", &args.json),
@@ -65,7 +94,7 @@ impl Outputs {
     }
 
     /// Whether something but the table goes to standard output.
-    pub(super) fn take_stdout(&self) -> bool {
+    pub(crate) fn take_stdout(&self) -> bool {
         let targets = [&self.html, &self.json, &self.csv, &self.csv_series, &self.md];
         targets.iter().any(|target| matches!(target, Some(Target::Stdout)))
     }
@@ -92,7 +121,7 @@ impl Target {
 
     /// # Errors
     /// It cannot be written.
-    pub(super) fn write(self, bytes: &[u8]) -> Result<(), CliError> {
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CliError> {
         match self {
             Self::Stdout => print(bytes),
             Self::Whole(path) => whole(&path, bytes).map_err(|source| cannot_write(&path, source)),
@@ -111,7 +140,7 @@ impl Directory {
 
     /// # Errors
     /// It cannot be written.
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
         Target::open(&self.path.join(name))?.write(bytes)
     }
 }

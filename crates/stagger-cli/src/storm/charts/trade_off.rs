@@ -7,7 +7,7 @@ use super::parts::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
 
 /// What a strategy costs the server against what it costs the clients, a point for each run.
-pub(in super::super) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
         Scene::Reconnect(_) => ("peak_1s", "took_p99_s"),
         Scene::Fluid(_) => ("peak_1s", "t99_s"),

@@ -8,7 +8,7 @@ use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// How many clients are back how long after the server is up.
-pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let Scene::Reconnect(scene) = &storm.scenario else {
         return None;
     };

@@ -10,7 +10,7 @@ use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
 const TENTHS: usize = 10;
 
 /// Connections that are up, or requests that succeed, over time.
-pub(in super::super) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let (title, label, target, is_sum) = match &storm.scenario {
         Scene::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),

@@ -3,9 +3,12 @@ use std::sync::Arc;
 
 use crate::error::CliError;
 
+/// What a program exits with that ^C has ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Whether somebody has asked to stop.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt {
+pub(crate) struct Interrupt {
     came: Arc<AtomicBool>,
 }
 
@@ -14,7 +17,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system does not let signals be caught.
-    pub(super) fn listen() -> Result<Self, CliError> {
+    pub(crate) fn listen() -> Result<Self, CliError> {
         let interrupt = Self::default();
         interrupt.register().map_err(|source| CliError::io("cannot listen for ^C", source))?;
         Ok(interrupt)
@@ -36,7 +39,7 @@ impl Interrupt {
         Ok(())
     }
 
-    pub(super) fn came(&self) -> bool {
+    pub(crate) fn came(&self) -> bool {
         self.came.load(Ordering::Relaxed)
     }
 }

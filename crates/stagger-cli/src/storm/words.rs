@@ -5,23 +5,29 @@ use stagger_core::text::parse_duration;
 use stagger_sim::lint::{Rate, WordError, parse_count};
 
 /// A whole number of at least 1: `10000`, `10_000`, `10k`, `1.5M`.
-pub(super) fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     parse_count(text).map(NonZeroU64::get).map_err(|error| error.to_string())
 }
 
+/// The same, of what is never more than four billion.
+pub(crate) fn small(text: &str) -> Result<u32, String> {
+    let number = count(text)?;
+    u32::try_from(number).map_err(|_| format!("`{text}` is more than {}; use less", u32::MAX))
+}
+
 /// How many in a second: `500`, `500/s`, `30/min`, `2k/s`.
-pub(super) fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
     text.parse().map(Rate::get).map_err(|error: WordError| error.to_string())
 }
 
 /// A length of time that ends.
-pub(super) fn length(text: &str) -> Result<Duration, String> {
+pub(crate) fn length(text: &str) -> Result<Duration, String> {
     let length = parse_duration(text).map_err(|error| error.to_string())?;
     length.ok_or_else(|| format!("`{text}` has no end, and a length is wanted; write it like 500ms, 1.5s, 1m30s or 2h"))
 }
 
 /// Two lengths of time with a sign between them; of a single one, both are it.
-pub(super) fn lengths(text: &str, signs: &[&str]) -> Result<(Duration, Option<Duration>), String> {
+pub(crate) fn lengths(text: &str, signs: &[&str]) -> Result<(Duration, Option<Duration>), String> {
     let apart = signs.iter().find_map(|sign| text.split_once(sign));
     match apart {
         Some((first, second)) => Ok((length(first)?, Some(length(second)?))),
@@ -30,7 +36,7 @@ pub(super) fn lengths(text: &str, signs: &[&str]) -> Result<(Duration, Option<Du
 }
 
 /// One of several words.
-pub(super) fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+pub(crate) fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

@@ -11,7 +11,7 @@ use crate::plot::svg::{Page, document};
 ///
 /// # Errors
 /// One cannot be written.
-pub(super) fn write(storm: &Storm, records: &Records, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
+pub(crate) fn write(storm: &Storm, records: &Records, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {
             title: chart.title.to_owned(),

@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("report.js");
 const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
 /// The report: one page that needs nothing beside it, and no script to be read. `command` is what makes it again.
-pub(super) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
+pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
     let title = escaped(&described(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(

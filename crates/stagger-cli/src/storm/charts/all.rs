@@ -5,7 +5,7 @@ use super::super::record::Records;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
 
 /// All pictures that there are of this storm, the most telling first.
-pub(in super::super) fn charts(storm: &Storm, records: &Records) -> Vec<Chart> {
+pub(crate) fn charts(storm: &Storm, records: &Records) -> Vec<Chart> {
     let charts = [
         arrivals::chart(storm),
         active::chart(storm),

@@ -10,7 +10,7 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
+pub(crate) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
     let mut write = |row: Vec<String>| writer.write_record(row).map_err(failed);
@@ -33,7 +33,7 @@ pub(super) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn series(storm: &Storm) -> Result<Vec<u8>, CliError> {
+pub(crate) fn series(storm: &Storm) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(failed)?;
     for strategy in &storm.strategies {

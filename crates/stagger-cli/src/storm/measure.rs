@@ -8,17 +8,17 @@ use crate::plot::Unit;
 
 /// A figure of a run, by the name that it has in the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Measure {
-    pub(super) key: &'static str,
-    pub(super) heading: &'static str,
-    pub(super) quantity: Quantity,
-    pub(super) best: Best,
-    pub(super) place: Place,
+pub(crate) struct Measure {
+    pub(crate) key: &'static str,
+    pub(crate) heading: &'static str,
+    pub(crate) quantity: Quantity,
+    pub(crate) best: Best,
+    pub(crate) place: Place,
 }
 
 /// What a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(crate) enum Quantity {
     Count,
     Number,
     Seconds,
@@ -28,7 +28,7 @@ pub(super) enum Quantity {
 
 /// Which of several figures is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Best {
+pub(crate) enum Best {
     Least,
     Most,
     Neither,
@@ -36,7 +36,7 @@ pub(super) enum Best {
 
 /// Where a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Also where there is little room.
     Always,
     /// In tables with room for it.
@@ -126,7 +126,7 @@ const OCC: [Measure; 9] = [
 ];
 
 /// The figures that a scenario gives, in the order in which they are shown.
-pub(super) const fn measures(scene: &Scene) -> &'static [Measure] {
+pub(crate) const fn measures(scene: &Scene) -> &'static [Measure] {
     match scene {
         Scene::Reconnect(_) => &RECONNECT,
         Scene::Fluid(_) => &FLUID,
@@ -138,13 +138,13 @@ pub(super) const fn measures(scene: &Scene) -> &'static [Measure] {
 
 impl Measure {
     /// The figure of a run; `None` if it never came to be.
-    pub(super) fn read(&self, run: &Value) -> Option<f64> {
+    pub(crate) fn read(&self, run: &Value) -> Option<f64> {
         let value = run.get(self.key)?;
         value.as_f64().or_else(|| value.as_bool().map(|yes| if yes { 1.0 } else { 0.0 }))
     }
 
     /// A figure for people.
-    pub(super) fn show(&self, value: Option<f64>) -> String {
+    pub(crate) fn show(&self, value: Option<f64>) -> String {
         let Some(value) = value else {
             return if self.quantity == Seconds { "never" } else { "-" }.to_owned();
         };
@@ -162,7 +162,7 @@ impl Measure {
     }
 
     /// Whether one is better than the other; what never came to be is worse than everything.
-    pub(super) fn is_better(&self, one: Option<f64>, other: Option<f64>) -> bool {
+    pub(crate) fn is_better(&self, one: Option<f64>, other: Option<f64>) -> bool {
         match (one, other) {
             (Some(one), Some(other)) => match self.best {
                 Least => one < other,

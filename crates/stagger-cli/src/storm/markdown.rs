@@ -3,7 +3,7 @@ use stagger_sim::storm::Storm;
 use super::record::{Records, described};
 
 /// The table for a page of Markdown, the best of each column in bold.
-pub(super) fn table(storm: &Storm, records: &Records) -> String {
+pub(crate) fn table(storm: &Storm, records: &Records) -> String {
     let mut out = escaped(&described(&storm.scenario)) + "\n\n";
     let heads: Vec<&str> = records.shown().map(|measure| measure.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
