@@ -50,11 +50,21 @@ impl<'a> Rule<'a> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
     }
 
+    /// The seed of this client, in a run with this seed.
+    pub(crate) fn seed_of(run: Seed, id: u32) -> Seed {
+        Self::nth(run.for_call(0), id)
+    }
+
     /// The seed of this client.
     #[inline(always)]
     fn seed(&self, id: u32) -> Seed {
+        Self::nth(self.seeds, id)
+    }
+
+    #[inline(always)]
+    fn nth(seeds: Seed, id: u32) -> Seed {
         // Not `for_call`, which takes three times as long to promise that no two of them are the same.
-        Seed::new(self.seeds.draw(u64::from(id)))
+        Seed::new(seeds.draw(u64::from(id)))
     }
 
     #[inline(always)]

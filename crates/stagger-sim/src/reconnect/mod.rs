@@ -18,9 +18,12 @@
 
 mod figures;
 mod herd;
+mod record;
 mod scenario;
 mod server;
 mod tally;
 
 pub use figures::{Efficiency, Fairness, Figures};
+pub use record::{Attempt, Course, Ended, Record};
 pub use scenario::{First, Hints, Scenario, ScenarioBuilder};
+pub use server::Acceptor;

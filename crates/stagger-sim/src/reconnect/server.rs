@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Admission, Admitted, Hint, Ticket};
 
-use crate::time::instant;
+use crate::time::{instant, micros};
 
 /// What the server says to an attempt that has arrived.
 pub(super) enum Answer {
@@ -24,9 +24,20 @@ pub(super) trait Server {
     fn peak_backlog(&self) -> u64;
 }
 
-/// One handshake after the other, and a backlog.
+/// A server that makes one handshake after the other, and lets a backlog of others wait: what a
+/// [`Scenario`](super::Scenario) has, and what a real server can do as well.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_sim::reconnect::Acceptor;
+///
+/// // A hundred handshakes a second, and one more may wait.
+/// let (mut acceptor, now) = (Acceptor::new(100.0, 2), Duration::from_secs(1));
+/// let arrives = [(); 3].map(|()| acceptor.arrives(now));
+/// assert_eq!(arrives, [Some(Duration::from_millis(1_010)), Some(Duration::from_millis(1_020)), None]);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acceptor {
+pub struct Acceptor {
     /// What a handshake takes, in microseconds.
     handshake: f64,
     /// How far ahead of the present the backlog may reach, in microseconds.
@@ -37,9 +48,17 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(super) fn new(rate: f64, backlog: u32) -> Self {
+    /// So many handshakes a second, which is above 0, and so many that may wait or be underway.
+    #[must_use]
+    pub fn new(rate: f64, backlog: u32) -> Self {
         let handshake = 1e6 / rate;
         Self { handshake, room: handshake * f64::from(backlog), free: 0.0, longest: 0.0 }
+    }
+
+    /// Somebody arrives at this time, which is not before that of the last one: when their handshake is done, to the
+    /// microsecond; `None` if there is no room for them.
+    pub fn arrives(&mut self, at: Duration) -> Option<Duration> {
+        self.take(micros(at)).map(|done| Duration::from_micros(done as u64))
     }
 
     /// When the handshake is done, in microseconds; `None` if there is no room.
@@ -54,7 +73,9 @@ impl Acceptor {
         Some(self.free)
     }
 
-    fn peak_backlog(&self) -> u64 {
+    /// The most handshakes that were waiting or underway.
+    #[must_use]
+    pub fn peak_backlog(&self) -> u64 {
         (self.longest / self.handshake).round() as u64
     }
 }

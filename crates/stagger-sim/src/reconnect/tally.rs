@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::series::Underway;
 
 /// What is counted while a scenario runs. Times are in microseconds.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) arrivals: Series,
     pub(super) in_flight: Underway,

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use stagger_core::{Policy, Seed};
 
-use super::{Figures, Scene};
+use super::{Figures, Measured, Scene};
 
 /// A scenario, and what became of it with each of some strategies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Run {
     /// What came of it.
     #[serde(flatten)]
     pub figures: Figures,
+    /// Of a run that was not simulated but made: what else was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }
 
 impl Storm {
@@ -69,8 +72,20 @@ impl Storm {
         policy: &Policy,
         runs: impl IntoIterator<Item = (Seed, F)>,
     ) -> Self {
-        let runs = runs.into_iter().map(|(seed, figures)| Run { seed: seed.get(), figures: figures.into() }).collect();
+        let runs = runs
+            .into_iter()
+            .map(|(seed, figures)| Run { seed: seed.get(), figures: figures.into(), measured: None })
+            .collect();
         self.strategies.push(Strategy { name: name.into(), policy: policy.to_string(), guards: None, runs });
+        self
+    }
+
+    /// The last run of the strategy that came last was really made, and this was seen.
+    #[must_use]
+    pub fn measured(mut self, measured: Measured) -> Self {
+        if let Some(run) = self.strategies.last_mut().and_then(|last| last.runs.last_mut()) {
+            run.measured = Some(measured);
+        }
         self
     }
 
@@ -93,7 +108,7 @@ mod tests {
 
     use super::*;
     use crate::outage::Process;
-    use crate::storm::FluidFigures;
+    use crate::storm::{FluidFigures, Served};
     use crate::{fluid, occ, outage, reconnect};
 
     const SEED: Seed = Seed::new(7);
@@ -121,6 +136,19 @@ mod tests {
         let scenario = reconnect::Scenario::builder(500).rate(50.0).backlog(5).build().unwrap();
         let figures = FluidFigures::of(500, &fluid::run(&scenario, &Policy::DEFAULT).unwrap());
         Storm::new(Scene::fluid(&scenario)).with("plain", &Policy::DEFAULT, [(SEED, figures)])
+    }
+
+    #[test]
+    fn what_was_measured_stands_beside_the_figures_and_reads_back() {
+        let served = Served { arrived: 7, ..Served::default() };
+        let measured = Measured { server: Some(served), doubts: vec!["busy".to_owned()], ..Measured::default() };
+        let storm = reconnects().measured(measured);
+        let document = to_value(&storm).unwrap();
+        let run = &document["strategies"][0]["runs"][0];
+        assert_eq!((&run["clients"], &run["measured"]["server"]["arrived"]), (&json!(500), &json!(7)));
+        assert_eq!((&run["measured"]["doubts"], &run["measured"]["down_s"]), (&json!(["busy"]), &Value::Null));
+        assert_eq!(from_value::<Storm>(document).unwrap(), storm);
+        assert_eq!(to_value(reconnects()).unwrap()["strategies"][0]["runs"][0].get("measured"), None, "simulated");
     }
 
     #[test]

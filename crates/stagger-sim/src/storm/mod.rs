@@ -1,4 +1,4 @@
-//! What simulations came to, as a document that others read: schema `stagger.storm/1`.
+//! What simulations came to, and storms that were really made, as a document that others read: schema `stagger.storm/1`.
 //!
 //! Lengths of time are numbers of seconds and end in `_s`, counts are whole numbers, shares lie between 0 and 1, and a policy
 //! is its line in the policy language. What never happened is `null`. Later versions of the schema may add fields; what is
@@ -20,8 +20,10 @@
 
 mod document;
 mod figures;
+mod measured;
 mod scene;
 
 pub use document::{Run, Schema, Storm, Strategy};
 pub use figures::{Figures, FluidFigures, OccFigures, OutageFigures, ReconnectFigures};
+pub use measured::{Measured, Served};
 pub use scene::{First, Hints, OccScene, Outage, OutageScene, ReconnectScene, Scene};

@@ -1,0 +1,53 @@
+use serde::{Deserialize, Serialize};
+
+/// What a run that was not simulated but made, with real clients and a real server, says beyond its figures.
+///
+/// What the system does not tell, or nobody could ask, is `null`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Measured {
+    /// Within what time the clients lost their connections.
+    pub lost_within_s: f64,
+    /// How long the server was down.
+    pub down_s: Option<f64>,
+    /// What the server saw.
+    pub server: Option<Served>,
+    /// Connections that the kernel dropped because nobody had accepted those before them (`ListenOverflows`).
+    pub listen_overflows: Option<u64>,
+    /// Connections that the kernel dropped, for whatever reason (`ListenDrops`).
+    pub listen_drops: Option<u64>,
+    /// Requests for a connection that the kernel sent again: retries below those of any policy, without jitter
+    /// (`TCPSynRetrans`).
+    pub syn_retransmits: Option<u64>,
+    /// All that the kernel sent again (`RetransSegs`).
+    pub segments_retransmitted: Option<u64>,
+    /// By how much the latest timer of the clients' process was late.
+    pub timers_late_s: f64,
+    /// The share of its processors' time for which the machine was busy, in the busiest second.
+    pub busiest_second: Option<f64>,
+    /// Why it may have been the machine and not the policy that shaped the curve, in words; empty if nothing says so.
+    pub doubts: Vec<String>,
+}
+
+/// What a server saw, from the beginning of the scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Served {
+    /// Connections of TCP that it accepted.
+    pub arrived: u64,
+    /// Those that it let in.
+    pub accepted: u64,
+    /// Those that it refused, for there was no room.
+    pub refused: u64,
+    /// The most handshakes that were waiting or underway.
+    pub peak_backlog: u64,
+    /// WebSockets that were open at the end.
+    pub active: u64,
+    /// Those that arrived in each bin.
+    pub arrivals: Vec<u32>,
+    /// Those that it refused in each bin.
+    pub refusals: Vec<u32>,
+}
