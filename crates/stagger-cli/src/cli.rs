@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Plan(Box<crate::plan::PlanArgs>),
     Check(Box<crate::check::CheckArgs>),
     Simulate(Box<crate::simulate::SimulateArgs>),
+    Drill(Box<crate::drill::DrillArgs>),
+    #[command(hide = true)]
+    DrillServer(crate::drill::ServeArgs),
     Advise(Box<crate::advise::AdviseArgs>),
     Completions(crate::completions::CompletionsArgs),
     Man(crate::man::ManArgs),
@@ -62,7 +65,7 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
 
 /// Whether `run` was meant by a command line that cannot be understood as a whole.
 fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    const NAMES: [&str; 8] = ["run", "retry", "plan", "check", "simulate", "advise", "completions", "man"];
+    const NAMES: [&str; 9] = ["run", "retry", "plan", "check", "simulate", "drill", "advise", "completions", "man"];
     let mut named = words.filter_map(|word| NAMES.into_iter().find(|name| word.as_ref() == *name));
     named.next().is_some_and(|name| name == "run" || name == "retry")
 }

@@ -6,6 +6,7 @@ mod advise;
 mod check;
 mod cli;
 mod completions;
+mod drill;
 mod error;
 mod man;
 mod output;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args, &term),
         Command::Check(args) => check::run(args, &term),
         Command::Simulate(args) => simulate::run(args, &term),
+        Command::Drill(args) => drill::run(args, &term),
+        Command::DrillServer(args) => drill::serve(args),
         Command::Advise(args) => advise::run(args, &term),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

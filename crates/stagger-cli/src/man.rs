@@ -13,7 +13,7 @@ use crate::error::CliError;
 #[command(after_help = "Read it with `stagger man | man -l -`, or `stagger man run | man -l -`.")]
 pub(crate) struct ManArgs {
     /// The command that the page is about; without one, stagger as a whole
-    #[arg(value_parser = ["run", "plan", "check", "advise", "completions", "man"])]
+    #[arg(value_parser = ["run", "plan", "check", "simulate", "drill", "advise", "completions", "man"])]
     command: Option<String>,
 }
 

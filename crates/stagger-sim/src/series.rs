@@ -15,6 +15,11 @@ impl Series {
     /// The width of a bin: 100 ms. Bins begin at its multiples.
     pub const BIN: Duration = Duration::from_micros(BIN);
 
+    /// It happened at this time once more.
+    pub fn count(&mut self, at: Duration) {
+        self.add(micros(at));
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, at: u64) {
         let bin = (at / BIN) as usize;

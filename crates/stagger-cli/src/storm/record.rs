@@ -58,6 +58,12 @@ impl Records {
         Ok(Self { measures: measures(&storm.scenario), rows })
     }
 
+    /// Those rows alone that were really made, and not simulated.
+    pub(crate) fn measured(&self) -> Self {
+        let is_made = |row: &&Record| row.runs.iter().any(|run| !run["measured"].is_null());
+        Self { measures: self.measures, rows: self.rows.iter().filter(is_made).cloned().collect() }
+    }
+
     /// The measures that a table for people has.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &'static Measure> {
         self.measures.iter().filter(|measure| measure.place != Place::Files)

@@ -1,0 +1,93 @@
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use http::{Request, Uri};
+use stagger_core::{Policy, Seed};
+use stagger_ws::{Reconnector, WebSocketConfig};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::live::Live;
+use super::log::{Event, Log};
+
+/// What all clients have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub(super) uri: Uri,
+    /// Where that is.
+    pub(super) address: SocketAddr,
+    pub(super) policy: Policy,
+    pub(super) connect_timeout: Duration,
+}
+
+/// Buffers for thousands of connections on one machine, which say nothing: tungstenite's own take 140 KB each.
+pub(super) fn small_buffers() -> WebSocketConfig {
+    WebSocketConfig::default().read_buffer_size(1 << 10).write_buffer_size(1 << 10)
+}
+
+/// One client, as an application has it: the library's own, with the policy on trial. It goes on until it gives up.
+pub(super) async fn client(
+    manner: Arc<Manner>,
+    seed: Seed,
+    source: Option<Ipv4Addr>,
+    log: Arc<Log>,
+    live: Arc<Live>,
+    gate: Arc<Semaphore>,
+) {
+    let mut first = gate.acquire().await.ok();
+    let mut links = reconnector(&manner, seed, source, &log, &live);
+    while let Ok(Some(mut link)) = links.next_connection().await {
+        log.note(Event::Connected);
+        live.connected();
+        drop(first.take());
+        while let Some(Ok(_)) = link.next().await {}
+        log.note(Event::Lost);
+        live.lost();
+    }
+    log.note(Event::GaveUp);
+    live.gave_up();
+}
+
+fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<Log>, live: &Arc<Live>) -> Reconnector {
+    let (uri, to) = (manner.uri.clone(), manner.address);
+    let (sent, failed) = ((Arc::clone(log), Arc::clone(live)), (Arc::clone(log), Arc::clone(live)));
+    Reconnector::builder()
+        .request(move |_| {
+            let (log, live) = &sent;
+            log.note(Event::Sent);
+            live.sent();
+            let request = Request::get(uri.clone()).body(());
+            async move { Ok(request?) }
+        })
+        .connector(move |_| connect(to, source))
+        .on_closed(move |closed| {
+            let (log, live) = &failed;
+            // A loss has been noted when it came.
+            if log.is_trying() {
+                log.note(Event::Failed);
+                live.failed(|| closed.cause.to_string());
+            }
+        })
+        .policy(manner.policy)
+        .seed(seed)
+        .connect_timeout(manner.connect_timeout)
+        // All of them are connected within a second, and would ping in step.
+        .no_heartbeat()
+        .websocket(small_buffers())
+        .reconnector()
+}
+
+async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {
+    let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if let Some(from) = from {
+        // A port that waits for the last packets of its last connection can be had again.
+        socket.set_reuseaddr(true)?;
+        socket.bind(SocketAddr::new(IpAddr::V4(from), 0))?;
+    }
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

@@ -1,0 +1,64 @@
+use stagger_sim::storm::Measured;
+
+use crate::plan::brief::brief;
+
+/// How late a timer may be: half of what a bin of a curve is wide.
+const LATE_S: f64 = 0.05;
+
+/// The share of a second beyond which the processors have nothing left.
+const SATURATED: f64 = 0.97;
+
+/// Why it may have been the machine and not the policy that shaped the curve, in words.
+pub(super) fn doubts(measured: &Measured) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
+    if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
+        doubts.push(format!(
+            "the kernel dropped {count} connections that nobody had accepted yet, and has them tried again by a clock of its \
+             own (raise net.core.somaxconn, or lower --clients)"
+        ));
+    }
+    if let Some(count) = more_than_none(measured.syn_retransmits) {
+        doubts
+            .push(format!("the kernel sent {count} requests for a connection again, after seconds and without jitter"));
+    }
+    if measured.timers_late_s > LATE_S {
+        let late = brief(core::time::Duration::from_secs_f64(measured.timers_late_s));
+        doubts.push(format!("timers of the clients were up to {late} late (lower --clients)"));
+    }
+    if let Some(share) = measured.busiest_second.filter(|share| *share > SATURATED) {
+        doubts.push(format!("in the busiest second the processors were busy for {:.0}% of it", share * 100.0));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sign_of_a_machine_at_its_limits_is_told_and_nothing_else_is() {
+        let calm = || {
+            let mut measured = Measured::default();
+            (measured.listen_drops, measured.syn_retransmits) = (Some(0), Some(0));
+            (measured.timers_late_s, measured.busiest_second) = (0.04, Some(0.9));
+            measured
+        };
+        assert_eq!(doubts(&calm()), [""; 0]);
+        // Elsewhere than on Linux nobody counts.
+        assert_eq!(doubts(&Measured::default()), [""; 0]);
+        let signs: [(fn(&mut Measured), &str); 5] = [
+            (|measured| measured.listen_overflows = Some(7), "dropped 7"),
+            (|measured| measured.listen_drops = Some(8), "dropped 8"),
+            (|measured| measured.syn_retransmits = Some(9), "sent 9"),
+            (|measured| measured.timers_late_s = 0.06, "up to 60ms late"),
+            (|measured| measured.busiest_second = Some(0.99), "99%"),
+        ];
+        for (sign, told) in signs {
+            let mut measured = calm();
+            sign(&mut measured);
+            let doubts = doubts(&measured);
+            assert!(doubts.len() == 1 && doubts[0].contains(told), "{told}: {doubts:?}");
+        }
+    }
+}

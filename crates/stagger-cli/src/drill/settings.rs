@@ -1,0 +1,76 @@
+use core::time::Duration;
+
+use stagger_core::{Policy, Seed};
+
+use super::args::DrillArgs;
+use crate::error::CliError;
+use crate::storm::{policies, tell_apart, words};
+
+/// All that was asked for.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// `None` if as many as can be are wanted, up to [`CLIENTS`].
+    pub(super) clients: Option<u32>,
+    pub(super) rate: f64,
+    pub(super) backlog: u32,
+    pub(super) down: Duration,
+    pub(super) horizon: Duration,
+    /// `None` for as many as there are clients, if the kernel allows it.
+    pub(super) listen_backlog: Option<u32>,
+    /// Policies by their names.
+    pub(super) policies: Vec<(String, Policy)>,
+    pub(super) seed: Seed,
+}
+
+pub(super) const CLIENTS: u32 = 3_000;
+const RATE: f64 = 1_000.0;
+const BACKLOG: u32 = 250;
+const HORIZON: Duration = Duration::from_secs(60);
+/// The same waits every time, unless another seed is given.
+const SEED: u64 = 1;
+
+/// Without jitter, with jitter, and with a spread before it that is as long as the server needs for everyone: what each of
+/// them is good for.
+const SHOWN: [&str; 3] = [
+    "no jitter: exponential base=500ms cap=1s jitter=none max-attempts=none",
+    "full jitter: exponential base=500ms cap=8s jitter=full max-attempts=none",
+    "spread: exponential base=500ms cap=8s jitter=full spread=4s max-attempts=none",
+];
+
+impl Settings {
+    /// # Errors
+    /// Something cannot be understood, or makes no sense.
+    pub(super) fn new(args: &DrillArgs) -> Result<Self, CliError> {
+        if args.url.is_some() && args.capacity.is_none() {
+            return Err(CliError::usage(
+                "--url: nobody but you knows what your server takes, which figures and simulation need; say it, like --capacity 500/s",
+            ));
+        }
+        let mut policies = if args.compare.is_empty() && !args.policy.is_given() {
+            policies(&SHOWN.map(str::to_owned), &args.policy)?
+        } else {
+            policies(&args.compare, &args.policy)?
+        };
+        tell_apart(&mut policies, |(name, _)| name);
+        let rate = take("--capacity", &args.capacity, words::rate)?;
+        Ok(Self {
+            clients: take("--clients", &args.clients, words::small)?,
+            rate: rate.unwrap_or(RATE),
+            backlog: take("--backlog", &args.backlog, words::small)?.unwrap_or(BACKLOG),
+            down: take("--down", &args.down, words::length)?.unwrap_or_default(),
+            horizon: take("--horizon", &args.horizon, words::length)?.unwrap_or(HORIZON),
+            listen_backlog: take("--listen-backlog", &args.listen_backlog, words::small)?,
+            policies,
+            seed: Seed::new(args.policy.seed.unwrap_or(SEED)),
+        })
+    }
+}
+
+fn take<T>(
+    flag: &str,
+    value: &Option<String>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, CliError> {
+    let taken = value.as_deref().map(parse).transpose();
+    taken.map_err(|error| CliError::usage(format_args!("{flag}: {error}")))
+}
