@@ -11,6 +11,8 @@ mod advise;
 mod check;
 #[path = "cli/command_line.rs"]
 mod command_line;
+#[path = "cli/drill.rs"]
+mod drill;
 #[path = "cli/guide.rs"]
 mod guide;
 #[path = "cli/plan.rs"]

@@ -1,6 +1,7 @@
 use stagger_sim::storm::Storm;
 
 use super::chart::Chart;
+use super::observed::{doubtful, is_measured, observed};
 use super::record::{Cell, Records, described};
 use super::summary::{runs, verdict};
 use crate::plot::Figure;
@@ -23,22 +24,26 @@ pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &st
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"generator\" content=\"stagger {}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n<h1>A retry storm, simulated</h1>\n\
+         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n<h1>A retry storm, {}</h1>\n\
          <p>{title}.</p>\n",
         env!("CARGO_PKG_VERSION"),
         sheet(),
+        if is_measured(storm) { "measured and simulated" } else { "simulated" },
     );
     for (class, text) in [("verdict", verdict(storm, records)), ("quiet", runs(records))] {
         if let Some(text) = text {
             out.push_str(&format!("<p class=\"{class}\">{}.</p>\n", escaped(&text)));
         }
     }
+    for (class, remarks) in [("verdict", doubtful(storm)), ("quiet", observed(storm))] {
+        out.extend(remarks.iter().map(|text| format!("<p class=\"{class}\">{}.</p>\n", escaped(text))));
+    }
     out.push_str("<section>\n<h2>Figures</h2>\n");
     out.push_str(&figures(records));
     out.push_str("</section>\n<section>\n<h2>Policies</h2>\n<dl>\n");
-    for row in &records.rows {
-        let guards = row.guards.as_ref().map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
-        let (name, policy) = (escaped(&row.name), escaped(&row.policy));
+    for (name, policy, guards) in records.policies() {
+        let guards = guards.map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
+        let (name, policy) = (escaped(name), escaped(policy));
         out.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
     }
     out.push_str("</dl>\n</section>\n");

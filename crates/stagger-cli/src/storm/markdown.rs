@@ -1,5 +1,6 @@
 use stagger_sim::storm::Storm;
 
+use super::observed::{doubtful, observed};
 use super::record::{Records, described};
 
 /// The table for a page of Markdown, the best of each column in bold.
@@ -13,8 +14,11 @@ pub(crate) fn table(storm: &Storm, records: &Records) -> String {
         out.push_str(&format!("| {} | {} |\n", escaped(name), cells.collect::<Vec<_>>().join(" | ")));
     }
     out.push('\n');
-    for row in &records.rows {
-        out.push_str(&format!("- {}: `{}`\n", escaped(&row.name), row.policy));
+    for (name, policy, _) in records.policies() {
+        out.push_str(&format!("- {}: `{policy}`\n", escaped(name)));
+    }
+    for remark in doubtful(storm).iter().chain(&observed(storm)) {
+        out.push_str(&format!("- {}\n", escaped(remark)));
     }
     out
 }

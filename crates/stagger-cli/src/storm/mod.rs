@@ -12,6 +12,7 @@ mod html;
 mod interrupt;
 mod markdown;
 mod measure;
+mod observed;
 mod outputs;
 mod progress;
 mod record;

@@ -58,6 +58,23 @@ impl Records {
         Ok(Self { measures: measures(&storm.scenario), rows })
     }
 
+    /// The policies, each with its name and its guards; rows that differ in nothing else are one.
+    pub(crate) fn policies(&self) -> Vec<(&str, &str, Option<&str>)> {
+        let mut policies: Vec<(&str, &str, Option<&str>)> = Vec::new();
+        for row in &self.rows {
+            let guards = row.guards.as_deref();
+            let family = |name: &'_ str| name.rsplit_once(", ").map(|(family, _)| family.len());
+            let last = policies.last_mut().filter(|(_, policy, guarded)| *policy == row.policy && *guarded == guards);
+            match (last, family(&row.name)) {
+                (Some((name, ..)), Some(end)) if family(name) == Some(end) && name[..end] == row.name[..end] => {
+                    *name = &name[..end];
+                }
+                _ => policies.push((&row.name, &row.policy, guards)),
+            }
+        }
+        policies
+    }
+
     /// Those rows alone that were really made, and not simulated.
     pub(crate) fn measured(&self) -> Self {
         let is_made = |row: &&Record| row.runs.iter().any(|run| !run["measured"].is_null());

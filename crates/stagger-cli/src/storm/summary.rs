@@ -1,6 +1,7 @@
 use stagger_sim::storm::{Scene, Storm};
 
 use super::measure::Place;
+use super::observed::{doubtful, observed};
 use super::record::{Cell, Records, described};
 use super::sampled::{Timeline, sums};
 use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
@@ -36,12 +37,13 @@ pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
     });
     out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), look));
     out.push('\n');
-    for row in &records.rows {
-        let guards = row.guards.as_ref().map_or(String::new(), |guards| format!(", guards {guards}"));
-        out.push_str(&paragraph(&format!("{}: {}{guards}", plain(&row.name), row.policy), "  ", look));
+    for (name, policy, guards) in records.policies() {
+        let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
+        out.push_str(&paragraph(&format!("{}: {policy}{guards}", plain(name)), "  ", look));
     }
-    let remarks = [runs(records), verdict(storm, records)];
-    for remark in remarks.into_iter().flatten() {
+    let remarks = [runs(records), verdict(storm, records)].into_iter().flatten();
+    let seen = observed(storm).into_iter().chain(doubtful(storm)).map(|remark| plain(&remark));
+    for remark in remarks.chain(seen) {
         out.push_str(&paragraph(&remark, "  ", look));
     }
     look.glyphs.spell(&out).into_owned()

@@ -1,6 +1,7 @@
 use stagger_sim::storm::Storm;
 
 use super::chart::Chart;
+use super::observed::doubtful;
 use super::outputs::Directory;
 use super::record::{Records, described};
 use super::summary::{runs, verdict};
@@ -19,6 +20,7 @@ pub(crate) fn write(storm: &Storm, records: &Records, charts: &[Chart], director
             remarks: [Some(chart.about.clone()), runs(records), verdict(storm, records)]
                 .into_iter()
                 .flatten()
+                .chain(doubtful(storm))
                 .filter(|remark| !remark.is_empty())
                 .collect(),
         };

@@ -353,3 +353,14 @@ fn advise_asks_what_was_not_said_and_says_what_follows() {
     assert!(terminal.has("retry, by this policy:"), "{:?}", terminal.rows());
     assert!(!terminal.raw().contains("What is it for?"), "that was said by a flag");
 }
+
+#[test]
+fn a_drill_tells_how_many_are_connected_and_leaves_no_line_behind() {
+    let args = ["drill", "--clients=100", "--capacity=50/s", "--compare", "eager: constant base=500ms max-attempts=inf"];
+    let mut terminal = Terminal::start(100, &[], STAGGER, &args);
+    terminal.watch_until("the storm", |terminal| {
+        terminal.rows().iter().any(|row| row.contains("eager: storm") && row.contains("of 100 connected"))
+    });
+    assert!(terminal.end().success());
+    assert!(!terminal.rows().iter().any(|row| row.contains("of 100 connected")), "{:?}", terminal.rows());
+}
