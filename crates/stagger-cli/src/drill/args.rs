@@ -7,7 +7,8 @@ use crate::storm::OutputArgs;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Without an argument: 3,000 clients, and three policies one after the other, in half a minute.
-A strategy stands in the report twice: as it was measured, and as it is simulated with what was measured of the machine.
+A strategy stands in the report twice: as it was measured, and as it is simulated, with the same waits of every client and
+what was measured of the machine: times on the wire, of the losses and until the server was back.
 A run is called doubtful where the machine, and not the policy, may have shaped the curve.
 Figures can be asserted as in `stagger simulate`; what is simulated is not.
 ^C keeps the runs that are finished.
@@ -18,11 +19,11 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "N", help_heading = "Drill")]
     pub(super) clients: Option<String>,
 
-    /// What the server takes: connections a second, as in 500/s [default: 1000/s]
+    /// What the server takes: connections a second, as in 500/s [default: 600/s]
     #[arg(long, alias = "accept-rate", value_name = "RATE", help_heading = "Drill")]
     pub(super) capacity: Option<String>,
 
-    /// How many may wait at the server; more are refused, with the status 503 [default: 250]
+    /// How many may wait at the server; more are refused, with the status 503 [default: 300]
     #[arg(long, alias = "queue", value_name = "N", help_heading = "Drill")]
     pub(super) backlog: Option<String>,
 

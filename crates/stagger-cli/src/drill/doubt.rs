@@ -5,6 +5,9 @@ use crate::plan::brief::brief;
 /// How late a timer may be: half of what a bin of a curve is wide.
 const LATE_S: f64 = 0.05;
 
+/// Within what time everybody hears of a loss on a machine that is not busy.
+const LOST_S: f64 = 0.5;
+
 /// The share of a second beyond which the processors have nothing left.
 const SATURATED: f64 = 0.97;
 
@@ -21,6 +24,10 @@ pub(super) fn doubts(measured: &Measured) -> Vec<String> {
     if let Some(count) = more_than_none(measured.syn_retransmits) {
         doubts
             .push(format!("the kernel sent {count} requests for a connection again, after seconds and without jitter"));
+    }
+    if measured.lost_within_s > LOST_S {
+        let took = brief(core::time::Duration::from_secs_f64(measured.lost_within_s));
+        doubts.push(format!("it took {took} until every client knew that its connection was lost (lower --clients)"));
     }
     if measured.timers_late_s > LATE_S {
         let late = brief(core::time::Duration::from_secs_f64(measured.timers_late_s));
@@ -42,12 +49,14 @@ mod tests {
             let mut measured = Measured::default();
             (measured.listen_drops, measured.syn_retransmits) = (Some(0), Some(0));
             (measured.timers_late_s, measured.busiest_second) = (0.04, Some(0.9));
+            measured.lost_within_s = 0.4;
             measured
         };
         assert_eq!(doubts(&calm()), [""; 0]);
         // Elsewhere than on Linux nobody counts.
         assert_eq!(doubts(&Measured::default()), [""; 0]);
-        let signs: [(fn(&mut Measured), &str); 5] = [
+        let signs: [(fn(&mut Measured), &str); 6] = [
+            (|measured| measured.lost_within_s = 0.75, "took 750ms"),
             (|measured| measured.listen_overflows = Some(7), "dropped 7"),
             (|measured| measured.listen_drops = Some(8), "dropped 8"),
             (|measured| measured.syn_retransmits = Some(9), "sent 9"),

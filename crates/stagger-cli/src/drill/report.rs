@@ -1,8 +1,9 @@
 use core::time::Duration;
 
 use stagger_sim::reconnect::{self, Record, Scenario};
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::{Measured, Storm};
 
+use super::log::Course;
 use super::run::Run;
 use super::settings::Settings;
 use crate::error::CliError;
@@ -10,19 +11,21 @@ use crate::error::CliError;
 /// Of so many clients every attempt is kept, for a picture.
 const SAMPLE: u32 = 60;
 
-/// All runs as a document: each policy as it was measured, and as it is simulated.
+/// All runs as a document: each policy as it was measured, and as it is simulated with what was measured of the machine in
+/// that run.
 ///
 /// # Errors
 /// What was measured makes no scenario.
 pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<Storm, CliError> {
-    let scenario = scenario(settings, clients, runs)?;
+    let all: Vec<&Measured> = runs.iter().map(|run| &run.measured).collect();
     let seed = settings.seed;
-    let mut storm = Storm::new(&scenario);
+    let mut storm = Storm::new(&scenario(settings, clients, &all)?);
     for run in runs {
+        let scenario = scenario(settings, clients, &[&run.measured])?;
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
         let mut record = Record::new(&scenario);
-        for course in &run.courses {
-            record.client(&reconnect::Course { lost: course.lost, attempts: &course.attempts, ended: course.ended });
+        for Course { lost, attempts, ended } in &run.courses {
+            record.client(&reconnect::Course { lost: *lost, attempts, ended: *ended });
         }
         let (made, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
         let row = |kind: &str| format!("{}, {kind}", run.name);
@@ -32,20 +35,66 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
     Ok(storm)
 }
 
-/// What was drilled, with what was measured of the machine: means of all runs, for the world is to be the same for every
-/// policy.
-fn scenario(settings: &Settings, clients: u32, runs: &[Run]) -> Result<Scenario, CliError> {
-    let mean = |of: fn(&Run) -> f64| {
-        let sum: f64 = runs.iter().map(of).sum();
-        Duration::try_from_secs_f64(sum / runs.len().max(1) as f64).unwrap_or_default()
+/// What was drilled, with the means of what was measured.
+fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result<Scenario, CliError> {
+    let mean = |of: fn(&Measured) -> f64| {
+        let sum: f64 = measured.iter().map(|measured| of(measured)).sum();
+        let mean = Duration::try_from_secs_f64(sum / measured.len().max(1) as f64).unwrap_or_default();
+        mean.min(settings.horizon)
     };
     let scenario = Scenario::builder(u64::from(clients))
         .rate(settings.rate)
         .backlog(settings.backlog)
-        .one_way(mean(|run| run.one_way.0.as_secs_f64()), mean(|run| run.one_way.1.as_secs_f64()))
-        .hits_within(mean(|run| run.measured.lost_within_s))
-        .down_for(mean(|run| run.measured.down_s.unwrap_or(0.0)))
+        .one_way(mean(|measured| measured.one_way_min_s), mean(|measured| measured.one_way_max_s))
+        .hits_within(mean(|measured| measured.lost_within_s))
+        .down_for(mean(|measured| measured.down_s.unwrap_or(0.0)))
         .horizon(settings.horizon)
         .sample(SAMPLE);
     scenario.build().map_err(CliError::usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stagger_core::{Policy, Seed};
+    use stagger_sim::reconnect::{Attempt, Ended};
+    use stagger_sim::storm::{Figures, Scene};
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn run(name: &str, down_s: f64) -> Run {
+        let mut measured = Measured::default();
+        (measured.lost_within_s, measured.down_s) = (0.1, Some(down_s));
+        (measured.one_way_min_s, measured.one_way_max_s) = (0.001, 0.002);
+        let attempts = vec![Attempt { sent: ms(300), heard: Some(ms(310)) }];
+        let courses = vec![Course { lost: ms(50), attempts, ended: Ended::Connected }];
+        Run { name: name.to_owned(), policy: Policy::DEFAULT, courses, measured }
+    }
+
+    #[test]
+    fn each_policy_is_simulated_in_the_world_of_its_own_run_and_the_document_has_their_mean() {
+        let settings = Settings {
+            clients: None,
+            rate: 100.0,
+            backlog: 5,
+            down: Duration::ZERO,
+            horizon: Duration::from_secs(60),
+            listen_backlog: None,
+            policies: Vec::new(),
+            seed: Seed::new(1),
+        };
+        let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();
+        let Scene::Reconnect(scene) = &storm.scenario else { panic!("{:?}", storm.scenario) };
+        assert_eq!((scene.clients, scene.backlog), (1, 5));
+        assert!((scene.down_for_s - 1.5).abs() < 1e-9 && (scene.one_way_max_s - 0.002).abs() < 1e-9, "{scene:?}");
+        let t100 = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
+            Figures::Reconnect(figures) => figures.t100_s,
+            other => panic!("{other:?}"),
+        });
+        let t100: Vec<Option<f64>> = t100.collect();
+        assert_eq!((t100[0], t100[2]), (Some(0.31), Some(0.31)), "as they were measured");
+        assert!(t100[1].is_some_and(|at| at < 3.0) && t100[3].is_none_or(|at| at > 3.0), "{t100:?}");
+    }
 }

@@ -45,8 +45,6 @@ pub(super) struct Run {
     pub(super) policy: Policy,
     pub(super) courses: Vec<Course>,
     pub(super) measured: Measured,
-    /// The shortest and the longest time that a message is underway when there is nothing else.
-    pub(super) one_way: (Duration, Duration),
 }
 
 /// Somebody wants to stop.
@@ -259,6 +257,8 @@ impl Ground<'_> {
         let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
         let (least, most) = fleet.round_trip();
         let mut measured = Measured::default();
+        // There and back.
+        (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
         measured.lost_within_s = lost_within.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
         measured.server = served;
@@ -273,7 +273,7 @@ impl Ground<'_> {
             let kept = self.clients as usize - courses.len();
             measured.doubts.push(format!("{kept} clients never lost their connection"));
         }
-        Run { name: name.to_owned(), policy: *policy, courses, measured, one_way: (least / 2, most / 2) }
+        Run { name: name.to_owned(), policy: *policy, courses, measured }
     }
 }
 

@@ -23,18 +23,18 @@ pub(super) struct Settings {
 }
 
 pub(super) const CLIENTS: u32 = 3_000;
-const RATE: f64 = 1_000.0;
-const BACKLOG: u32 = 250;
+const RATE: f64 = 600.0;
+const BACKLOG: u32 = 300;
 const HORIZON: Duration = Duration::from_secs(60);
 /// The same waits every time, unless another seed is given.
 const SEED: u64 = 1;
 
-/// Without jitter, with jitter, and with a spread before it that is as long as the server needs for everyone: what each of
-/// them is good for.
+/// Without jitter, with jitter, and with a spread before it that is a little longer than the server needs for everyone: what
+/// each of them is good for.
 const SHOWN: [&str; 3] = [
     "no jitter: exponential base=500ms cap=1s jitter=none max-attempts=none",
-    "full jitter: exponential base=500ms cap=8s jitter=full max-attempts=none",
-    "spread: exponential base=500ms cap=8s jitter=full spread=4s max-attempts=none",
+    "full jitter: exponential base=500ms cap=4s jitter=full max-attempts=none",
+    "spread: exponential base=500ms cap=4s jitter=full spread=6s max-attempts=none",
 ];
 
 impl Settings {

@@ -356,7 +356,8 @@ fn advise_asks_what_was_not_said_and_says_what_follows() {
 
 #[test]
 fn a_drill_tells_how_many_are_connected_and_leaves_no_line_behind() {
-    let args = ["drill", "--clients=100", "--capacity=50/s", "--compare", "eager: constant base=500ms max-attempts=inf"];
+    let args =
+        ["drill", "--clients=100", "--capacity=50/s", "--compare", "eager: constant base=500ms max-attempts=inf"];
     let mut terminal = Terminal::start(100, &[], STAGGER, &args);
     terminal.watch_until("the storm", |terminal| {
         terminal.rows().iter().any(|row| row.contains("eager: storm") && row.contains("of 100 connected"))

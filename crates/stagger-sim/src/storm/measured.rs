@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct Measured {
     /// Within what time the clients lost their connections.
     pub lost_within_s: f64,
+    /// The least time that a message was underway when there was nothing else.
+    pub one_way_min_s: f64,
+    /// The longest time that a message was underway then.
+    pub one_way_max_s: f64,
     /// How long the server was down.
     pub down_s: Option<f64>,
     /// What the server saw.
