@@ -23,6 +23,9 @@ pub mod check {}
 #[doc = include_str!("../../../docs/guide/choosing.md")]
 pub mod choosing {}
 
+#[doc = include_str!("../../../docs/guide/drill.md")]
+pub mod drill {}
+
 #[doc = include_str!("../../../docs/guide/from-backoff.md")]
 pub mod from_backoff {}
 

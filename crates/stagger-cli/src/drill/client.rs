@@ -68,7 +68,7 @@ fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<
             // A loss has been noted when it came.
             if log.is_trying() {
                 log.note(Event::Failed);
-                live.failed(|| closed.cause.to_string());
+                live.failed(&closed.cause);
             }
         })
         .policy(manner.policy)
@@ -90,4 +90,21 @@ async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream
     let stream = socket.connect(to).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_client_can_come_from_another_address_of_this_machine() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)] {
+            let stream = runtime.block_on(connect(listener.local_addr().unwrap(), Some(source))).unwrap();
+            assert_eq!(stream.local_addr().unwrap().ip(), IpAddr::V4(source));
+        }
+    }
 }

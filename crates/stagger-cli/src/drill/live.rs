@@ -1,5 +1,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, ErrorKind};
 use std::sync::{Mutex, PoisonError};
+
+use stagger_ws::Cause;
 
 use crate::plot::Unit;
 
@@ -12,6 +15,8 @@ pub(super) struct Live {
     gave_up: AtomicU64,
     attempts: AtomicU64,
     failed: AtomicU64,
+    /// Those that failed before they left the machine.
+    exhausted: AtomicU64,
     /// Why the first attempt failed.
     why: Mutex<Option<String>>,
 }
@@ -40,9 +45,14 @@ impl Live {
         add(&self.attempts);
     }
 
-    pub(super) fn failed(&self, why: impl FnOnce() -> String) {
+    pub(super) fn failed(&self, cause: &Cause) {
+        if let Cause::Io(error) = cause
+            && is_exhaustion(error)
+        {
+            add(&self.exhausted);
+        }
         if self.failed.fetch_add(1, Ordering::Relaxed) == 0 {
-            *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why());
+            *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.to_string());
         }
     }
 
@@ -70,10 +80,27 @@ impl Live {
         }
     }
 
+    /// How many attempts failed for want of ports or descriptors.
+    pub(super) fn exhausted(&self) -> u64 {
+        self.exhausted.load(Ordering::Relaxed)
+    }
+
     /// Why the first attempt failed, of those that did.
     pub(super) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Whether it was this side that had nothing left.
+fn is_exhaustion(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+        .iter()
+        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+    {
+        return true;
+    }
+    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse)
 }
 
 impl Look {
@@ -88,5 +115,35 @@ impl Look {
             Unit::Count.label(rate.round()),
             count(self.failed),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_that_has_nothing_left_is_told_from_a_server_that_is_gone() {
+        let live = Live::default();
+        for kind in [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable, ErrorKind::ConnectionReset] {
+            live.failed(&Cause::Io(Arc::new(kind.into())));
+        }
+        live.failed(&Cause::Lost);
+        assert_eq!((live.look().failed, live.exhausted()), (4, 1));
+        #[cfg(unix)]
+        assert!(is_exhaustion(&rustix::io::Errno::MFILE.into()));
+        assert!(live.why().is_some_and(|why| why.contains("refused")), "{:?}", live.why());
+    }
+
+    #[test]
+    fn the_line_has_attempts_by_the_second() {
+        let before = Look { attempts: 100, ..Look::default() };
+        let now = Look { connected: 1_234, attempts: 185, failed: 60, ..Look::default() };
+        assert_eq!(
+            now.line("ours: storm", 3_000, &before, 10.0),
+            "ours: storm: 1,234 of 3,000 connected, 850/s attempts, 60 in vain"
+        );
     }
 }

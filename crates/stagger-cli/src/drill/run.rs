@@ -129,7 +129,7 @@ impl Ground<'_> {
             (Some(server), _) => {
                 let address = server.address();
                 server.kill();
-                sleep(self.settings.down.saturating_sub(asked.elapsed()));
+                self.pause(self.settings.down.saturating_sub(asked.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
                 let door = Open::Narrow { rate, backlog, since: wall };
                 *own = Some(Server::start(&Orders { address, listen_backlog: self.listen_backlog, door })?);
@@ -269,6 +269,12 @@ impl Ground<'_> {
         measured.timers_late_s = self.lateness.take().as_secs_f64();
         measured.busiest_second = storm.busiest;
         measured.doubts = doubts(&measured);
+        let exhausted = fleet.live.exhausted();
+        if exhausted > 0 {
+            measured
+                .doubts
+                .push(format!("{exhausted} attempts failed for want of ports or descriptors (lower --clients)"));
+        }
         if courses.len() < self.clients as usize {
             let kept = self.clients as usize - courses.len();
             measured.doubts.push(format!("{kept} clients never lost their connection"));
