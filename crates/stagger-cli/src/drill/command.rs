@@ -13,7 +13,7 @@ use super::timers::Lateness;
 use crate::error::CliError;
 use crate::output::say;
 use crate::plot::Look;
-use crate::storm::{INTERRUPTED, Interrupt, Outputs, Records, assertions, write};
+use crate::storm::{Interrupt, Outputs, Runs, assertions, conclude};
 use crate::term::Term;
 
 /// `stagger drill`.
@@ -56,20 +56,7 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
         }
     }
     runtime.shutdown_background();
-    let planned = settings.policies.len();
-    if runs.is_empty() {
-        say("interrupted before any run was finished; nothing is written");
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
     let storm = report(&settings, clients, &runs)?;
-    let records = Records::of(&storm)?;
-    write(&storm, &records, outputs, Look::of(&term.stdout, term))?;
-    let made = records.measured();
-    let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&made)).collect();
-    failures.iter().for_each(|failure| say(&format!("failed: {failure}")));
-    if runs.len() < planned {
-        say(&format!("interrupted: {} of {planned} runs are finished, and the figures are of those", runs.len()));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let counts = Runs { planned: settings.policies.len(), finished: runs.len() };
+    conclude(&storm, counts, &assertions, outputs, Look::of(&term.stdout, term))
 }

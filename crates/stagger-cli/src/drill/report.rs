@@ -7,9 +7,7 @@ use super::log::Course;
 use super::run::Run;
 use super::settings::Settings;
 use crate::error::CliError;
-
-/// Of so many clients every attempt is kept, for a picture.
-const SAMPLE: u32 = 60;
+use crate::storm::SAMPLE;
 
 /// All runs as a document: each policy as it was measured, and as it is simulated with what was measured of the machine in
 /// that run.

@@ -4,13 +4,12 @@ use stagger_core::Seed;
 
 use super::args::SimulateArgs;
 use super::contender::contenders;
-use super::runs::{Simulated, simulate};
+use super::runs::simulate;
 use super::settings::Request;
 use super::world::World;
 use crate::error::CliError;
-use crate::output::say;
 use crate::plot::Look;
-use crate::storm::{INTERRUPTED, Interrupt, Outputs, Records, assertions, write};
+use crate::storm::{Interrupt, Outputs, Runs, assertions, conclude};
 use crate::term::Term;
 
 /// Runs at most: with the figures of more a machine's memory would be full.
@@ -33,20 +32,8 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let outputs = Outputs::open(&args.outputs)?;
     let interrupt = Interrupt::listen()?;
     let simulated = simulate(&world, &contenders, &seeds, &interrupt, term)?;
-    let Simulated { storm, planned, finished } = &simulated;
-    if *finished == 0 {
-        say("interrupted before any run was finished; nothing is written");
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    let records = Records::of(storm)?;
-    write(storm, &records, outputs, Look::of(&term.stdout, term))?;
-    let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&records)).collect();
-    failures.iter().for_each(|failure| say(&format!("failed: {failure}")));
-    if finished < planned {
-        say(&format!("interrupted: {finished} of {planned} runs are finished, and the figures are of those"));
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let runs = Runs { planned: simulated.planned, finished: simulated.finished };
+    conclude(&simulated.storm, runs, &assertions, outputs, Look::of(&term.stdout, term))
 }
 
 /// The seeds of a request; without chance all of them would give the same.

@@ -10,7 +10,7 @@ use super::contender::Contender;
 use super::guards::Guards;
 use super::settings::Settings;
 use crate::error::CliError;
-use crate::storm::words;
+use crate::storm::{SAMPLE, words};
 
 /// A scenario, whichever it is.
 #[derive(Debug)]
@@ -24,8 +24,6 @@ pub(super) enum World {
 const CLIENTS: u64 = 10_000;
 /// They get in each other's way.
 const WRITERS: u64 = 100;
-/// Of so many clients every attempt is kept, for a picture.
-const SAMPLE: u32 = 60;
 /// Requests a second.
 const TRAFFIC: f64 = 800.0;
 

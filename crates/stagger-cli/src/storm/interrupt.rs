@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::error::CliError;
 
 /// What a program exits with that ^C has ended.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Whether somebody has asked to stop.
 #[derive(Clone, Debug, Default)]

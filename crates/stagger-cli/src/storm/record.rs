@@ -75,10 +75,11 @@ impl Records {
         policies
     }
 
-    /// Those rows alone that were really made, and not simulated.
-    pub(crate) fn measured(&self) -> Self {
+    /// The rows that assertions are about: of a storm that was really made, not what is simulated beside it.
+    pub(crate) fn asserted(&self) -> Self {
         let is_made = |row: &&Record| row.runs.iter().any(|run| !run["measured"].is_null());
-        Self { measures: self.measures, rows: self.rows.iter().filter(is_made).cloned().collect() }
+        let made: Vec<Record> = self.rows.iter().filter(is_made).cloned().collect();
+        Self { measures: self.measures, rows: if made.is_empty() { self.rows.clone() } else { made } }
     }
 
     /// The measures that a table for people has.

@@ -2,6 +2,9 @@ use stagger_sim::storm::Figures;
 
 use crate::plot::Point;
 
+/// Of so many clients every attempt is kept, for a picture.
+pub(crate) const SAMPLE: u32 = 60;
+
 /// What happened in each bin of a run, with what is known of its bins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Timeline {

@@ -72,18 +72,26 @@ fn everyone_comes_back_after_a_real_kill_and_clients_and_server_count_the_same()
     assert_eq!(simulated.measured, None);
 }
 
-/// Same policy, same waits to the client: what differs is the machine, which may be a busy one.
+/// Same policy, same waits of every client: what differs is the machine. One that is busy with something else may shape the
+/// curve, which the run then says itself; it is tried again.
 #[test]
-fn what_is_measured_is_near_what_is_simulated() {
-    let (storm, _) = storm(&mut drill(&["--compare", EAGER]));
-    let figures = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
-        Figures::Reconnect(figures) => (figures.attempts_per_client, figures.t99_s.expect("everyone is back")),
-        other => panic!("{other:?}"),
-    });
-    let figures: Vec<(f64, f64)> = figures.collect();
-    let ((attempts, t99), (wanted_attempts, wanted_t99)) = (figures[0], figures[1]);
-    assert!((attempts / wanted_attempts - 1.0).abs() < 0.4, "{figures:?}");
-    assert!((t99 - wanted_t99).abs() < 0.3 + 0.4 * wanted_t99, "{figures:?}");
+fn what_is_measured_is_near_what_is_simulated_unless_the_run_is_doubtful() {
+    for _ in 0..3 {
+        let (storm, _) = storm(&mut drill(&["--compare", EAGER]));
+        let figures = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
+            Figures::Reconnect(figures) => (figures.attempts_per_client, figures.t99_s.expect("everyone is back")),
+            other => panic!("{other:?}"),
+        });
+        let figures: Vec<(f64, f64)> = figures.collect();
+        let ((attempts, t99), (wanted_attempts, wanted_t99)) = (figures[0], figures[1]);
+        let is_near =
+            (attempts / wanted_attempts - 1.0).abs() < 0.25 && (t99 - wanted_t99).abs() < 0.1 + 0.25 * wanted_t99;
+        if is_near {
+            return;
+        }
+        let doubts = &storm.strategies[0].runs[0].measured.as_ref().expect("it was made").doubts;
+        assert!(!doubts.is_empty(), "nothing speaks against (measured, simulated) {figures:?}");
+    }
 }
 
 #[test]
