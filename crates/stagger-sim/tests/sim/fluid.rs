@@ -55,6 +55,12 @@ fn jitters_that_depend_on_the_retry_number_alone_have_a_mean_field() {
 }
 
 #[test]
+fn answers_from_far_away_come_late() {
+    let second = Duration::from_secs(1);
+    agree(exponential(), million().one_way(second, second));
+}
+
+#[test]
 fn caps_multipliers_and_profiles_have_a_mean_field() {
     agree(exponential().multiplier(4.0), million());
     agree(exponential().cap(Duration::from_secs(120)), million().rate(50_000.0));

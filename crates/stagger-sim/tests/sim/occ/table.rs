@@ -143,3 +143,13 @@ fn without_a_delay_the_time_is_the_least_and_calls_are_as_many_as_fit_into_it() 
     let (calls, fit) = (mean(&runs, Figures::calls_per_client), 200.0 * time / 2.0 / 40.0);
     assert!((calls / fit - 1.0).abs() < 0.07, "{calls} calls for each client, {fit} fit");
 }
+
+#[test]
+fn a_message_that_chance_would_have_arrive_before_it_was_sent_takes_as_long_forwards() {
+    let scenario = Scenario::builder(1).one_way(Duration::from_millis(10), Duration::from_millis(10)).build().unwrap();
+    let times = (0..4_000).map(|seed| scenario.run(&policy("None"), Seed::new(seed)).time.as_secs_f64());
+    let (mean, deviation) = moments(times);
+    // The mean of a folded normal number, σ √(2/π) e^(−μ²/2σ²) + μ (1 − 2 Φ(−μ/σ)), four times.
+    let want = 4.0 * 0.011_666_3;
+    assert!((mean - want).abs() < 4.0 * deviation / 4_000_f64.sqrt(), "{mean} {want}");
+}

@@ -34,6 +34,16 @@ fn a_request_that_its_breaker_refuses_is_counted_and_not_sent() {
 }
 
 #[test]
+fn who_finds_the_queue_full_is_told_so() {
+    let scenario = Scenario::builder(700.0).queue(5).build().unwrap();
+    let plain = Policy::exponential(Duration::from_millis(50), Duration::from_secs(60)).max_attempts(3);
+    // Of those who hear anything, only they wait for so long.
+    let patient = plain.throttled_base(Duration::from_secs(30)).build().unwrap();
+    let attempts = |policy: &Policy| scenario.run(policy, |_| Process::unguarded(), Seed::new(1)).attempts;
+    assert_ne!(attempts(&plain.build().unwrap()), attempts(&patient));
+}
+
+#[test]
 fn processes_do_not_share_their_guards() {
     let scenario = |processes| Scenario::builder(700.0).processes(processes).build().unwrap();
     let attempts = |processes| {
