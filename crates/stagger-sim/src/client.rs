@@ -106,8 +106,8 @@ mod tests {
         delays
     }
 
-    fn simulated(policy: &Policy, seeds: Seed, lost: u64) -> Vec<Duration> {
-        let rule = Rule { policy, seeds };
+    fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
+        let rule = Rule::new(policy, run);
         let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
         let mut next = rule.lost(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
@@ -122,16 +122,11 @@ mod tests {
     #[test]
     fn a_client_waits_as_long_as_a_program_with_its_seed_would() {
         for profile in Profile::all() {
-            let (policy, seeds) = (profile.policy(), Seed::new(3));
+            let (policy, run) = (profile.policy(), Seed::new(3));
             // Long after the beginning, so that the connection was healthy.
             let lost = 100_000_000;
-            let got = simulated(&policy, seeds, lost);
-            assert_eq!(
-                got,
-                in_production(&policy, Rule { policy: &policy, seeds }.seed(7), lost),
-                "{}",
-                profile.name()
-            );
+            let got = simulated(&policy, run, lost);
+            assert_eq!(got, in_production(&policy, Rule::seed_of(run, 7), lost), "{}", profile.name());
             assert_eq!(got.is_empty(), policy.max_attempts().is_some_and(|most| most.get() == 0), "{}", profile.name());
         }
     }

@@ -72,6 +72,7 @@ pub(crate) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
     match &storm.scenario {
         Scene::Reconnect(scene) | Scene::Fluid(scene) => {
             let peak = find("peak_1s")?;
+            let records = records.asserted();
             let column = records.column(peak);
             let worst = column
                 .iter()

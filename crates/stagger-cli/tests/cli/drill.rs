@@ -59,6 +59,8 @@ fn everyone_comes_back_after_a_real_kill_and_clients_and_server_count_the_same()
     let Figures::Reconnect(figures) = &made.figures else { panic!("{:?}", made.figures) };
     assert_eq!((figures.clients, figures.connected, figures.gave_up, figures.unfinished), (150, 150, 0, 0));
     assert_eq!(figures.connects.iter().sum::<u32>(), 150);
+    // Nobody has two attempts underway.
+    assert!(figures.peak_in_flight <= 150, "{}", figures.peak_in_flight);
 
     let measured = made.measured.as_ref().expect("it was made");
     let server = measured.server.as_ref().expect("the server said what it had seen");
