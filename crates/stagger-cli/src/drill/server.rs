@@ -1,5 +1,6 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -47,7 +48,7 @@ impl Server {
     /// It does not start.
     pub(super) fn start(orders: &Orders) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
-        let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+        let mut command = Command::new(this_program().map_err(cannot)?);
         command.arg("drill-server").arg(format!("--address={}", orders.address));
         command.arg(format!("--listen-backlog={}", orders.listen_backlog));
         if let Open::Narrow { rate, backlog, since } = orders.door {
@@ -97,6 +98,11 @@ impl Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// This program, also where its file has been replaced by a newer one since it was started.
+fn this_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 
 impl Drop for Server {
