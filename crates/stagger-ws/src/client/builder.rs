@@ -111,7 +111,8 @@ impl Builder {
     }
 
     /// When it tries again, and when it gives up. [`WEB_SOCKET`] by default. The spread should be at least the
-    /// number of clients over what the server accepts in a second.
+    /// number of clients over what the server accepts in a second. How long a connection must have lived for the count to
+    /// start again is a setting of the policy, too: `stable_after`.
     #[must_use]
     pub const fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
