@@ -128,7 +128,7 @@ impl Ground<'_> {
         let down = match (own.take(), self.theirs) {
             (Some(server), _) => {
                 let address = server.address();
-                server.kill();
+                server.kill()?;
                 self.pause(self.settings.down.saturating_sub(asked.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
                 let door = Open::Narrow { rate, backlog, since: wall };

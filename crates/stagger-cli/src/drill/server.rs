@@ -77,8 +77,20 @@ impl Server {
     }
 
     /// Kills it as nothing else does, SIGKILL where there are signals. Its connections are closed when this returns.
-    pub(super) fn kill(mut self) {
-        self.end();
+    ///
+    /// # Errors
+    /// It had ended by itself.
+    pub(super) fn kill(mut self) -> Result<(), CliError> {
+        let cannot = |source| CliError::io("cannot kill the drill's server", source);
+        self.child.kill().map_err(cannot)?;
+        let ended = self.child.wait().map_err(cannot)?;
+        #[cfg(unix)]
+        if std::os::unix::process::ExitStatusExt::signal(&ended) != Some(rustix::process::Signal::KILL.as_raw()) {
+            return Err(cannot(std::io::Error::other(format!("it ended by itself: {ended}"))));
+        }
+        #[cfg(not(unix))]
+        let _ = ended;
+        Ok(())
     }
 
     /// Has it end in peace, and say what it has seen.
