@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
@@ -18,7 +18,16 @@ pub(crate) struct CompletionsArgs {
 /// `stagger completions`.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "stagger", &mut script);
+    clap_complete::generate(args.shell, &mut visible(&Cli::command()), "stagger", &mut script);
     crate::output::print(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What people type: some scripts would offer hidden commands, too.
+fn visible(all: &Command) -> Command {
+    Command::new("stagger")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .args(all.get_arguments().cloned())
+        .subcommands(all.get_subcommands().filter(|command| !command.is_hide_set()).cloned())
 }
