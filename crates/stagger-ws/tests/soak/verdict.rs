@@ -62,7 +62,7 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
     back.sort();
     println!(
         "{} kills under {} clients in {:.1} s: {} connections, {} messages there, {} of them sent again, {} back; \
-         everyone back after {:?} at best, {:?} in the middle, {:?} at worst; {last} KiB resident, {settled:?} after kill {SETTLED}",
+         everyone back after {:?} at best, {:?} in the middle, {:?} at worst; {last} KiB resident{}",
         plan.kills,
         plan.clients,
         begin.elapsed().as_secs_f64(),
@@ -73,6 +73,7 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
         back[0],
         back[back.len() / 2],
         back[back.len() - 1],
+        settled.map_or_else(String::new, |kib| format!(", {kib} after kill {SETTLED}")),
     );
     assert!(left.is_ok(), "a task is left");
     assert_eq!(seen.opened.load(Ordering::Relaxed), plan.clients as u64 * u64::from(plan.kills + 1));
