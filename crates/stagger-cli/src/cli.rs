@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::AnsiColor;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::{CliError, MISUSED, OWN_FAILURE};
 use crate::term::{ColorChoice, Progress, Term};
@@ -65,15 +65,13 @@ pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode
 
 /// Whether `run` was meant by a command line that cannot be understood as a whole.
 fn is_run(words: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
-    const NAMES: [&str; 9] = ["run", "retry", "plan", "check", "simulate", "drill", "advise", "completions", "man"];
-    let mut named = words.filter_map(|word| NAMES.into_iter().find(|name| word.as_ref() == *name));
-    named.next().is_some_and(|name| name == "run" || name == "retry")
+    let all = Cli::command();
+    words.filter_map(|word| all.find_subcommand(word)).next().is_some_and(|command| command.get_name() == "run")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {
