@@ -36,7 +36,8 @@ impl Theirs {
             _ => return Err(wrong("the address has to begin with ws://, like ws://127.0.0.1:9000/feed")),
         }
         let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        let found = (host, uri.port_u16().unwrap_or(80)).to_socket_addrs();
+        let port = uri.port_u16().unwrap_or(80);
+        let found = (host, port).to_socket_addrs();
         let found = found.map_err(|error| CliError::io(format_args!("--url: cannot find {host}"), error))?;
         let addresses: Vec<SocketAddr> = found.collect();
         if !args.this_server_is_mine && !addresses.iter().all(|address| address.ip().is_loopback()) {
@@ -53,6 +54,6 @@ impl Theirs {
             }
         }
         let error = refused.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
-        Err(CliError::io(format_args!("--url: nothing answers at {host}; start your server first"), error))
+        Err(CliError::io(format_args!("--url: nothing answers at {host}:{port}; start your server first"), error))
     }
 }
