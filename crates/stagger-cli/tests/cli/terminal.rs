@@ -111,7 +111,7 @@ impl Drop for Terminal {
 
 /// Times differ from run to run, and so does the room after them.
 fn without_times(rows: &[String]) -> Vec<String> {
-    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+m?s( *)").expect("it is one");
+    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("it is one");
     let squeeze =
         |found: &regex::Captures<'_>| format!("{} T{}", &found[1], if found[2].is_empty() { "" } else { "  " });
     rows.iter().map(|row| time.replace_all(row, squeeze).into_owned()).collect()
