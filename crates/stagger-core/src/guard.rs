@@ -3,7 +3,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::outcome::{Kind, Outcome};
+use crate::outcome::{FailureKind, Outcome};
 
 /// The present, read from the driver's clock at most once per decision, and only if somebody asks.
 pub trait Now {
@@ -56,7 +56,7 @@ pub trait Budget: fmt::Debug + Send + Sync {
 
     /// Asks for one retry after a failure of this kind. `None` is a refusal. What shall come back through
     /// [`give_back`](Self::give_back) is another loan than [`Loan::NOTHING`].
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan>;
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan>;
 
     /// An attempt for which `loan` was lent came to its end.
     fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now);
@@ -170,7 +170,7 @@ impl Pass {
 
 /// What the guards have lent for one attempt.
 ///
-/// The driver holds it between [`begin`](crate::Retry::begin) and [`decide`](crate::Retry::decide), and between
+/// The driver holds it between [`begin`](crate::RetryMachine::begin) and [`decide`](crate::RetryMachine::decide), and between
 /// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] after `decide`,
 /// with [`Guards::abandon`] in the attempt, and with [`Guards::withdraw`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::text::{Compact, ParseError, Problem, parse_duration};
 /// and 1013, a rate limit's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Hint {
+pub enum ServerHint {
     /// Not before this much time has passed; everyone may have been told the same.
     ///
     /// It is never undercut and never a rendezvous: with the default [`HintMode::AtLeast`] the retry waits
@@ -21,7 +21,7 @@ pub enum Hint {
     Never,
 }
 
-/// What a [`Hint::Floor`] does to the delay.
+/// What a [`ServerHint::Floor`] does to the delay.
 ///
 /// Every mode uses up attempts, time and budget like any retry, and what is longer than `max_hint` stops the call.
 ///

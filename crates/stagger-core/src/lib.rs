@@ -8,9 +8,9 @@
 //!
 //! - a [`Policy`] is plain data, checked when it is built;
 //! - a [`Schedule`] is the series of delays that it gives for a [`Seed`];
-//! - [`Retry`] decides, with the [`State`] of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
-//!   shares with other calls; the order of its questions is [its specification](Retry#the-order-inside-decide);
-//! - [`Reconnect`] is the same for a connection that is kept up;
+//! - [`RetryMachine`] decides, with the [`RetryState`] of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
+//!   shares with other calls; the order of its questions is [its specification](RetryMachine#the-order-inside-decide);
+//! - [`ReconnectMachine`] is the same for a connection that is kept up;
 //! - forecasts ([`Policy::bounds`], [`Policy::mean`], [`Policy::quantile`] and their `elapsed_` counterparts) tell what
 //!   the schedule will give.
 //!
@@ -72,19 +72,19 @@ pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapsh
 pub use backoff::{Backoff, DelayList};
 pub use guard::{Breaker, BreakerOpen, Budget, Enforcement, Guards, Loan, Nested, Now, Pass, Permit};
 pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
-pub use hint::{Hint, HintMode};
+pub use hint::{HintMode, ServerHint};
 pub use instant::Instant;
 pub use jitter::{Jitter, draw};
-pub use outcome::{Decision, Kind, Outcome, Source, Stop, Verdict};
+pub use outcome::{Decision, DelaySource, FailureKind, Outcome, ServerHealth, StopReason};
 pub use paused::Paused;
 pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
 pub use profile::{Profile, ProfileJitter};
 pub use ratio::Ratio;
-pub use reconnect::{Generation, Phase, Reconnect, Step};
-pub use retry::{Health, Retry};
+pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
+pub use retry::{Health, RetryMachine};
 pub use schedule::{Delays, Schedule};
 pub use seed::Seed;
-pub use state::State;
+pub use state::RetryState;
 pub use text::ParseError;
 
 #[doc(hidden)]

@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::guard::Permit;
-use crate::hint::Hint;
+use crate::hint::ServerHint;
 
 /// What came of an attempt, as far as retrying is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +13,16 @@ pub enum Outcome {
     /// It failed, and another attempt may work.
     Failed {
         /// What kind of failure it was.
-        kind: Kind,
+        kind: FailureKind,
         /// What the server asked for, if it did.
-        hint: Option<Hint>,
+        hint: Option<ServerHint>,
     },
     /// It failed, and it would fail again: the server answered, and the answer is no.
     Permanent,
     /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
     /// payment whose answer was lost. Or it cannot be made again: a request whose body was a stream. The guards count it
     /// like the failure that it is.
-    Unrepeatable(Kind),
+    Unrepeatable(FailureKind),
     /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
     /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
     ///
@@ -35,12 +35,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// A transient failure without a hint.
-    pub const TRANSIENT: Self = Self::Failed { kind: Kind::Transient, hint: None };
+    pub const TRANSIENT: Self = Self::Failed { kind: FailureKind::Transient, hint: None };
 
     /// A failure because the server had too much to do, and what it asked for.
     #[must_use]
-    pub const fn throttled(hint: Option<Hint>) -> Self {
-        Self::Failed { kind: Kind::Throttled, hint }
+    pub const fn throttled(hint: Option<ServerHint>) -> Self {
+        Self::Failed { kind: FailureKind::Throttled, hint }
     }
 
     /// What it says about the health of the server.
@@ -52,21 +52,21 @@ impl Outcome {
     /// | `Failed` and `Unrepeatable` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
     #[inline]
     #[must_use]
-    pub const fn verdict(&self) -> Verdict {
+    pub const fn verdict(&self) -> ServerHealth {
         match self {
-            Self::Success | Self::Permanent => Verdict::Healthy,
+            Self::Success | Self::Permanent => ServerHealth::Healthy,
             Self::Failed { kind, .. } | Self::Unrepeatable(kind) => match kind {
-                Kind::Transient | Kind::Throttled => Verdict::Ailing,
-                Kind::Local => Verdict::Unknown,
+                FailureKind::Transient | FailureKind::Throttled => ServerHealth::Ailing,
+                FailureKind::Local => ServerHealth::Unknown,
             },
-            Self::Unprocessed | Self::Cancelled => Verdict::Unknown,
+            Self::Unprocessed | Self::Cancelled => ServerHealth::Unknown,
         }
     }
 }
 
 /// What an outcome says about the health of the server; guards count by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum ServerHealth {
     /// The server answered.
     Healthy,
     /// The server did not answer, or said that it is overloaded.
@@ -78,7 +78,7 @@ pub enum Verdict {
 /// What kind of failure may pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FailureKind {
     /// It may work next time: connection reset, time-out, 503.
     #[default]
     Transient,
@@ -101,18 +101,18 @@ pub enum Decision {
         /// How long to wait.
         after: Duration,
         /// Where the delay comes from.
-        source: Source,
-        /// What the budget lent for it; hand it to [`Retry::begin`](crate::Retry::begin), or give it back.
+        source: DelaySource,
+        /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::RetryMachine::begin), or give it back.
         permit: Permit,
     },
     /// No further attempt.
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 /// Where a delay comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum DelaySource {
     /// The policy's schedule.
     Schedule,
     /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds.
@@ -123,7 +123,7 @@ pub enum Source {
     Spread,
 }
 
-impl Source {
+impl DelaySource {
     /// It as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -139,7 +139,7 @@ impl Source {
 /// Why there was no further attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The failure was permanent.
     Permanent,
     /// What failed may have been carried out and must not be done twice, or cannot be made again.
@@ -162,7 +162,7 @@ pub enum Stop {
     Exhausted,
 }
 
-impl Stop {
+impl StopReason {
     /// The reason as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -182,7 +182,7 @@ impl Stop {
 }
 
 /// A lower-case fragment: "the time limit left no room for another attempt".
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
@@ -209,19 +209,20 @@ mod tests {
     /// Metrics and logs are searched for these words.
     #[test]
     fn names_are_frozen_words() {
-        let sources = [Source::Schedule, Source::Hint, Source::Transparent, Source::Spread].map(Source::name);
+        let sources = [DelaySource::Schedule, DelaySource::Hint, DelaySource::Transparent, DelaySource::Spread]
+            .map(DelaySource::name);
         assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
         let stops = [
-            (Stop::Permanent, "permanent"),
-            (Stop::Unrepeatable, "unrepeatable"),
-            (Stop::Attempts, "attempts"),
-            (Stop::Elapsed, "elapsed"),
-            (Stop::Hint, "hint"),
-            (Stop::Budget, "budget"),
-            (Stop::Breaker, "breaker"),
-            (Stop::Nested, "nested"),
-            (Stop::Cancelled, "cancelled"),
-            (Stop::Exhausted, "exhausted"),
+            (StopReason::Permanent, "permanent"),
+            (StopReason::Unrepeatable, "unrepeatable"),
+            (StopReason::Attempts, "attempts"),
+            (StopReason::Elapsed, "elapsed"),
+            (StopReason::Hint, "hint"),
+            (StopReason::Budget, "budget"),
+            (StopReason::Breaker, "breaker"),
+            (StopReason::Nested, "nested"),
+            (StopReason::Cancelled, "cancelled"),
+            (StopReason::Exhausted, "exhausted"),
         ];
         for (stop, name) in stops {
             assert_eq!(stop.name(), name);

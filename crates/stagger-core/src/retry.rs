@@ -4,11 +4,11 @@ use core::time::Duration;
 use crate::guard::{Now, Permit, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
-use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
-use crate::{Decision, Guards, Hint, Instant, Outcome, Policy, Seed, Source, Stop};
+use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::{Decision, DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason};
 
 /// Whether a connection that was lost had lived long enough to count as healthy. There is nothing in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +51,11 @@ pub enum Health {
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+/// use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, RetryMachine, Seed, RetryState, StopReason};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
-/// let mut state = State::new();
-/// let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+/// let mut state = RetryState::new();
+/// let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
 /// let (guards, now) = (Guards::none(), || Instant::ZERO);
 ///
 /// let permit = retry.begin(Permit::NONE, now, &guards).expect("no breaker");
@@ -63,21 +63,21 @@ pub enum Health {
 /// assert!(after <= Duration::from_millis(100));
 ///
 /// let permit = retry.begin(permit, now, &guards).expect("no breaker");
-/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(Stop::Attempts));
+/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(StopReason::Attempts));
 /// # Ok::<(), stagger_core::PolicyError>(())
 /// ```
 #[derive(Debug)]
-pub struct Retry<'a> {
+pub struct RetryMachine<'a> {
     policy: &'a Policy,
-    state: &'a mut State,
+    state: &'a mut RetryState,
     seed: Seed,
     deadline: Option<Instant>,
 }
 
-impl<'a> Retry<'a> {
+impl<'a> RetryMachine<'a> {
     /// A view over the state of a call. It can be made anew for every step: nothing is kept in it.
     #[inline]
-    pub const fn new(policy: &'a Policy, state: &'a mut State, seed: Seed) -> Self {
+    pub const fn new(policy: &'a Policy, state: &'a mut RetryState, seed: Seed) -> Self {
         Self { policy, state, seed, deadline: None }
     }
 
@@ -107,7 +107,7 @@ impl<'a> Retry<'a> {
     /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permit::NONE`] at first.
     ///
     /// # Errors
-    /// [`Stop::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
+    /// [`StopReason::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
     /// nothing was called.
     #[inline]
     pub fn begin(
@@ -115,7 +115,7 @@ impl<'a> Retry<'a> {
         permit: Permit,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
-    ) -> Result<Permit, Stop> {
+    ) -> Result<Permit, StopReason> {
         let now = Unread::new(now);
         self.start_clock(&now);
         let mut permit = permit;
@@ -124,7 +124,7 @@ impl<'a> Retry<'a> {
                 Ok(pass) => permit.pass = pass,
                 Err(_) => {
                     guards.give_back(permit);
-                    return Err(Stop::Breaker);
+                    return Err(StopReason::Breaker);
                 }
             }
         }
@@ -142,11 +142,11 @@ impl<'a> Retry<'a> {
     /// immediate repeat cost nothing, as ever. Next is [`begin`](Self::begin), when its time has come.
     ///
     /// # Errors
-    /// [`Stop::Budget`] if the budget refuses to pay; nothing has changed then.
-    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permit, Stop> {
+    /// [`StopReason::Budget`] if the budget refuses to pay; nothing has changed then.
+    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permit, StopReason> {
         let mut permit = Permit::NONE;
         if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
-            permit.loan = budget.lend(Kind::Transient, &Unread::new(now)).ok_or(Stop::Budget)?;
+            permit.loan = budget.lend(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
         }
         Ok(permit)
     }
@@ -195,8 +195,8 @@ impl<'a> Retry<'a> {
         }
     }
 
-    /// A connection that had been opened was lost: what [`Reconnect`](crate::Reconnect) does, for those who keep no more
-    /// than a [`State`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
+    /// A connection that had been opened was lost: what [`ReconnectMachine`](crate::ReconnectMachine) does, for those who keep no more
+    /// than a [`RetryState`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
     ///
     /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
     /// first failure after it; without a spread the loss itself is the schedule's first failure. Otherwise the loss is
@@ -297,9 +297,9 @@ impl<'a> Retry<'a> {
     /// Zero is for no timer at all.
     #[inline]
     #[must_use]
-    pub fn on_ticks(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
+    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let tick = nanos(resolution);
-        if tick <= 1 || after.is_zero() || source == Source::Hint {
+        if tick <= 1 || after.is_zero() || source == DelaySource::Hint {
             return after;
         }
         let after = nanos(after);
@@ -335,21 +335,21 @@ impl<'a> Retry<'a> {
             breaker.record(pass, &Outcome::Unprocessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
-        Decision::Retry { after: Duration::ZERO, source: Source::Transparent, permit }
+        Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
     }
 
     /// Steps 5 to 12. With `spread`, that is what the delay is drawn from, and the schedule does not begin.
     #[inline(always)]
     fn again(
         &mut self,
-        kind: Kind,
-        hint: Option<Hint>,
+        kind: FailureKind,
+        hint: Option<ServerHint>,
         spread: Option<Duration>,
         now: &impl Now,
         guards: &Guards<'_>,
     ) -> Decision {
         if self.is_last_attempt() {
-            return Decision::Stop(Stop::Attempts);
+            return Decision::Stop(StopReason::Attempts);
         }
         let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
         let drawn = match spread {
@@ -360,34 +360,34 @@ impl<'a> Retry<'a> {
             }
         };
         // Nothing has changed yet: the schedule advances with step 8.
-        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(Stop::Exhausted) };
+        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
         if guards.stand_down() {
-            return Decision::Stop(Stop::Nested);
+            return Decision::Stop(StopReason::Nested);
         }
         if hint.is_some_and(|hint| self.is_refused(hint)) {
-            return Decision::Stop(Stop::Hint);
+            return Decision::Stop(StopReason::Hint);
         }
         if spread.is_none() {
             self.state.carry = carry;
             self.state.flags |= BEGUN;
         }
         let (after, source) = match hint {
-            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), Source::Hint),
-            None if spread.is_some() => (drawn, Source::Spread),
-            None => (drawn, Source::Schedule),
+            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), DelaySource::Hint),
+            None if spread.is_some() => (drawn, DelaySource::Spread),
+            None => (drawn, DelaySource::Schedule),
         };
         let after = Duration::from_nanos(after);
         if self.is_too_late(after, now) {
-            return Decision::Stop(Stop::Elapsed);
+            return Decision::Stop(StopReason::Elapsed);
         }
         if guards.breaker.is_some_and(|breaker| breaker.would_refuse(after, now)) {
-            return Decision::Stop(Stop::Breaker);
+            return Decision::Stop(StopReason::Breaker);
         }
         let mut permit = Permit::NONE;
         if let Some(budget) = guards.budget {
             match budget.lend(kind, now) {
                 Some(loan) => permit.loan = loan,
-                None => return Decision::Stop(Stop::Budget),
+                None => return Decision::Stop(StopReason::Budget),
             }
         }
         self.state.flags |= DECIDED;
@@ -396,10 +396,12 @@ impl<'a> Retry<'a> {
 
     /// Step 7.
     #[cold]
-    fn is_refused(&self, hint: Hint) -> bool {
+    fn is_refused(&self, hint: ServerHint) -> bool {
         match hint {
-            Hint::Never => true,
-            Hint::Floor(asked) | Hint::Slot(asked) => self.policy.max_hint().is_some_and(|longest| asked > longest),
+            ServerHint::Never => true,
+            ServerHint::Floor(asked) | ServerHint::Slot(asked) => {
+                self.policy.max_hint().is_some_and(|longest| asked > longest)
+            }
         }
     }
 
@@ -430,13 +432,13 @@ impl<'a> Retry<'a> {
 
 /// Steps 2 and 3: what may pass, or the decision.
 #[inline(always)]
-fn passing(outcome: Outcome) -> Result<(Kind, Option<Hint>), Decision> {
+fn passing(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
-        Outcome::Unprocessed => Ok((Kind::Transient, None)),
+        Outcome::Unprocessed => Ok((FailureKind::Transient, None)),
         Outcome::Success => Err(Decision::Done),
-        Outcome::Permanent => Err(Decision::Stop(Stop::Permanent)),
-        Outcome::Unrepeatable(_) => Err(Decision::Stop(Stop::Unrepeatable)),
-        Outcome::Cancelled => Err(Decision::Stop(Stop::Cancelled)),
+        Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
+        Outcome::Unrepeatable(_) => Err(Decision::Stop(StopReason::Unrepeatable)),
+        Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{Mode, Tokens};
 use stagger::levers::Levers;
-use stagger::{Breaker, Instant, Policy, Ratio, Retrier, Stop, policy};
+use stagger::{Breaker, Instant, Policy, Ratio, Retrier, StopReason, policy};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 const CALLS: u32 = 100;
@@ -77,6 +77,6 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     levers.set("api", Mode::NoRetries);
     let error = api.run(|| server.answer()).await.err().ok_or("the server is down")?;
     println!("{error}");
-    assert_eq!((error.stop(), error.attempts()), (Stop::Budget, 1));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Budget, 1));
     Ok(())
 }

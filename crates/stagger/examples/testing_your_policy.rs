@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use stagger::testing::{Faults, NoSleep, Recorder, Script, VirtualClock, skip_sleeps};
-use stagger::{Policy, Ratio, Retrier, Seed, Stop, blocking, policy};
+use stagger::{Policy, Ratio, Retrier, Seed, StopReason, blocking, policy};
 
 /// The policy under test.
 const POLICY: Policy = policy!(exponential(secs(1), secs(60)).max_attempts(6).max_elapsed(mins(2)));
@@ -30,7 +30,7 @@ fn main() {
     for seed in (0..1_000).map(Seed::new) {
         let call = blocking::retry(&POLICY, || Err::<(), _>("down")).timer(&clock).seed(seed);
         let error = call.explained().run().expect_err("it is down");
-        assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 6));
+        assert_eq!((error.stop(), error.attempts()), (StopReason::Attempts, 6));
         assert!(error.elapsed() <= longest);
     }
     println!("a thousand calls took {:?} on virtual time", clock.elapsed());
@@ -49,7 +49,7 @@ fn main() {
         Err::<(), _>("slow")
     };
     let error = blocking::retry(&POLICY, slow).timer(&clock).explained().run().expect_err("too slow");
-    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 3));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Elapsed, 3));
 
     // Injected faults: of a thousand calls to something that fails three times in ten, how many fail all the same?
     let faults = Faults::new(Seed::new(7)).errors(Ratio::percent(30));

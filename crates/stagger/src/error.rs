@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::text::Compact;
-use crate::{BreakerOpen, Stop};
+use crate::{BreakerOpen, StopReason};
 
 /// Why a call was given up, and the error that it ended with.
 ///
@@ -10,7 +10,7 @@ use crate::{BreakerOpen, Stop};
 /// [`own`](OwnError::own) gives it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error<E> {
-    stop: Stop,
+    stop: StopReason,
     attempts: u32,
     elapsed: Duration,
     last: Last<E>,
@@ -42,12 +42,12 @@ pub enum Refused {
 }
 
 impl<E> Error<E> {
-    pub(crate) const fn new(stop: Stop, attempts: u32, elapsed: Duration, last: Last<E>) -> Self {
+    pub(crate) const fn new(stop: StopReason, attempts: u32, elapsed: Duration, last: Last<E>) -> Self {
         Self { stop, attempts, elapsed, last }
     }
 
     /// Why there was no further attempt.
-    pub const fn stop(&self) -> Stop {
+    pub const fn stop(&self) -> StopReason {
         self.stop
     }
 
@@ -186,7 +186,7 @@ pub struct Report<T, E> {
 
 impl<T, E> Report<T, E> {
     /// Why there was no further attempt; `None` if the call succeeded.
-    pub fn stop(&self) -> Option<Stop> {
+    pub fn stop(&self) -> Option<StopReason> {
         self.result.as_ref().err().map(Error::stop)
     }
 }

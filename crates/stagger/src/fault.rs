@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Hint, Kind, Outcome};
+use crate::{FailureKind, Outcome, ServerHint};
 
 /// An error with a mark that says whether to retry, for operations that know best themselves.
 ///
@@ -41,22 +41,22 @@ impl<E> Fault<E> {
 
     /// It may work next time, and the server asked not to be called before `delay` has passed.
     pub const fn retry_after(error: E, delay: Duration) -> Self {
-        Self::of(error, Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(delay)) })
+        Self::of(error, Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(delay)) })
     }
 
     /// The server has too much to do.
-    pub const fn throttled(error: E, hint: Option<Hint>) -> Self {
+    pub const fn throttled(error: E, hint: Option<ServerHint>) -> Self {
         Self::of(error, Outcome::throttled(hint))
     }
 
     /// This side is out of something: descriptors, ports, pooled connections.
     pub const fn local(error: E) -> Self {
-        Self::of(error, Outcome::Failed { kind: Kind::Local, hint: None })
+        Self::of(error, Outcome::Failed { kind: FailureKind::Local, hint: None })
     }
 
     /// Something of it may have been carried out, and it must not be done twice: no retry.
     pub const fn unrepeatable(error: E) -> Self {
-        Self::of(error, Outcome::Unrepeatable(Kind::Transient))
+        Self::of(error, Outcome::Unrepeatable(FailureKind::Transient))
     }
 
     /// It was certainly not processed; it is repeated at once, once per call.

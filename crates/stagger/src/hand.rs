@@ -13,7 +13,7 @@ use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
 use crate::setup::{self, Ending, Extras, Guarded, Setup};
-use crate::{Budget, Outcome, Policy, Sleep, Stop};
+use crate::{Budget, Outcome, Policy, Sleep, StopReason};
 
 /// A call that is retried by a loop of the caller's own.
 ///
@@ -138,7 +138,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
         }
     }
 
-    fn end<E>(&mut self, stop: Stop, last: Option<E>, why: Refused) -> Error<E> {
+    fn end<E>(&mut self, stop: StopReason, last: Option<E>, why: Refused) -> Error<E> {
         let ending = last.map_or(Ending::Refused(why), Ending::Failed);
         match self.call.end::<Infallible, _, _>(Err((stop, ending))).explained() {
             Err(error) => error,

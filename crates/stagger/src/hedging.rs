@@ -6,7 +6,7 @@ use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::rule::{BuiltIn, Classify, Rule, When};
-use crate::{Budget, Clock, Hedge, HedgeState, Instant, Kind, Latencies, Loan, Outcome, Sleep};
+use crate::{Budget, Clock, FailureKind, Hedge, HedgeState, Instant, Latencies, Loan, Outcome, Sleep};
 
 /// Calls an async operation, and calls it a second time if the first is slow: the first success wins, and the others are
 /// cancelled.
@@ -272,7 +272,7 @@ where
             }
             let loan = match *this.budget {
                 None => None,
-                Some(budget) => match budget.lend(Kind::Transient, &now) {
+                Some(budget) => match budget.lend(FailureKind::Transient, &now) {
                     Some(loan) => Some((budget, loan)),
                     None => {
                         state.refused();

@@ -27,9 +27,9 @@
 //! | move guards, and turn retries down, while the program runs | [`levers`] |
 //! | come from the Go package cenkalti/backoff | [`cenkalti`] |
 //! | test what uses it | [`testing`] |
-//! | write the loop by hand | [`Policy::delays`], or [`Retry`] for a driver of your own |
+//! | write the loop by hand | [`Policy::delays`], or [`RetryMachine`] for a driver of your own |
 //!
-//! Nothing here is decided but in the core: the policy, the order of the questions ([`Retry`]) and every formula are
+//! Nothing here is decided but in the core: the policy, the order of the questions ([`RetryMachine`]) and every formula are
 //! [`stagger_core`]'s, which is re-exported whole. The one exception is [`cenkalti`], which decides as that package does.
 //!
 //! # By hand

@@ -12,7 +12,7 @@ use crate::own::{OfRetrier, Own};
 use crate::rule::Rule as _;
 use crate::scope::{self, Mark};
 use crate::setup::Stage;
-use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
+use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, StopReason};
 
 /// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
 /// as long as they like, and must know when an attempt begins and ends. Everybody else uses [`Retrier::run`].
@@ -42,7 +42,7 @@ use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, Stop};
 ///         break (stop, attempt.number);
 ///     }
 /// };
-/// assert_eq!(stop, (stagger::Stop::Attempts, 3));
+/// assert_eq!(stop, (stagger::StopReason::Attempts, 3));
 /// # });
 /// ```
 #[must_use = "a call does nothing until it is polled"]
@@ -150,7 +150,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
     /// The attempt failed, with this error if there was one. `None`: another follows, and
     /// [`poll_begin`](Self::poll_begin) waits for it. Let go of everything that the attempt holds before that.
     #[must_use = "a call that is over must not be polled"]
-    pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<Stop> {
+    pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
             self.call.first_ended(false);
         }
@@ -164,7 +164,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
     }
 
     /// The call as an [`Error`], after its end.
-    pub fn error<E>(&self, stop: Stop, last: Last<E>) -> Error<E> {
+    pub fn error<E>(&self, stop: StopReason, last: Last<E>) -> Error<E> {
         Error::new(stop, self.attempts(), self.elapsed(), last)
     }
 

@@ -5,15 +5,15 @@ use core::time::Duration;
 use crate::fairness;
 use crate::scope::{self, Mark};
 use crate::{
-    BlockingSleep, Clock, Entropy, Error, Guards, Last, Outcome, Phase, Policy, Reconnect, Refused, Retry, Seed, Sleep,
-    Source, State, Step, Stop, SystemEntropy, ThreadSleep, classify,
+    BlockingSleep, Clock, DelaySource, Entropy, Error, Guards, Last, Outcome, Policy, ReconnectMachine, ReconnectPhase,
+    ReconnectStep, Refused, RetryMachine, RetryState, Seed, Sleep, StopReason, SystemEntropy, ThreadSleep, classify,
 };
 
 /// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
 ///
 /// It hands out one connection at a time. [`next`](Self::next) connects, with everything that the policy says about
 /// spread, backoff, limits and health; when the connection that it gave is lost, call it again. How long that
-/// connection had lived decides whether the backoff starts again: see [`Reconnect`], which makes every decision.
+/// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
 /// use stagger::{Policy, Reconnecting, policy};
@@ -34,7 +34,7 @@ pub struct Reconnecting<'p, F, T: Clock> {
     connect: F,
     timer: T,
     guards: Guards<'p>,
-    machine: Reconnect,
+    machine: ReconnectMachine,
     seed: Seed,
     lost: Outcome,
     begun: Option<crate::Instant>,
@@ -73,7 +73,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
 
     /// The same with waits that can be repeated.
     pub const fn seeded(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
-        let machine = Reconnect::new(seed);
+        let machine = ReconnectMachine::new(seed);
         Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
     }
 
@@ -92,21 +92,21 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
 
     /// Where the connection stands.
     #[must_use]
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> ReconnectPhase {
         self.machine.phase()
     }
 
     /// What comes first when a connection is asked for: the loss of the one before, or a beginning.
-    fn first_step(&mut self) -> Step {
+    fn first_step(&mut self) -> ReconnectStep {
         let now = self.timer.now();
         match self.machine.phase() {
-            Phase::Open { .. } => {
+            ReconnectPhase::Open { .. } => {
                 let lost = core::mem::replace(&mut self.lost, Outcome::TRANSIENT);
                 self.begun = Some(now);
                 self.machine.ended(self.machine.generation(), lost, now, self.policy, &self.guards)
             }
             // The caller dropped `next` in the middle of it: the wait goes on where it was.
-            Phase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
+            ReconnectPhase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
             _ => {
                 self.begun = Some(now);
                 self.machine.reconnect_now(self.policy, || now, &self.guards)
@@ -114,7 +114,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         }
     }
 
-    fn ended(&mut self, outcome: Outcome) -> Step {
+    fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
         let now = self.timer.now();
         self.machine.ended(self.machine.generation(), outcome, now, self.policy, &self.guards)
     }
@@ -125,11 +125,11 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         let _ = self.machine.opened(self.machine.generation(), || timer.now(), &self.guards);
     }
 
-    fn given_up<E>(&self, stop: Stop, last: Option<E>) -> Error<E> {
+    fn given_up<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
         let elapsed = self.begun.map_or(Duration::ZERO, |begun| self.timer.now().saturating_since(begun));
         let last = match (last, stop) {
             (Some(error), _) => Last::Failed(error),
-            (None, Stop::Breaker) => {
+            (None, StopReason::Breaker) => {
                 let open = self.guards.breaker.map(|breaker| breaker.retry_in(&self.timer.now()));
                 Last::Refused(Refused::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
             }
@@ -139,9 +139,9 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
     }
 
     /// What to ask of the timer.
-    fn ask(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
-        let mut state = State::new();
-        Retry::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
+    fn ask(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+        let mut state = RetryState::new();
+        RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
             .on_ticks(after, source, resolution)
     }
 }
@@ -176,7 +176,7 @@ where
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
+                ReconnectStep::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
                     Ok(connection) => {
                         link.opened();
                         return Ok(connection);
@@ -187,7 +187,7 @@ where
                         step
                     }
                 },
-                Step::Wait { after, source, .. } => {
+                ReconnectStep::Wait { after, source, .. } => {
                     let ask = link.ask(after, source, link.timer.resolution());
                     if ask.is_zero() {
                         fairness::take_turns(link.machine.attempt()).await;
@@ -196,8 +196,8 @@ where
                     }
                     link.woken(source)
                 }
-                Step::GiveUp(stop) => return Err(link.given_up(stop, last)),
-                _ => return Err(link.given_up(Stop::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(link.given_up(stop, last)),
+                _ => return Err(link.given_up(StopReason::Cancelled, last)),
             };
         }
     }
@@ -208,7 +208,7 @@ struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnecting<'p, F, T>);
 
 impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
     fn drop(&mut self) {
-        if self.0.phase() == Phase::Connecting {
+        if self.0.phase() == ReconnectPhase::Connecting {
             let _ = self.0.ended(Outcome::Cancelled);
         }
     }
@@ -225,11 +225,11 @@ impl<F, T: Clock> Drop for Reconnecting<'_, F, T> {
 impl<F, T: Clock> Reconnecting<'_, F, T> {
     /// The timer has woken up. Only a hint is held to the nanosecond; what was put on a coarse timer's tick before its
     /// time is due.
-    fn woken(&mut self, source: Source) -> Step {
+    fn woken(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.timer.now();
         let now = match (source, self.machine.phase()) {
-            (Source::Hint, _) => now,
-            (_, Phase::Waiting { until }) => now.max(until),
+            (DelaySource::Hint, _) => now,
+            (_, ReconnectPhase::Waiting { until }) => now.max(until),
             _ => now,
         };
         self.machine.due(self.policy, now, &self.guards)
@@ -251,7 +251,7 @@ where
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => {
+                ReconnectStep::Connect { .. } => {
                     let mark = Mark::deeper(self.policy);
                     let connected = (self.connect)();
                     drop(mark);
@@ -267,14 +267,14 @@ where
                         }
                     }
                 }
-                Step::Wait { after, source, .. } => {
+                ReconnectStep::Wait { after, source, .. } => {
                     if !after.is_zero() {
                         self.timer.sleep(after);
                     }
                     self.woken(source)
                 }
-                Step::GiveUp(stop) => return Err(self.given_up(stop, last)),
-                _ => return Err(self.given_up(Stop::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(self.given_up(stop, last)),
+                _ => return Err(self.given_up(StopReason::Cancelled, last)),
             };
         }
     }

@@ -151,14 +151,14 @@ impl<T, E> Script<T, E> {
 ///
 /// ```
 /// use stagger::testing::{NoSleep, Recorder};
-/// use stagger::{Action, Policy, Stop, blocking, policy};
+/// use stagger::{Action, Policy, StopReason, blocking, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 ///
 /// let recorder = Recorder::new();
 /// let _ = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(NoSleep).on_event(recorder.listener()).run();
 /// let events = recorder.events();
-/// assert_eq!((events[0].attempt, events[1].action), (1, Action::Stop(Stop::Attempts)));
+/// assert_eq!((events[0].attempt, events[1].action), (1, Action::Stop(StopReason::Attempts)));
 /// assert_eq!(events[0].error.as_deref(), Some("\"no\""));
 /// ```
 #[derive(Clone, Debug, Default)]

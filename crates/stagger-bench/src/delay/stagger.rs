@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use stagger_core::{
-    Breaker, BreakerOpen, Budget, Decision, Guards, Instant, Jitter, Kind, Loan, Now, Outcome, Pass, Permit, Policy,
-    PolicyBuilder, Retry, Seed, State,
+    Breaker, BreakerOpen, Budget, Decision, FailureKind, Guards, Instant, Jitter, Loan, Now, Outcome, Pass, Permit,
+    Policy, PolicyBuilder, RetryMachine, RetryState, Seed,
 };
 
 use super::session::{BASE, CAP, LENGTH, sessions};
@@ -69,14 +69,14 @@ fn decisions(iterations: u64, guards: &Guards<'_>) {
     let policy = build(exponential());
     let now = || Instant::ZERO;
     for seed in 0..iterations / LENGTH {
-        let mut state = State::new();
-        let mut retry = Retry::new(black_box(&policy), &mut state, Seed::new(seed));
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(black_box(&policy), &mut state, Seed::new(seed));
         let mut permit = Permit::NONE;
         for _ in 0..black_box(LENGTH) {
             let Ok(granted) = retry.begin(permit, now, guards) else {
                 return;
             };
-            let outcome = Outcome::Failed { kind: black_box(Kind::Transient), hint: None };
+            let outcome = Outcome::Failed { kind: black_box(FailureKind::Transient), hint: None };
             let decision = retry.decide(outcome, granted, now, guards);
             black_box(&decision);
             let Decision::Retry { permit: lent, .. } = decision else {
@@ -98,7 +98,7 @@ fn guarded(iterations: u64) {
 struct Purse(AtomicU64);
 
 impl Budget for Purse {
-    fn lend(&self, _kind: Kind, _now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _kind: FailureKind, _now: &dyn Now) -> Option<Loan> {
         self.0.fetch_sub(1, Ordering::Relaxed);
         Some(Loan(1))
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::{
-    Breaker, Budget, Clock as _, Hedge, HedgeState, Instant, Kind, Latencies, Now, Outcome, Policy, Ratio, Seed,
+    Breaker, Budget, Clock as _, FailureKind, Hedge, HedgeState, Instant, Latencies, Now, Outcome, Policy, Ratio, Seed,
     SystemClock, policy,
 };
 
@@ -139,7 +139,7 @@ fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
 fn lend(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        black_box(&budget.lend(Kind::Transient, &Present));
+        black_box(&budget.lend(FailureKind::Transient, &Present));
     }
 }
 

@@ -7,7 +7,7 @@ use super::ledger::Opening;
 use super::snapshot::Cause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
-use crate::{BreakerOpen, Enforcement, Hint, Now, Pass};
+use crate::{BreakerOpen, Enforcement, Now, Pass, ServerHint};
 
 /// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
 const MOMENT: u64 = 1_000_000;
@@ -101,7 +101,7 @@ impl CircuitBreaker {
         word.flying() > 0 && at >= self.overdue_from()
     }
 
-    pub(super) fn length(&self, opening: Opening, hint: Option<Hint>) -> u64 {
+    pub(super) fn length(&self, opening: Opening, hint: Option<ServerHint>) -> u64 {
         opening.length(hint, &self.open, self.seed)
     }
 }

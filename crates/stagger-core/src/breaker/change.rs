@@ -7,7 +7,7 @@ use super::window::Tally;
 use super::word::{Mode, Word};
 use crate::instant::nanos;
 use crate::sync::{Ordering, fence, spin_loop};
-use crate::{Hint, Now};
+use crate::{Now, ServerHint};
 
 impl CircuitBreaker {
     #[must_use]
@@ -33,7 +33,7 @@ impl CircuitBreaker {
         &self,
         from: Word,
         at: u64,
-        hint: Option<Hint>,
+        hint: Option<ServerHint>,
         cause: Cause,
         tally: Tally,
         consecutive: u64,

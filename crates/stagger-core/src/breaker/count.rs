@@ -5,7 +5,7 @@ use super::rules::Rules;
 use super::snapshot::Cause;
 use super::window::{Mark, Tally};
 use super::word::{Mode, Probe, Word, generation_of};
-use crate::{Hint, Now, Outcome, Pass};
+use crate::{Now, Outcome, Pass, ServerHint};
 
 impl CircuitBreaker {
     /// Not inlined: the usual success has been dealt with before.
@@ -81,7 +81,7 @@ impl CircuitBreaker {
     }
 }
 
-const fn hint_of(outcome: &Outcome) -> Option<Hint> {
+const fn hint_of(outcome: &Outcome) -> Option<ServerHint> {
     match outcome {
         Outcome::Failed { hint, .. } => *hint,
         _ => None,

@@ -3,7 +3,7 @@ use super::window::Tally;
 use crate::instant::nanos;
 use crate::seed::Purpose;
 use crate::sync::{AtomicU64, Ordering};
-use crate::{Hint, Policy, Seed};
+use crate::{Policy, Seed, ServerHint};
 
 /// What belongs to a state besides its word.
 ///
@@ -58,16 +58,16 @@ impl Opening {
     }
 
     /// How long it is, in nanoseconds, when the server asked for this.
-    pub(super) fn length(self, hint: Option<Hint>, policy: &Policy, seed: Seed) -> u64 {
+    pub(super) fn length(self, hint: Option<ServerHint>, policy: &Policy, seed: Seed) -> u64 {
         let seed = seed.for_call(u64::from(self.episode));
         // The builder accepts only policies with delays.
         let drawn = policy.delay(self.number, seed).map_or(0, nanos);
         let Some(hint) = hint else { return drawn };
         let most = policy.max_hint();
         let hint = match hint {
-            Hint::Floor(asked) => Hint::Floor(most.map_or(asked, |most| asked.min(most))),
-            Hint::Slot(asked) => Hint::Slot(most.map_or(asked, |most| asked.min(most))),
-            Hint::Never => Hint::Never,
+            ServerHint::Floor(asked) => ServerHint::Floor(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::Slot(asked) => ServerHint::Slot(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::Never => ServerHint::Never,
         };
         let ceiling = policy.bounds(self.number).map_or(0, |(_, ceiling)| nanos(ceiling));
         policy.hinted(hint, ceiling, drawn, seed.bits(0, self.number, Purpose::Hint))

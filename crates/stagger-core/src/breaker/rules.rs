@@ -1,7 +1,7 @@
 use super::snapshot::Cause;
 use super::window::{Mark, Tally};
 use super::word::{Probe, age_of};
-use crate::{Outcome, Pass, Ratio, Verdict};
+use crate::{Outcome, Pass, Ratio, ServerHealth};
 
 /// What a breaker trips on, and how it comes back: checked by the builder.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,9 @@ impl Rules {
     /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
     pub(super) fn mark(&self, pass: &Pass, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
-            Verdict::Healthy => false,
-            Verdict::Ailing => true,
-            Verdict::Unknown => return None,
+            ServerHealth::Healthy => false,
+            ServerHealth::Ailing => true,
+            ServerHealth::Unknown => return None,
         };
         let slow = self.slow.is_some_and(|slow| age_of(pass, now()) > slow.after);
         Some(Mark { failed, slow })

@@ -6,7 +6,7 @@ use super::slots::{Slots, slot};
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed, Verdict};
+use crate::{Budget, FailureKind, Instant, Loan, Outcome, Ratio, Seed, ServerHealth};
 
 /// Client throttling of the SRE book: the fewer requests the server accepts, the more retries are refused, by chance.
 ///
@@ -15,8 +15,8 @@ use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed, Verdict};
 /// ```
 ///
 /// Requests are counted when they are attempted: first attempts, retries, and the retries that were refused here. They
-/// are accepted if the server [answered](Verdict::Healthy); those about which [nothing can be
-/// concluded](Verdict::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
+/// are accepted if the server [answered](ServerHealth::Healthy); those about which [nothing can be
+/// concluded](ServerHealth::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
 /// and its acceptance pass out of it together.
 ///
 /// Units: requests. Defaults: K = 2, two minutes, at most 100 %, nothing refused below 10 requests. Range: K 1 to
@@ -128,7 +128,7 @@ impl Budget for Adaptive {
         Loan(slot + 1)
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, now: &dyn Now) -> Option<Loan> {
         let slot = self.slot(now.now());
         let refuses = self.refuses(slot);
         self.requests.add(slot);
@@ -138,9 +138,9 @@ impl Budget for Adaptive {
     fn settle(&self, Loan(loan): Loan, outcome: &Outcome, _: &dyn Now) {
         let Some(slot) = loan.checked_sub(1) else { return };
         match outcome.verdict() {
-            Verdict::Healthy => self.accepts.add(slot),
-            Verdict::Ailing => {}
-            Verdict::Unknown => self.requests.take_back(slot),
+            ServerHealth::Healthy => self.accepts.add(slot),
+            ServerHealth::Ailing => {}
+            ServerHealth::Unknown => self.requests.take_back(slot),
         }
     }
 

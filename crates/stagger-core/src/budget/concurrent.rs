@@ -3,7 +3,7 @@ use super::BudgetFault::RatioAboveOne;
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Loan, Outcome, Ratio};
 
 /// Retries at one time are a share of the calls at that time, and a few in any case.
 ///
@@ -103,7 +103,7 @@ impl Budget for Concurrent {
         FIRST
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         // The call that asks is no longer in its attempt.
         let firsts = self.firsts.sum().saturating_add(1);
         let spend = |retries| (retries < self.allowed(firsts.saturating_add(retries))).then(|| retries + 1);

@@ -4,7 +4,7 @@ use core::fmt;
 use super::{LeverSnapshot, Mode, Setting, Switch};
 use crate::guard::Now;
 use crate::sync::const_unless_loom;
-use crate::{Budget, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Loan, Outcome, Ratio};
 
 /// A budget with a lever for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
 /// to a share or stopped altogether, while the program runs.
@@ -41,10 +41,10 @@ use crate::{Budget, Kind, Loan, Outcome, Ratio};
 ///
 /// ```
 /// use stagger_core::budget::{Lever, Mode, Tokens};
-/// use stagger_core::{Budget, Instant, Kind, Ratio};
+/// use stagger_core::{Budget, Instant, FailureKind, Ratio};
 ///
 /// static BUDGET: Lever<Tokens> = Lever::new(Tokens::new());
-/// let lent = |n| (0..n).filter(|_| BUDGET.lend(Kind::Transient, &Instant::ZERO).is_some()).count();
+/// let lent = |n| (0..n).filter(|_| BUDGET.lend(FailureKind::Transient, &Instant::ZERO).is_some()).count();
 ///
 /// BUDGET.set(Mode::NoRetries);
 /// assert_eq!(lent(100), 0);
@@ -113,7 +113,7 @@ impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
         self.budget.first(now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         let switch = self.switch();
         let setting = switch.setting();
         if setting.mode() == Mode::NoRetries {

@@ -4,7 +4,7 @@ use super::shards::Shards;
 use crate::guard::Now;
 use crate::ratio::share;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Loan, Outcome, Ratio};
 
 /// Retries are a share of all attempts that were ever made, once there have been enough of them.
 ///
@@ -107,7 +107,7 @@ impl Budget for Lifetime {
         Loan::NOTHING
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         let allowed = self.allowed(self.calls.sum());
         let spend = |retries| (retries < allowed).then(|| retries + 1);
         self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;

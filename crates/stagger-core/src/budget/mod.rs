@@ -24,7 +24,7 @@
 //!
 //! ```
 //! use stagger_core::budget::Window;
-//! use stagger_core::{Budget, Instant, Kind, Ratio};
+//! use stagger_core::{Budget, Instant, FailureKind, Ratio};
 //!
 //! let window = Window::builder().ratio(Ratio::percent(50)).min_per_second(0).build()?;
 //! let now = Instant::ZERO;
@@ -32,9 +32,9 @@
 //!     let _ = window.first(&now);
 //! }
 //! assert_eq!(window.left(), Some(2));
-//! assert!(window.lend(Kind::Transient, &now).is_some());
-//! assert!(window.lend(Kind::Transient, &now).is_some());
-//! assert!(window.lend(Kind::Transient, &now).is_none());
+//! assert!(window.lend(FailureKind::Transient, &now).is_some());
+//! assert!(window.lend(FailureKind::Transient, &now).is_some());
+//! assert!(window.lend(FailureKind::Transient, &now).is_none());
 //! # Ok::<(), stagger_core::budget::BudgetError>(())
 //! ```
 

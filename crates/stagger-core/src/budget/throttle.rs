@@ -2,7 +2,7 @@ use super::BudgetError;
 use super::BudgetFault::{MaxTokens, TokenRatio};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
+use crate::{Budget, FailureKind, Loan, Outcome, Ratio, ServerHealth};
 
 /// gRPC's retry throttling: no retries while half of the tokens are gone.
 ///
@@ -16,7 +16,7 @@ use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
 /// decimals are kept. There are no defaults; 10 and 0.1 are the numbers of the proposal's example.
 ///
 /// Source: gRPC proposal A6, "Throttling Retry Attempts and Hedged RPCs". Differs from it in: nothing. A success is
-/// [`Outcome::Success`], a failure one that may pass and is not [our own](Kind::Local), whether or not it is retried;
+/// [`Outcome::Success`], a failure one that may pass and is not [our own](FailureKind::Local), whether or not it is retried;
 /// what failed for good is neither.
 ///
 /// # What it bounds
@@ -135,21 +135,21 @@ impl Throttle {
 }
 
 impl Budget for Throttle {
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         self.snapshot().lends().then_some(Loan::NOTHING)
     }
 
     #[inline]
     fn settle(&self, _: Loan, outcome: &Outcome, _: &dyn Now) {
         match outcome.verdict() {
-            Verdict::Ailing => {
+            ServerHealth::Ailing => {
                 self.update(|held| ThrottleSnapshot { milli_tokens: held.milli_tokens.saturating_sub(WHOLE), ..held })
             }
-            Verdict::Healthy if matches!(outcome, Outcome::Success) => self.update(|held| {
+            ServerHealth::Healthy if matches!(outcome, Outcome::Success) => self.update(|held| {
                 let tokens = (held.milli_tokens + held.milli_ratio).min(held.max_milli_tokens);
                 ThrottleSnapshot { milli_tokens: tokens, ..held }
             }),
-            Verdict::Healthy | Verdict::Unknown => {}
+            ServerHealth::Healthy | ServerHealth::Unknown => {}
         }
     }
 

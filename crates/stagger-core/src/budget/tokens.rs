@@ -5,7 +5,7 @@ use super::BudgetFault::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, No
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Verdict};
+use crate::{Budget, FailureKind, Instant, Loan, Outcome, Ratio, ServerHealth};
 
 /// A bucket of tokens: every retry takes some out, every success puts some in.
 ///
@@ -41,14 +41,14 @@ use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Verdict};
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
-/// use stagger_core::{Budget, Instant, Kind};
+/// use stagger_core::{Budget, Instant, FailureKind};
 ///
 /// static TOKENS: Tokens = Tokens::new();
 ///
 /// for _ in 0..100 {
-///     assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_some());
+///     assert!(TOKENS.lend(FailureKind::Transient, &Instant::ZERO).is_some());
 /// }
-/// assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_none());
+/// assert!(TOKENS.lend(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Debug)]
 pub struct Tokens {
@@ -201,7 +201,7 @@ impl Default for Tokens {
 }
 
 impl Budget for Tokens {
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         if let Some(refill) = self.settings.refill {
             self.refill(refill, now.now());
         }
@@ -213,7 +213,7 @@ impl Budget for Tokens {
 
     #[inline]
     fn settle(&self, loan: Loan, outcome: &Outcome, _: &dyn Now) {
-        if outcome.verdict() == Verdict::Healthy {
+        if outcome.verdict() == ServerHealth::Healthy {
             self.deposit(match (self.settings.refund, loan) {
                 (Refund::EverySuccess, _) | (Refund::LastCost, Loan::NOTHING) => self.settings.reward,
                 (Refund::LastCost, Loan(cost)) => cost - 1,
@@ -249,19 +249,19 @@ impl TokensBuilder {
         self.transient_cost(tokens).throttled_cost(tokens).local_cost(tokens)
     }
 
-    /// What a retry after a [transient](Kind::Transient) failure costs. Default: 5.
+    /// What a retry after a [transient](FailureKind::Transient) failure costs. Default: 5.
     pub const fn transient_cost(mut self, tokens: u32) -> Self {
         self.transient = whole(tokens);
         self
     }
 
-    /// What a retry after a [throttled](Kind::Throttled) request costs. Default: 5.
+    /// What a retry after a [throttled](FailureKind::Throttled) request costs. Default: 5.
     pub const fn throttled_cost(mut self, tokens: u32) -> Self {
         self.throttled = whole(tokens);
         self
     }
 
-    /// What a retry after a failure of [our own](Kind::Local) costs. Default: 5.
+    /// What a retry after a failure of [our own](FailureKind::Local) costs. Default: 5.
     pub const fn local_cost(mut self, tokens: u32) -> Self {
         self.local = whole(tokens);
         self
@@ -296,11 +296,11 @@ impl TokensBuilder {
         most(self.transient, most(self.throttled, self.local))
     }
 
-    const fn cost_of(&self, kind: Kind) -> u64 {
+    const fn cost_of(&self, kind: FailureKind) -> u64 {
         match kind {
-            Kind::Transient => self.transient,
-            Kind::Throttled => self.throttled,
-            Kind::Local => self.local,
+            FailureKind::Transient => self.transient,
+            FailureKind::Throttled => self.throttled,
+            FailureKind::Local => self.local,
         }
     }
 

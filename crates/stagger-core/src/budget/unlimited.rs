@@ -1,5 +1,5 @@
 use crate::guard::Now;
-use crate::{Budget, Kind, Loan, Outcome};
+use crate::{Budget, FailureKind, Loan, Outcome};
 
 /// No bound at all: it lends whatever is asked for.
 ///
@@ -7,19 +7,19 @@ use crate::{Budget, Kind, Loan, Outcome};
 ///
 /// ```
 /// use stagger_core::budget::{Lever, Mode, Unlimited};
-/// use stagger_core::{Budget, Instant, Kind};
+/// use stagger_core::{Budget, Instant, FailureKind};
 ///
 /// static RETRIES: Lever<Unlimited> = Lever::new(Unlimited);
 ///
-/// assert!(RETRIES.lend(Kind::Transient, &Instant::ZERO).is_some());
+/// assert!(RETRIES.lend(FailureKind::Transient, &Instant::ZERO).is_some());
 /// RETRIES.set(Mode::NoRetries);
-/// assert!(RETRIES.lend(Kind::Transient, &Instant::ZERO).is_none());
+/// assert!(RETRIES.lend(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unlimited;
 
 impl Budget for Unlimited {
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         Some(Loan::NOTHING)
     }
 

@@ -7,7 +7,7 @@ use super::spent::Spent;
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::const_unless_loom;
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Instant, Loan, Outcome, Ratio};
 
 /// Retries are a share of the calls over a sliding window, and so many a second in any case.
 ///
@@ -122,7 +122,7 @@ impl Budget for Window {
         Loan::NOTHING
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, now: &dyn Now) -> Option<Loan> {
         let slot = self.retries.spend(self.slot(now.now()), |slot| self.allowed(slot))?;
         Some(Loan(slot + 1))
     }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::{Hedge, Hint, Instant, Kind, Outcome};
+use crate::{FailureKind, Hedge, Instant, Outcome, ServerHint};
 
 /// What a hedged call remembers: which copy is due when. It launches nothing itself.
 ///
@@ -54,12 +54,12 @@ impl HedgeState {
             return;
         }
         self.next = match outcome {
-            Outcome::Failed { hint: Some(Hint::Floor(asked) | Hint::Slot(asked)), .. } => {
+            Outcome::Failed { hint: Some(ServerHint::Floor(asked) | ServerHint::Slot(asked)), .. } => {
                 Some(now.saturating_add(*asked))
             }
             // Our own exhaustion is not mended by one more copy.
-            Outcome::Failed { hint: Some(Hint::Never), .. }
-            | Outcome::Failed { kind: Kind::Local, .. }
+            Outcome::Failed { hint: Some(ServerHint::Never), .. }
+            | Outcome::Failed { kind: FailureKind::Local, .. }
             | Outcome::Permanent
             | Outcome::Unrepeatable(_)
             | Outcome::Cancelled => None,

@@ -285,7 +285,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// The count of attempts never starts again; for [`Reconnect`](crate::Reconnect): after its own default.
+    /// The count of attempts never starts again; for [`ReconnectMachine`](crate::ReconnectMachine): after its own default.
     pub const fn never_stable(mut self) -> Self {
         self.settings.stable_after = None;
         self

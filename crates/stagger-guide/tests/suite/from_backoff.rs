@@ -7,7 +7,7 @@ use std::io;
 use backoff::backoff::{Backoff as _, Constant};
 use backoff::{ExponentialBackoff, ExponentialBackoffBuilder};
 use stagger::testing::{NoSleep, Script, VirtualClock};
-use stagger::{Fault, Hint, Outcome, Policy, PolicyFault, Ratio, Report, Seed, Stop, blocking};
+use stagger::{Fault, Outcome, Policy, PolicyFault, Ratio, Report, Seed, ServerHint, StopReason, blocking};
 use tokio::time::Instant;
 
 use super::delays::{assert_same, columns, paused, printed};
@@ -119,11 +119,11 @@ fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
     let policy = printed(PAGE, SAME);
     let clock = VirtualClock::new();
     let report = blocking::retry(&policy, || Err::<(), _>("busy"))
-        .classify(|_| Outcome::throttled(Some(Hint::Floor(Duration::from_secs(240)))))
+        .classify(|_| Outcome::throttled(Some(ServerHint::Floor(Duration::from_secs(240)))))
         .timer(clock.clone())
         .report()
         .run();
-    assert_eq!(report.stop(), Some(Stop::Elapsed));
+    assert_eq!(report.stop(), Some(StopReason::Elapsed));
     assert!(clock.elapsed() <= Duration::from_secs(900));
 }
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use backon::{BackoffBuilder as _, BlockingRetryable as _, ConstantBuilder, ExponentialBuilder, FibonacciBuilder};
 use stagger::testing::VirtualClock;
-use stagger::{Jitter, Policy, PolicyFault, Stop, blocking};
+use stagger::{Jitter, Policy, PolicyFault, StopReason, blocking};
 
 use super::delays::{assert_same, columns, distance, paused, printed};
 
@@ -90,7 +90,7 @@ fn three_times_there_are_four_attempts_here() {
 
     let policy = printed(PAGE, SUGGESTED);
     let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).report().run();
-    assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+    assert_eq!((report.attempts, report.stop()), (4, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
     .timer(clock)
     .report()
     .run();
-    assert_eq!((report.attempts, report.elapsed, report.stop()), (1, operation_takes, Some(Stop::Elapsed)));
+    assert_eq!((report.attempts, report.elapsed, report.stop()), (1, operation_takes, Some(StopReason::Elapsed)));
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
         assert_eq!((calls, start.elapsed()), (1000, 999 * SECOND));
 
         let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))
-            .classify(|_| stagger::Outcome::throttled(Some(stagger::Hint::Floor(SECOND))))
+            .classify(|_| stagger::Outcome::throttled(Some(stagger::ServerHint::Floor(SECOND))))
             .report()
             .await;
-        assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+        assert_eq!((report.attempts, report.stop()), (4, Some(StopReason::Attempts)));
     });
 }

@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use stagger::{Budget, Delays, Instant, Kind, Loan, Outcome, Policy, Seed};
+use stagger::{Budget, Delays, FailureKind, Instant, Loan, Outcome, Policy, Seed};
 
 use super::fleet::{Numbers, Seconds};
 
@@ -111,7 +111,7 @@ pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath 
         }
         let Some(delay) = delays.next() else { continue };
         if let Some(budget) = budget {
-            let Some(lent) = budget.lend(Kind::Transient, &instant) else { continue };
+            let Some(lent) = budget.lend(FailureKind::Transient, &instant) else { continue };
             *loan = lent;
         }
         events.push(Reverse((Seconds(now + delay.as_secs_f64()), Event::SentAgain, id)));

@@ -5,7 +5,7 @@ use core::task::{Context, Poll};
 use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
-use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, Stop, Tokio, classify};
+use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, StopReason, Tokio, classify};
 
 use super::error;
 use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
@@ -117,7 +117,7 @@ impl<'s> Course<'s> {
         None
     }
 
-    fn stopped(&mut self, error: &Error) -> Option<Stop> {
+    fn stopped(&mut self, error: &Error) -> Option<StopReason> {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));

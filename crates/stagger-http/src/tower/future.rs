@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
+use stagger::{Attempt, EventError, FailureKind, Outcome, PolledCall, Refused, Sleep};
 use tower_service::Service;
 
 use super::error::Error;
@@ -151,7 +151,7 @@ where
                     Poll::Ready(Ok(())) => {}
                     // A service that says so is of no more use.
                     Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed(Outcome::Unrepeatable(Kind::Local), Some(&error));
+                        let _ = this.call.failed(Outcome::Unrepeatable(FailureKind::Local), Some(&error));
                         *this.attempt = None;
                         return Poll::Ready(Err(Error::Service(error)));
                     }
@@ -159,7 +159,7 @@ where
                         ready!(this.call.poll_limit(cx));
                         // Nothing was sent; it was our own side that had no room.
                         *this.attempt = None;
-                        let outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+                        let outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
                             return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
                         }

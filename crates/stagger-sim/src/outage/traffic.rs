@@ -1,4 +1,4 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{Decision, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason};
 
 use super::server::{Fate, Server};
 use super::{Figures, Process, Scenario};
@@ -36,7 +36,7 @@ struct Tally {
 /// What is kept of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
-    state: State,
+    state: RetryState,
     next: Next,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Traffic<'a> {
     /// The request sends an attempt now, if its breaker lets it. Says when that arrives.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permit::take(&mut self.permits[id as usize]);
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
@@ -136,7 +136,7 @@ impl<'a> Traffic<'a> {
             Answer::Failure => Outcome::TRANSIENT,
             Answer::Throttled => Outcome::throttled(None),
         };
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permit::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
@@ -151,7 +151,7 @@ impl<'a> Traffic<'a> {
                 }
             }
             decision => {
-                self.tally.refused += u64::from(decision == Decision::Stop(Stop::Breaker));
+                self.tally.refused += u64::from(decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(born);
@@ -190,13 +190,13 @@ impl World for Traffic<'_> {
     }
 
     fn client(&self) -> Self::Client {
-        Request { state: State::new(), next: Next::Send }
+        Request { state: RetryState::new(), next: Next::Send }
     }
 
     fn begin(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (born, _) = self.requests[id as usize];
         self.tally.requests.add(born);
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = born.saturating_add(micros(retry.spread(|| instant(born))));
         self.within_horizon(first)
     }

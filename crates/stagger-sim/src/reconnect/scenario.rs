@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Hint, Policy, Seed};
+use stagger_core::{Admission, Policy, Seed, ServerHint};
 
 use super::Figures;
 use super::herd::Herd;
@@ -50,7 +50,7 @@ pub struct ScenarioBuilder {
 #[non_exhaustive]
 pub enum First {
     /// It waits for the policy's spread or, without one, for the schedule's first delay: what
-    /// [`Reconnect`](stagger_core::Reconnect) does.
+    /// [`ReconnectMachine`](stagger_core::ReconnectMachine) does.
     #[default]
     AfterDelay,
     /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
@@ -145,7 +145,7 @@ impl Scenario {
             }
             (Hints::Slots, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, watch),
             (Hints::After(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(Hint::Floor(after)) }, watch)
+                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(ServerHint::Floor(after)) }, watch)
             }
             _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, watch),
         }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Admitted, Hint, Ticket};
+use stagger_core::{Admission, Admitted, ServerHint, Ticket};
 
 use crate::time::{instant, micros};
 
@@ -9,7 +9,7 @@ pub(super) enum Answer {
     /// Come in; the handshake is done at this time, in microseconds.
     Accepted(u64),
     /// Not now.
-    Refused(Option<Hint>),
+    Refused(Option<ServerHint>),
 }
 
 /// The part of a server that decides, and what clients keep for it.
@@ -83,7 +83,7 @@ impl Acceptor {
 /// Tells everyone who is refused the same.
 pub(super) struct Plain {
     pub(super) acceptor: Acceptor,
-    pub(super) hint: Option<Hint>,
+    pub(super) hint: Option<ServerHint>,
 }
 
 impl Server for Plain {
@@ -122,7 +122,7 @@ impl Server for Slots {
             return Answer::Accepted(done as u64);
         }
         self.last = self.last.max(self.acceptor.free) + SLOT * self.acceptor.handshake;
-        Answer::Refused(Some(Hint::Slot(Duration::from_micros(self.last as u64 - at))))
+        Answer::Refused(Some(ServerHint::Slot(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -153,9 +153,9 @@ impl Server for Appointments {
             },
             Admitted::Later(appointment) => {
                 *ticket = Some(appointment.ticket);
-                Answer::Refused(Some(Hint::Slot(appointment.after)))
+                Answer::Refused(Some(ServerHint::Slot(appointment.after)))
             }
-            Admitted::Full(after) => Answer::Refused(Some(Hint::Floor(after))),
+            Admitted::Full(after) => Answer::Refused(Some(ServerHint::Floor(after))),
             _ => Answer::Refused(None),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
         assert!(matches!(slots.arrive(0, &mut ()), Answer::Accepted(1_000)));
         let told: Vec<_> = (0..3)
             .map(|_| match slots.arrive(0, &mut ()) {
-                Answer::Refused(Some(Hint::Slot(after))) => after.as_micros(),
+                Answer::Refused(Some(ServerHint::Slot(after))) => after.as_micros(),
                 _ => panic!("there is no room"),
             })
             .collect();

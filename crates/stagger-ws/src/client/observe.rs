@@ -5,7 +5,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
-use stagger::Stop;
+use stagger::StopReason;
 
 use super::Closed;
 
@@ -82,7 +82,7 @@ where
 }
 
 /// An attempt has failed, or a connection is lost; `stop` says why nothing more is tried, if it is not.
-pub(super) fn closed(target: &str, closed: &Closed, stop: Option<Stop>) {
+pub(super) fn closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
     #[cfg(feature = "tracing")]
     {
         use std::sync::OnceLock;

@@ -5,7 +5,8 @@ use core::time::Duration;
 use super::whole::whole;
 use super::{Entry, Failed, Finished, UnknownItem};
 use crate::{
-    Decision, Entropy, Guards, Hint, Instant, Outcome, Permit, Policy, Retry, Seed, Sleep, State, Stop, SystemEntropy,
+    Decision, Entropy, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, ServerHint, Sleep,
+    StopReason, SystemEntropy,
 };
 
 /// Many items in one request, of which only the failed are sent again.
@@ -58,7 +59,7 @@ pub struct Batch<'p, T, E, S: Sleep> {
     timer: S,
     deadline: Option<Instant>,
     dead_letter: Option<DeadLetter<T, E>>,
-    state: State,
+    state: RetryState,
     seed: Seed,
     permit: Permit,
     phase: Phase,
@@ -100,7 +101,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             timer,
             deadline: None,
             dead_letter: None,
-            state: State::new(),
+            state: RetryState::new(),
             seed: SystemEntropy.seed(),
             permit: Permit::NONE,
             phase: Phase::Due(Instant::ZERO),
@@ -179,7 +180,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
         let is_too_late = self.deadline.is_some_and(|deadline| self.timer.now() >= deadline);
         if self.entries.is_empty() || is_too_late {
-            self.end(Stop::Elapsed);
+            self.end(StopReason::Elapsed);
             return false;
         }
         self.begin()
@@ -214,7 +215,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// it.
     #[must_use]
     pub fn finish(mut self) -> Finished<T, E> {
-        self.end(Stop::Cancelled);
+        self.end(StopReason::Cancelled);
         core::mem::replace(&mut self.done, Finished { worked: 0, dead: 0, failed: Vec::new() })
     }
 
@@ -228,7 +229,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         let timer = &self.timer;
         let permit = Permit::take(&mut self.permit);
         let before = self.state.attempt();
-        match Retry::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
+        match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
             Ok(permit) => {
                 self.permit = permit;
                 self.phase = Phase::InRound;
@@ -256,17 +257,19 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             let is_dead = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
                 Outcome::Success => self.done.worked += 1,
-                Outcome::Permanent => self.put_aside(entry.failed(Stop::Permanent)),
-                Outcome::Unrepeatable(_) => self.put_aside(entry.failed(Stop::Unrepeatable)),
-                Outcome::Failed { hint: Some(Hint::Never), .. } => self.done.failed.push(entry.failed(Stop::Hint)),
-                Outcome::Cancelled => self.done.failed.push(entry.failed(Stop::Cancelled)),
-                _ if is_dead => self.put_aside(entry.failed(Stop::Attempts)),
+                Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
+                Outcome::Unrepeatable(_) => self.put_aside(entry.failed(StopReason::Unrepeatable)),
+                Outcome::Failed { hint: Some(ServerHint::Never), .. } => {
+                    self.done.failed.push(entry.failed(StopReason::Hint))
+                }
+                Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
+                _ if is_dead => self.put_aside(entry.failed(StopReason::Attempts)),
                 _ => self.entries.push(entry),
             }
         }
         let timer = &self.timer;
         let permit = Permit::take(&mut self.permit);
-        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
+        let mut retry = RetryMachine::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
         let decision = retry.decide(outcome, permit, || timer.now(), &self.guards);
         match decision {
             Decision::Retry { after, source, permit } => {
@@ -275,7 +278,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
                 let due = if ask.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(ask) };
                 self.phase = Phase::Due(due);
                 if self.entries.is_empty() {
-                    self.end(Stop::Exhausted);
+                    self.end(StopReason::Exhausted);
                 }
             }
             Decision::Stop(stop) => {
@@ -296,12 +299,12 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
     }
 
-    fn give_up(&mut self, stop: Stop) {
+    fn give_up(&mut self, stop: StopReason) {
         self.done.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
     }
 
     /// Settles what was borrowed; nothing more will be done.
-    fn end(&mut self, stop: Stop) {
+    fn end(&mut self, stop: StopReason) {
         let permit = Permit::take(&mut self.permit);
         match core::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Due(_) => self.guards.give_back(permit),
@@ -314,7 +317,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
 impl<T, E, S: Sleep> Drop for Batch<'_, T, E, S> {
     fn drop(&mut self) {
-        self.end(Stop::Cancelled);
+        self.end(StopReason::Cancelled);
     }
 }
 

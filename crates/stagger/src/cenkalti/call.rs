@@ -61,11 +61,11 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// future where it is async. What was the context of the package.
     ///
     /// The operation is called at least once, is never interrupted, and its success is given even so. The last error is
-    /// kept: what comes back is [`Error<E>`](crate::Error), with [`Stop::Cancelled`](crate::Stop::Cancelled).
+    /// kept: what comes back is [`Error<E>`](crate::Error), with [`StopReason::Cancelled`](crate::StopReason::Cancelled).
     ///
     /// ```
     /// use std::time::Duration;
-    /// use stagger::Stop;
+    /// use stagger::StopReason;
     /// use stagger::cenkalti::{self, ConstantBackOff};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -73,7 +73,7 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// let every_second = ConstantBackOff::new(Duration::from_secs(1));
     /// let timeout = tokio::time::sleep(Duration::from_millis(2_500));
     /// let error = cenkalti::retry(operation, every_second).cancelled_by(timeout).await.unwrap_err();
-    /// assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 3, Some(&"refused")));
+    /// assert_eq!((error.stop(), error.attempts(), error.error()), (StopReason::Cancelled, 3, Some(&"refused")));
     /// # });
     /// ```
     pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Explained, N2> {

@@ -135,7 +135,7 @@
 //! | `nil` for no notify, no timer | leave the step out | there is no `nil` |
 //! | `Permanent(nil)` is `nil` | left out | there is no error to mark |
 //! | a mark deeper in the chain: the error inside | the whole chain | what was said on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`Stop::Cancelled`](crate::Stop::Cancelled) and the last error | the operation's error says why it went on that long |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`StopReason::Cancelled`](crate::StopReason::Cancelled) and the last error | the operation's error says why it went on that long |
 //! | `WithContext` outside or inside of other wrappers; a wrapper of one's own hides it | a step of the call | a sleep that cannot be interrupted |
 //! | cancelled, and the wait is zero: either may win | cancelled wins | the same every time |
 //! | a ticker's delay runs from the tick before, and one tick may be in store | it runs from when the next is asked for | two calls in quick succession, just when calls take long |

@@ -15,7 +15,7 @@ use crate::call::Next;
 use crate::future::Uncancelled;
 use crate::rule::Reading;
 use crate::setup::{Bare, Finish};
-use crate::{Policy, Sleep, Stop, fairness, scope};
+use crate::{Policy, Sleep, StopReason, fairness, scope};
 
 /// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -233,7 +233,9 @@ where
                     let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(M::finish(this.course.end(Err((Stop::Cancelled, error)), this.timer)));
+                        return Poll::Ready(M::finish(
+                            this.course.end(Err((StopReason::Cancelled, error)), this.timer),
+                        ));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));

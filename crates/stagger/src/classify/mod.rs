@@ -22,7 +22,7 @@ pub use io::io;
 pub use redis::redis;
 pub use sqlstate::sqlstate;
 
-use crate::{BreakerOpen, Hint, Kind, Outcome, Refused};
+use crate::{BreakerOpen, FailureKind, Outcome, Refused, ServerHint};
 
 /// What is done without a rule: an [`io::Error`](std::io::Error) is judged by its kind, see [`io`]; a boxed error by
 /// the first `io::Error` in its chain of sources; the refusal of an open circuit breaker is our own and waits until the
@@ -82,7 +82,7 @@ fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
         Some(Refused::Cancelled) => return Some(Outcome::Cancelled),
         None => error.downcast_ref::<BreakerOpen>()?,
     };
-    Some(Outcome::Failed { kind: Kind::Local, hint: Some(Hint::Floor(open.retry_in)) })
+    Some(Outcome::Failed { kind: FailureKind::Local, hint: Some(ServerHint::Floor(open.retry_in)) })
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn an_open_breaker_inside_is_our_own_and_says_when() {
         let retry_in = Duration::from_secs(3);
-        let want = Outcome::Failed { kind: Kind::Local, hint: Some(Hint::Floor(retry_in)) };
+        let want = Outcome::Failed { kind: FailureKind::Local, hint: Some(ServerHint::Floor(retry_in)) };
         let refused = Refused::BreakerOpen(BreakerOpen { retry_in });
         assert_eq!(built_in(&refused), want);
         assert_eq!(built_in(&BreakerOpen { retry_in }), want);

@@ -30,7 +30,7 @@
 //! | a share, as `25%` or `observed 25%` | so many, evenly, go on to what the mode says; without a mode to `enforced` | as the mode says |
 //!
 //! *off* is the guard, not the retries: who wants fewer of these says `no-retries` or a share. A refused retry ends its
-//! call with [`Stop::Budget`](crate::Stop::Budget) and its own last error; a refused hedge changes nothing for its call.
+//! call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a refused hedge changes nothing for its call.
 //!
 //! What is lent by anything but a [`Retrier`](crate::Retrier) comes under a lever by [`Levers::budget`]: the hedges of a
 //! call, a retry queue, a batch, the budgets of single calls, such as those by key.

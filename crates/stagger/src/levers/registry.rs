@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{LeverFault, LeversError, line};
 use crate::budget::{Lever, LeverSnapshot, Mode, Setting, Switch};
-use crate::{Breaker, Budget, Kind, Loan, Now, Outcome};
+use crate::{Breaker, Budget, FailureKind, Loan, Now, Outcome};
 
 /// The levers of a program, by the names of its targets: see the [module](super).
 ///
@@ -177,7 +177,7 @@ impl Budget for Shared {
         self.0.first(now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         self.0.lend(kind, now)
     }
 

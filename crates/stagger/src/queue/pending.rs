@@ -85,7 +85,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// A retry is paid for again, as after a transient failure, since what was borrowed for it was given back.
     ///
     /// # Errors
-    /// [`Stopped`] gives it back as it came, with [`Stop::Budget`](crate::Stop::Budget) if the budget refuses to pay, or with [`Why::Full`].
+    /// [`Stopped`] gives it back as it came, with [`StopReason::Budget`](crate::StopReason::Budget) if the budget refuses to pay, or with [`Why::Full`].
     pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, Stopped<Pending<T>>> {
         let Pending { item, left, paused } = pending;
         let stopped = |item, why| Stopped { item: Pending { item, left, paused }, why, attempts: paused.attempt() };

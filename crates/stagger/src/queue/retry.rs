@@ -7,14 +7,15 @@ use std::sync::Arc;
 use super::job::{Course, Terms};
 use super::{DelayQueue, Full, Job, Key, QueueSnapshot, Stopped, Why};
 use crate::{
-    Breaker, Budget, Decision, Entropy, Instant, Outcome, Policy, Retry, Seed, Sleep, Source, Stop, SystemEntropy,
+    Breaker, Budget, Decision, DelaySource, Entropy, Instant, Outcome, Policy, RetryMachine, Seed, Sleep, StopReason,
+    SystemEntropy,
 };
 
 /// Retries in bulk: the items of a consumer, or the connections of a fleet, that wait for their next attempt.
 ///
 /// A task for each retry costs half a kilobyte; here a pending one costs 80 bytes beside the item, and all of them are
 /// one task with one timer. Every decision is the core's, so the policy, its limits, a budget and a breaker hold for all
-/// of them together: see [`Retry`].
+/// of them together: see [`RetryMachine`].
 ///
 /// 1. [`begin`](Self::begin) an item whose first attempt is to be made now, or [`push`](Self::push) it for later.
 /// 2. Make the attempt with the [`Job`] that comes of it.
@@ -73,7 +74,7 @@ pub struct Queued {
     /// How long it waits.
     pub after: Duration,
     /// Where the delay comes from.
-    pub source: Source,
+    pub source: DelaySource,
 }
 
 #[cfg(feature = "tokio")]
@@ -149,7 +150,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
             course.seed = self.seeds.draw();
             let (mut retry, ..) = course.parts();
             let spread = retry.spread(|| self.queue.timer().now());
-            wait = wait.saturating_add(retry.on_ticks(spread, Source::Spread, self.queue.timer().resolution()));
+            wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
         self.queue.push(Waiting { item, course }, wait).map_err(|Full(waiting)| Full(waiting.item))
     }
@@ -157,7 +158,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Begins the first attempt of an item now, without the queue.
     ///
     /// # Errors
-    /// [`Stopped`] with [`Stop::Breaker`] if the breaker refuses.
+    /// [`Stopped`] with [`StopReason::Breaker`] if the breaker refuses.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, Stopped<T>> {
         self.begun(Waiting { item, course: Course::new(Arc::clone(&self.terms)) })
     }
@@ -177,10 +178,11 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
             Decision::Retry { after, source, .. } => (after, source),
             Decision::Stop(stop) => return Err(Stopped { item, why: Why::Stop(stop), attempts }),
             // Not a success; there is nothing to repeat.
-            _ => return Err(Stopped { item, why: Why::Stop(Stop::Permanent), attempts }),
+            _ => return Err(Stopped { item, why: Why::Stop(StopReason::Permanent), attempts }),
         };
         let resolution = self.queue.timer().resolution();
-        let ask = Retry::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
+        let ask =
+            RetryMachine::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
         match self.queue.push(Waiting { item, course }, ask) {
             Ok(key) => Ok(Queued { key, after, source }),
             // What was lent is given back with the course.
@@ -225,7 +227,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// branch out while the queue is empty.
     ///
     /// # Errors
-    /// [`Stopped`] with [`Stop::Breaker`] if the breaker refuses it.
+    /// [`Stopped`] with [`StopReason::Breaker`] if the breaker refuses it.
     pub async fn next(&mut self) -> Option<Result<Job<T, S>, Stopped<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }

@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::Stop;
+use crate::StopReason;
 
 /// An item for which there is no further attempt, given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Stopped<T> {
 #[non_exhaustive]
 pub enum Why {
     /// The policy or a guard says so.
-    Stop(Stop),
+    Stop(StopReason),
     /// As many are pending as may be. What the budget had lent was given back.
     Full,
 }

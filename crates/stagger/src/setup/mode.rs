@@ -1,7 +1,7 @@
 use core::convert::Infallible;
 use core::time::Duration;
 
-use crate::Stop;
+use crate::StopReason;
 use crate::error::{Error, Last, Refused, Report};
 
 /// What the caller gets.
@@ -29,7 +29,7 @@ pub trait Finish<T, E>: Mode {
 /// The end of a call.
 #[derive(Debug)]
 pub struct End<T, E, R> {
-    pub(crate) result: Result<T, (Stop, Ending<E, R>)>,
+    pub(crate) result: Result<T, (StopReason, Ending<E, R>)>,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
 }

@@ -40,7 +40,7 @@ pub trait Sleep: Clock {
     }
 
     /// The distance of the points in time at which it can wake somebody up. Default zero: any. See
-    /// [`Retry::on_ticks`](crate::Retry::on_ticks) for what is made of it.
+    /// [`RetryMachine::on_ticks`](crate::RetryMachine::on_ticks) for what is made of it.
     fn resolution(&self) -> Duration {
         Duration::ZERO
     }

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Guards, Hint, Instant, Kind, Outcome, Policy, Stop, policy};
+use stagger::{Clock, FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy};
 
 use super::support::{Bank, Gate, Patient, ms, polled};
 
@@ -72,7 +72,7 @@ fn what_never_works_comes_back_with_its_last_error() {
     let finished = batch.finish();
     let failed: Vec<_> =
         finished.failed.iter().map(|failed| (failed.item, failed.attempts, failed.error, failed.stop)).collect();
-    assert_eq!(failed, [(1, 1, Some(1), Stop::Permanent), (2, 3, Some(3), Stop::Attempts)]);
+    assert_eq!(failed, [(1, 1, Some(1), StopReason::Permanent), (2, 3, Some(3), StopReason::Attempts)]);
     assert_eq!(
         finished.response().to_string(),
         r#"{"batchItemFailures":[{"itemIdentifier":"id-1"},{"itemIdentifier":"id-2"}]}"#
@@ -107,19 +107,25 @@ fn one_round_is_one_attempt_and_one_payment() {
 
 #[test]
 fn a_round_is_as_bad_as_its_worst_item() {
-    let floor = |length| Some(Hint::Floor(ms(length)));
+    let floor = |length| Some(ServerHint::Floor(ms(length)));
     let failed = |kind, hint| Outcome::Failed { kind, hint };
-    let (local, unprocessed) = (failed(Kind::Local, None), Outcome::Unprocessed);
+    let (local, unprocessed) = (failed(FailureKind::Local, None), Outcome::Unprocessed);
     for (items, whole) in [
         (vec![None, None], Outcome::Success),
         (vec![None, Some(Outcome::Permanent)], Outcome::Permanent),
         (vec![Some(Outcome::Permanent), Some(local)], local),
         (vec![Some(local), Some(Outcome::TRANSIENT)], Outcome::TRANSIENT),
         (vec![Some(Outcome::TRANSIENT), Some(Outcome::throttled(None))], Outcome::throttled(None)),
-        (vec![Some(Outcome::throttled(floor(5))), Some(failed(Kind::Local, floor(9)))], Outcome::throttled(floor(9))),
-        (vec![Some(Outcome::throttled(floor(9))), Some(failed(Kind::Local, floor(5)))], Outcome::throttled(floor(9))),
         (
-            vec![Some(Outcome::throttled(Some(Hint::Never))), Some(Outcome::throttled(floor(5)))],
+            vec![Some(Outcome::throttled(floor(5))), Some(failed(FailureKind::Local, floor(9)))],
+            Outcome::throttled(floor(9)),
+        ),
+        (
+            vec![Some(Outcome::throttled(floor(9))), Some(failed(FailureKind::Local, floor(5)))],
+            Outcome::throttled(floor(9)),
+        ),
+        (
+            vec![Some(Outcome::throttled(Some(ServerHint::Never))), Some(Outcome::throttled(floor(5)))],
             Outcome::throttled(floor(5)),
         ),
         (vec![Some(unprocessed), Some(unprocessed)], unprocessed),
@@ -150,13 +156,13 @@ fn what_was_not_processed_at_all_is_sent_again_at_once_and_does_not_count() {
 fn one_item_that_shall_never_come_again_does_not_stop_the_others() {
     let mut batch = Batch::on(VirtualClock::new(), &POLICY, items(2));
     let rounds = run(&mut batch, |round, item| match (round, item) {
-        (1, 0) => Some(Outcome::throttled(Some(Hint::Never))),
+        (1, 0) => Some(Outcome::throttled(Some(ServerHint::Never))),
         (1, _) => Some(Outcome::TRANSIENT),
         _ => None,
     });
     let finished = batch.finish();
     assert_eq!((rounds, finished.worked), (vec![vec![0, 1], vec![1]], 1));
-    assert_eq!((ids(&finished.failed), finished.failed[0].stop), (vec!["id-0"], Stop::Hint));
+    assert_eq!((ids(&finished.failed), finished.failed[0].stop), (vec!["id-0"], StopReason::Hint));
 }
 
 #[test]
@@ -176,7 +182,7 @@ fn an_item_over_its_attempts_is_a_dead_letter() {
     assert_eq!(rounds, [vec![0, 1, 2, 3], vec![3], vec![3]]);
     let finished = batch.finish();
     let dead: Vec<_> = dead.lock().unwrap().iter().map(|failed| (failed.item, failed.attempts, failed.stop)).collect();
-    assert_eq!(dead, [(1, 5, Stop::Attempts), (2, 1, Stop::Permanent)]);
+    assert_eq!(dead, [(1, 5, StopReason::Attempts), (2, 1, StopReason::Permanent)]);
     assert_eq!((finished.worked, finished.dead, ids(&finished.failed)), (1, 2, vec!["id-3"]));
 }
 
@@ -189,7 +195,7 @@ fn no_round_begins_when_the_lease_is_about_to_end() {
         let mut batch = Batch::on(clock.clone(), &PATIENT, items(1)).lease(at(ms(lease)), ms(5));
         let made = run(&mut batch, |_, _| Some(Outcome::TRANSIENT)).len();
         let finished = batch.finish();
-        assert_eq!((made, finished.failed[0].stop), (rounds, Stop::Elapsed), "lease of {lease} ms");
+        assert_eq!((made, finished.failed[0].stop), (rounds, StopReason::Elapsed), "lease of {lease} ms");
         assert_eq!(clock.elapsed(), ms(50 + 10 * (rounds as u64).saturating_sub(1)), "it waited in vain");
     }
 }
@@ -237,7 +243,7 @@ fn an_open_breaker_refuses_the_batch_and_gives_it_back() {
         Batch::on(VirtualClock::new(), &POLICY, items(2)).guards(Guards::none().budget(&bank).breaker(&gate));
     assert!(!block_on(batch.next_round()));
     let finished = batch.finish();
-    assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, bank.in_flight()), (Stop::Breaker, 0, 0));
+    assert_eq!((finished.failed[1].stop, finished.failed[1].attempts, bank.in_flight()), (StopReason::Breaker, 0, 0));
 }
 
 #[test]
@@ -294,9 +300,9 @@ proptest! {
         let fate = |round: u32, item: usize| match fates[item][round as usize] {
             0..=2 => None,
             3 => Some(Outcome::Permanent),
-            4 => Some(Outcome::throttled(Some(Hint::Floor(ms(20))))),
+            4 => Some(Outcome::throttled(Some(ServerHint::Floor(ms(20))))),
             5 => Some(Outcome::Unprocessed),
-            6 => Some(Outcome::throttled(Some(Hint::Never))),
+            6 => Some(Outcome::throttled(Some(ServerHint::Never))),
             _ => Some(Outcome::TRANSIENT),
         };
         let bank = Bank::of(3);

@@ -3,7 +3,9 @@
 use core::future::poll_fn;
 
 use futures_lite::future::block_on;
-use stagger::{Guards, Hint, Outcome, Policy, PolledCall, Retrier, Stop, blocking, policy, retry_with_timer};
+use stagger::{
+    Guards, Outcome, Policy, PolledCall, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
+};
 
 use super::support::{Bank, Counted, Fail, ms, nanos};
 
@@ -63,7 +65,7 @@ fn meaning_06_a_limit_reads_the_clock_before_attempt_1_and_once_per_failure() {
 
 #[test]
 fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
-    let hinted = Outcome::throttled(Some(Hint::Slot(ms(5))));
+    let hinted = Outcome::throttled(Some(ServerHint::Slot(ms(5))));
     assert_eq!(reads(&UNTIMED, 1, hinted), [2; 3]);
 }
 
@@ -100,10 +102,10 @@ fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
 #[test]
 fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
     for (limit, attempts, stop) in [
-        (ms(40) - nanos(1), 2, Stop::Elapsed),
-        (ms(40), 3, Stop::Elapsed),
-        (ms(59), 3, Stop::Elapsed),
-        (ms(60), 4, Stop::Attempts),
+        (ms(40) - nanos(1), 2, StopReason::Elapsed),
+        (ms(40), 3, StopReason::Elapsed),
+        (ms(59), 3, StopReason::Elapsed),
+        (ms(60), 4, StopReason::Attempts),
     ] {
         let policy = UNTIMED.to_builder().max_attempts(4).max_elapsed(limit).build().unwrap();
         let clock = Counted::default();
@@ -129,7 +131,7 @@ fn meaning_06_zero_is_not_unlimited() {
         Err::<(), _>("no")
     };
     let error = blocking::retry(&NOW, || operation(1)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 1));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Elapsed, 1));
     let error = blocking::retry(&NOW, || operation(0)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), calls), (Stop::Attempts, 3, 4));
+    assert_eq!((error.stop(), error.attempts(), calls), (StopReason::Attempts, 3, 4));
 }

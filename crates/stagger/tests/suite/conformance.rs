@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures_lite::future::block_on;
 use stagger::budget::{Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Action, Budget, Fault, Policy, Ratio, Retrier, Stop, blocking, policy, profile, retry_with_timer};
+use stagger::{Action, Budget, Fault, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer};
 
 use super::support::ms;
 
@@ -81,7 +81,7 @@ fn pl_25_cancelled_before_it_is_called_once() {
         ready(Err::<(), _>("no"))
     };
     let call = block_on(retry_with_timer(&FIVE, VirtualClock::new(), operation).cancelled_by(ready(())));
-    assert_eq!((calls.get(), call.unwrap_err().stop()), (1, Stop::Cancelled));
+    assert_eq!((calls.get(), call.unwrap_err().stop()), (1, StopReason::Cancelled));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn pl_27_cancelled_in_an_attempt_that_fails_it_is_not_called_again() {
         Err::<(), _>("no")
     };
     let error = blocking::retry(&FIVE, operation).cancelled_by(&cancel).run().unwrap_err();
-    assert_eq!((calls.get(), error.stop()), (1, Stop::Cancelled));
+    assert_eq!((calls.get(), error.stop()), (1, StopReason::Cancelled));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn fg_15_retries_inside_retries_do_not_multiply() {
 fn r4_09_a_result_that_stays_bad_is_called_for_twice_and_is_an_error() {
     let policy = policy!(zero().max_attempts(2));
     let call = blocking::retry(&policy, || Ok::<_, &str>("bad")).check(|_| Err::<(), _>("bad result")).report().run();
-    assert_eq!((call.attempts, call.stop()), (2, Some(Stop::Attempts)));
+    assert_eq!((call.attempts, call.stop()), (2, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn aw_07_a_response_can_be_retried_that_is_a_success() {
 fn aw_27_one_attempt_is_one_call() {
     let policy = profile::AWS_SDK.policy().to_builder().max_attempts(1).build().unwrap();
     let call = blocking::retry(&policy, || Err::<(), _>("no")).report().run();
-    assert_eq!((call.attempts, call.stop()), (1, Some(Stop::Attempts)));
+    assert_eq!((call.attempts, call.stop()), (1, Some(StopReason::Attempts)));
     assert!(call.elapsed < Duration::from_secs(1));
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures_lite::future::{block_on, yield_now};
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{
-    Guards, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, Stop, blocking, policy, retry_with_timer,
-    scope,
+    Guards, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, StopReason, blocking, policy,
+    retry_with_timer, scope,
 };
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
@@ -86,7 +86,7 @@ fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
     let polls = dropped_everywhere("retry", |lenders| {
         Box::pin(async {
             let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
-            assert_eq!(call.await.unwrap_err().stop(), Stop::Attempts);
+            assert_eq!(call.await.unwrap_err().stop(), StopReason::Attempts);
         })
     });
     assert_eq!(polls, 1 + PENDING);
@@ -106,7 +106,7 @@ fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropp
     let polls = dropped_everywhere("retry with a timeout", |lenders| {
         Box::pin(async move {
             let call = retry_with_timer(&POLICY, Patient::default(), never).guards(lenders.guards());
-            assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop(), Stop::Attempts);
+            assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop(), StopReason::Attempts);
         })
     });
     assert_eq!(polls, 1 + 4 + 3);
@@ -176,7 +176,7 @@ fn meaning_11_a_call_that_is_cancelled_gives_everything_back() {
         let Poll::Ready(Err(error)) = polled(pin!(call.cancelled_by(After(polls))), 20) else {
             panic!("not cancelled after {polls} polls")
         };
-        assert_eq!(error.stop(), Stop::Cancelled, "after {polls} polls");
+        assert_eq!(error.stop(), StopReason::Cancelled, "after {polls} polls");
         lenders.expect_settled("a cancelled call", polls);
     }
 }

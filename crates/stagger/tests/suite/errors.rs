@@ -7,7 +7,7 @@ use std::io;
 
 use stagger::testing::{NoSleep, Script, VirtualClock};
 use stagger::{
-    BreakerOpen, Error, Fault, Guards, Last, OwnError as _, Policy, Refused, Retrier, Stop, blocking, policy,
+    BreakerOpen, Error, Fault, Guards, Last, OwnError as _, Policy, Refused, Retrier, StopReason, blocking, policy,
 };
 
 use super::support::{Fail, Gate, ms};
@@ -72,7 +72,7 @@ fn meaning_10_an_error_tells_why_how_often_and_how_long() {
         Err::<(), _>(Fail::TRANSIENT)
     };
     let error = blocking::retry(&POLICY, fails).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.elapsed()), (Stop::Attempts, 3, ms(350)));
+    assert_eq!((error.stop(), error.attempts(), error.elapsed()), (StopReason::Attempts, 3, ms(350)));
     assert_eq!((error.error(), error.last()), (Some(&Fail::TRANSIENT), &Last::Failed(Fail::TRANSIENT)));
 }
 
@@ -120,7 +120,7 @@ fn meaning_10_a_marked_error_is_unwrapped_once() {
     assert_eq!(error.0.kind(), io::ErrorKind::ConnectionReset);
 
     let error = blocking::retry(&POLICY, fails).marked().explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Permanent, 1));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Permanent, 1));
     assert!(error.source().is_some_and(|source| source.is::<Broken>()), "nothing of ours lies in between");
 
     // A fault of a fault keeps the inner one: it is taken off once, not as often as possible.
@@ -165,6 +165,6 @@ fn meaning_10_a_report_says_the_same_for_a_success() {
     assert_eq!(report.result, Ok(7));
 
     let report = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&clock).report().run();
-    assert_eq!((report.stop(), report.attempts, report.elapsed), (Some(Stop::Attempts), 3, ms(200)));
+    assert_eq!((report.stop(), report.attempts, report.elapsed), (Some(StopReason::Attempts), 3, ms(200)));
     assert_eq!(report.result.unwrap_err().error(), Some(&"no"));
 }

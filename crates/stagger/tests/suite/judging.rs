@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind};
 use futures_lite::future::block_on;
 use stagger::testing::{NoSleep, Recorder, Script, VirtualClock};
 use stagger::{
-    Action, BreakerOpen, Fault, Hint, Kind, Outcome, Policy, Refused, Source, Stop, blocking, policy, retry_with_timer,
+    Action, BreakerOpen, DelaySource, FailureKind, Fault, Outcome, Policy, Refused, ServerHint, StopReason, blocking,
+    policy, retry_with_timer,
 };
 
 use super::support::{Fail, ms};
@@ -26,8 +27,8 @@ fn a_predicate_says_what_is_transient_and_everything_else_is_permanent() {
         let error = call.when(|error| *error == Api::Busy).explained().run().unwrap_err();
         (error.stop(), error.attempts())
     };
-    assert_eq!(attempts(Api::Busy), (Stop::Attempts, 3));
-    assert_eq!(attempts(Api::Gone), (Stop::Permanent, 1));
+    assert_eq!(attempts(Api::Busy), (StopReason::Attempts, 3));
+    assert_eq!(attempts(Api::Gone), (StopReason::Permanent, 1));
 }
 
 #[test]
@@ -39,14 +40,14 @@ fn a_rule_can_say_everything() {
         (call.explained().run().unwrap_err().stop(), clock.elapsed())
     };
     let failed = |kind, hint| Outcome::Failed { kind, hint };
-    assert_eq!(wait(Outcome::TRANSIENT), (Stop::Attempts, ms(10)));
-    assert_eq!(wait(Outcome::throttled(None)), (Stop::Attempts, ms(30)));
-    assert_eq!(wait(failed(Kind::Local, None)), (Stop::Attempts, ms(50)));
-    assert_eq!(wait(failed(Kind::Transient, Some(Hint::Slot(ms(70))))), (Stop::Attempts, ms(70)));
-    assert_eq!(wait(failed(Kind::Transient, Some(Hint::Never))), (Stop::Hint, ms(0)));
-    assert_eq!(wait(Outcome::Permanent), (Stop::Permanent, ms(0)));
-    assert_eq!(wait(Outcome::Cancelled), (Stop::Cancelled, ms(0)));
-    assert_eq!(wait(Outcome::Success), (Stop::Permanent, ms(0)), "there is an error after all");
+    assert_eq!(wait(Outcome::TRANSIENT), (StopReason::Attempts, ms(10)));
+    assert_eq!(wait(Outcome::throttled(None)), (StopReason::Attempts, ms(30)));
+    assert_eq!(wait(failed(FailureKind::Local, None)), (StopReason::Attempts, ms(50)));
+    assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::Slot(ms(70))))), (StopReason::Attempts, ms(70)));
+    assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::Never))), (StopReason::Hint, ms(0)));
+    assert_eq!(wait(Outcome::Permanent), (StopReason::Permanent, ms(0)));
+    assert_eq!(wait(Outcome::Cancelled), (StopReason::Cancelled, ms(0)));
+    assert_eq!(wait(Outcome::Success), (StopReason::Permanent, ms(0)), "there is an error after all");
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn an_error_that_a_rule_takes_for_success_is_not_told_as_a_success() {
     let recorder = Recorder::new();
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).classify(|_| Outcome::Success);
     call.on_event(recorder.listener()).run().unwrap_err();
-    assert_eq!(recorder.events()[0].action, Action::Stop(Stop::Permanent));
+    assert_eq!(recorder.events()[0].action, Action::Stop(StopReason::Permanent));
 }
 
 #[test]
@@ -69,18 +70,18 @@ fn every_mark_means_what_it_says() {
         (recorder.events()[0].action, clock.elapsed())
     };
     let retry = |after, source| Action::Retry { after, source };
-    assert_eq!(wait(Fault::permanent("no")), (Action::Stop(Stop::Permanent), ms(0)));
-    assert_eq!(wait(Fault::unrepeatable("no")), (Action::Stop(Stop::Unrepeatable), ms(0)));
-    assert_eq!(wait(Fault::transient("no")), (retry(ms(10), Source::Schedule), ms(10)));
-    assert_eq!(wait(Fault::throttled("no", None)), (retry(ms(10), Source::Schedule), ms(10)));
-    assert_eq!(wait(Fault::throttled("no", Some(Hint::Slot(ms(3))))), (retry(ms(3), Source::Hint), ms(3)));
-    assert_eq!(wait(Fault::local("no")), (retry(ms(100), Source::Schedule), ms(100)));
+    assert_eq!(wait(Fault::permanent("no")), (Action::Stop(StopReason::Permanent), ms(0)));
+    assert_eq!(wait(Fault::unrepeatable("no")), (Action::Stop(StopReason::Unrepeatable), ms(0)));
+    assert_eq!(wait(Fault::transient("no")), (retry(ms(10), DelaySource::Schedule), ms(10)));
+    assert_eq!(wait(Fault::throttled("no", None)), (retry(ms(10), DelaySource::Schedule), ms(10)));
+    assert_eq!(wait(Fault::throttled("no", Some(ServerHint::Slot(ms(3))))), (retry(ms(3), DelaySource::Hint), ms(3)));
+    assert_eq!(wait(Fault::local("no")), (retry(ms(100), DelaySource::Schedule), ms(100)));
     let (action, waited) = wait(Fault::retry_after("no", ms(40)));
     assert!(waited >= ms(40) && waited <= ms(50), "a floor, with the schedule's own ceiling on top: {waited:?}");
-    assert_eq!(action, retry(waited, Source::Hint));
+    assert_eq!(action, retry(waited, DelaySource::Hint));
     // Once at once, then like any transient failure.
-    assert_eq!(wait(Fault::unprocessed("no")), (retry(ms(0), Source::Transparent), ms(10)));
-    assert_eq!(wait(Fault::of("no", Outcome::Cancelled)), (Action::Stop(Stop::Cancelled), ms(0)));
+    assert_eq!(wait(Fault::unprocessed("no")), (retry(ms(0), DelaySource::Transparent), ms(10)));
+    assert_eq!(wait(Fault::of("no", Outcome::Cancelled)), (Action::Stop(StopReason::Cancelled), ms(0)));
 }
 
 /// `?` makes a fault without a mark, for which the rule decides.
@@ -94,7 +95,7 @@ fn an_unmarked_fault_is_judged_by_the_rule() {
     };
     let policy = POLICY.to_builder().max_attempts(9).build().unwrap();
     let error = blocking::retry(&policy, operation).marked().timer(NoSleep).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Permanent, 3));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Permanent, 3));
     assert_eq!(error.error().map(io::Error::kind), Some(ErrorKind::NotFound));
 }
 

@@ -10,8 +10,8 @@ use stagger::budget::{Mode, Setting, Tokens, Unlimited};
 use stagger::levers::{LeverFault, Levers};
 use stagger::testing::NoSleep;
 use stagger::{
-    Breaker, Budget, Enforcement, Error, Hedge, Instant, Kind, Outcome, Policy, Ratio, Retrier, Seed, Stop, hedge,
-    policy, scope::Inside,
+    Breaker, Budget, Enforcement, Error, FailureKind, Hedge, Instant, Outcome, Policy, Ratio, Retrier, Seed,
+    StopReason, hedge, policy, scope::Inside,
 };
 use tokio::time::sleep;
 
@@ -20,13 +20,13 @@ use super::support::ms;
 const POLICY: Policy = policy!(zero().max_attempts(4));
 
 /// Why a call that always fails ends, and after how many attempts.
-fn end(retrier: &Retrier) -> (Stop, u32) {
+fn end(retrier: &Retrier) -> (StopReason, u32) {
     let error: Error<&str> = retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
     (error.stop(), error.attempts())
 }
 
 fn lent(budget: &dyn Budget, asked: usize) -> usize {
-    (0..asked).filter(|_| budget.lend(Kind::Transient, &Instant::ZERO).is_some()).count()
+    (0..asked).filter(|_| budget.lend(FailureKind::Transient, &Instant::ZERO).is_some()).count()
 }
 
 fn breaker() -> Arc<CircuitBreaker> {
@@ -46,15 +46,15 @@ fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_run
     let levers = Levers::new();
     let api = Retrier::new(POLICY).named("api").levers(&levers);
     let other = Retrier::new(POLICY).named("other").levers(&levers);
-    assert_eq!(end(&api), (Stop::Attempts, 4));
+    assert_eq!(end(&api), (StopReason::Attempts, 4));
     levers.set("api", Mode::NoRetries);
-    assert_eq!((end(&api), end(&other)), ((Stop::Budget, 1), (Stop::Attempts, 4)));
+    assert_eq!((end(&api), end(&other)), ((StopReason::Budget, 1), (StopReason::Attempts, 4)));
     levers.set("api", Ratio::percent(50));
     let retries: u32 = (0..100).map(|_| end(&api).1 - 1).sum();
     // Of 199 that were asked for: a call whose retry passes asks for another.
     assert_eq!(retries, 99);
     levers.set("api", Mode::Enforced);
-    assert_eq!(end(&api), (Stop::Attempts, 4));
+    assert_eq!(end(&api), (StopReason::Attempts, 4));
     let counted = levers.snapshots();
     assert_eq!(counted.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["api", "other"]);
     assert_eq!((counted[0].1.stopped, counted[0].1.limited), (1, 100));
@@ -64,10 +64,10 @@ fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_run
 fn a_budget_is_enforced_observed_and_off() {
     let levers = Levers::new();
     let api = Retrier::new(POLICY).named("api").budget(three_tokens()).levers(&levers);
-    assert_eq!((end(&api), end(&api)), ((Stop::Attempts, 4), (Stop::Budget, 1)));
+    assert_eq!((end(&api), end(&api)), ((StopReason::Attempts, 4), (StopReason::Budget, 1)));
     for mode in [Mode::Observed, Mode::Off] {
         levers.set("api", mode);
-        assert_eq!(end(&api), (Stop::Attempts, 4), "{mode:?}");
+        assert_eq!(end(&api), (StopReason::Attempts, 4), "{mode:?}");
     }
     let (_, counted) = levers.snapshots()[0];
     assert_eq!((counted.refused, counted.would_have_refused), (1, 3));
@@ -79,7 +79,7 @@ fn a_breaker_is_enforced_observed_and_off_and_left_alone_by_what_stops_retries()
     let api = Retrier::new(POLICY).named("api").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
     let api = api.levers(&levers);
     breaker.force_open(&Instant::ZERO);
-    assert_eq!(end(&api), (Stop::Breaker, 0));
+    assert_eq!(end(&api), (StopReason::Breaker, 0));
     for (line, want) in [
         ("api=observed", Enforcement::Observed),
         ("api=no-retries", Enforcement::Observed),
@@ -113,7 +113,7 @@ fn the_order_of_the_steps_does_not_matter() {
     let breaker = breaker();
     let last = Retrier::new(POLICY).named("api").budget(three_tokens()).levers(&levers);
     let first = Retrier::new(POLICY).levers(&levers).budget(three_tokens()).named("api");
-    assert_eq!([end(&last), end(&first)], [(Stop::Budget, 1); 2]);
+    assert_eq!([end(&last), end(&first)], [(StopReason::Budget, 1); 2]);
     let first = Retrier::new(POLICY).levers(&levers).named("db").budget(three_tokens());
     let _ = first.shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
     assert_eq!(breaker.enforcement(), Enforcement::Observed);
@@ -270,11 +270,11 @@ fn a_shared_budget_under_a_lever_is_asked_and_settled() {
     let (levers, tokens) = (Levers::new(), Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap()));
     let lever = levers.shared_budget("api", Arc::clone(&tokens) as Arc<dyn Budget>);
     let now = Instant::ZERO;
-    let (first, loan) = (lever.first(&now), lever.lend(Kind::Transient, &now).unwrap());
+    let (first, loan) = (lever.first(&now), lever.lend(FailureKind::Transient, &now).unwrap());
     assert_eq!((lever.left(), tokens.snapshot().tokens), (Some(2), 2));
     lever.give_back(loan);
     assert_eq!(tokens.snapshot().tokens, 3);
-    let _ = lever.lend(Kind::Transient, &now);
+    let _ = lever.lend(FailureKind::Transient, &now);
     lever.settle(first, &Outcome::Success, &now);
     assert_eq!(tokens.snapshot().tokens, 3);
 }

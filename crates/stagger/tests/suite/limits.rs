@@ -7,8 +7,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Attempt, Clock as _, Last, LastAttempt, OwnError as _, Policy, Refused, Retrier, Sleep, SleepFn, Stop, blocking,
-    policy, retry_with_timer,
+    Attempt, Clock as _, Last, LastAttempt, OwnError as _, Policy, Refused, Retrier, Sleep, SleepFn, StopReason,
+    blocking, policy, retry_with_timer,
 };
 
 use super::support::{Fail, ms, nanos};
@@ -34,7 +34,7 @@ async fn an_attempt_that_takes_too_long_is_dropped_and_retried() {
         pending::<Result<(), Fail>>().await
     };
     let error = stagger::retry(&POLICY, hangs).timeout(ms(50)).await.unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Attempts, &Last::Refused(Refused::TimedOut)));
+    assert_eq!((error.stop(), error.last()), (StopReason::Attempts, &Last::Refused(Refused::TimedOut)));
     assert_eq!((error.attempts(), error.elapsed(), dropped.get()), (3, ms(170), 3));
     // Counted from the beginning of each attempt, after the sleep.
     assert_eq!(begun.into_inner(), [ms(0), ms(60), ms(120)]);
@@ -92,7 +92,7 @@ async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
     let start = tokio::time::Instant::now();
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&POLICY, hangs).within(ms(25)).await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), start.elapsed()), (Stop::Elapsed, 1, ms(25)));
+    assert_eq!((error.stop(), error.attempts(), start.elapsed()), (StopReason::Elapsed, 1, ms(25)));
 
     // Attempts of 20 ms and delays of 10 ms: the second would start at 30 ms.
     for (limit, attempts) in [(29, 1), (30, 1), (31, 2)] {
@@ -102,7 +102,7 @@ async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
             Err::<(), _>(Fail::TRANSIENT)
         };
         let error = stagger::retry(&POLICY, fails).within(ms(limit)).await.unwrap_err();
-        assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, attempts), "{limit} ms");
+        assert_eq!((error.stop(), error.attempts()), (StopReason::Elapsed, attempts), "{limit} ms");
         let ended = if attempts == 1 { ms(20) } else { ms(31) };
         assert_eq!(start.elapsed(), ended, "{limit} ms: it does not sleep for nothing");
     }
@@ -144,7 +144,7 @@ fn a_blocking_attempt_is_told_its_limit_and_nothing_else() {
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).within(ms(60));
     let error = call.run().unwrap_err();
     assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
-    assert_eq!((error.stop(), error.elapsed()), (Stop::Elapsed, ms(70)));
+    assert_eq!((error.stop(), error.elapsed()), (StopReason::Elapsed, ms(70)));
 
     let deadline = clock.now().saturating_add(ms(45));
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();
@@ -164,7 +164,7 @@ fn an_attempt_that_is_too_late_already_asks_no_timer_for_zero() {
     };
     let hangs = async || pending::<Result<(), Fail>>().await;
     let call = retry_with_timer(&POLICY, SleepFn::with_clock(sleep, &clock), hangs).deadline(clock.now());
-    assert_eq!(block_on(call).unwrap_err().stop(), Stop::Elapsed);
+    assert_eq!(block_on(call).unwrap_err().stop(), StopReason::Elapsed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use futures_lite::future::{block_on, yield_now};
 use stagger::budget::{Concurrent, Lifetime, Tokens};
 use stagger::scope::Inside;
 use stagger::testing::NoSleep;
-use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, Stop, blocking, policy, retry_with_timer, scope};
+use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
 
 use super::support::{Patient, ms, polled};
 
@@ -56,8 +56,8 @@ fn meaning_15_a_layer_that_cannot_retry_makes_no_other_stand_down() {
 fn meaning_15_who_stands_down_says_so() {
     let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).explained().run();
     let outer = blocking::retry(&THREE, || inner().map_err(|error| (error.stop(), error.attempts()))).timer(NoSleep);
-    assert_eq!(outer.run(), Err((Stop::Nested, 1)));
-    assert_eq!(inner().unwrap_err().stop(), Stop::Attempts, "nothing is left of the mark");
+    assert_eq!(outer.run(), Err((StopReason::Nested, 1)));
+    assert_eq!(inner().unwrap_err().stop(), StopReason::Attempts, "nothing is left of the mark");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
     block_on(retrier.call_on(NoSleep).attempt(async { note(5) })).unwrap().unwrap();
     assert_eq!(depths.get(), [1; 6]);
 
-    let inside = |stop: &dyn Fn() -> Stop| {
+    let inside = |stop: &dyn Fn() -> StopReason| {
         let outcome = blocking::retry(&THREE, || Err::<(), _>(stop())).timer(NoSleep).run();
         outcome.unwrap_err()
     };
@@ -91,7 +91,7 @@ fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
         inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop()),
         inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop()),
     ];
-    assert_eq!(stops, [Stop::Nested; 6]);
+    assert_eq!(stops, [StopReason::Nested; 6]);
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn meaning_15_depth_is_read_at_the_first_poll() {
     let mut begun_outside = inner();
     assert!(polled(begun_outside.as_mut(), 1).is_pending());
     let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), Stop::Attempts);
+    assert_eq!(outer.run().unwrap_err().stop(), StopReason::Attempts);
 
     let mut made_outside = inner();
     let outer = blocking::retry(&THREE, || block_on(made_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), Stop::Nested);
+    assert_eq!(outer.run().unwrap_err().stop(), StopReason::Nested);
 }
 
 /// Each poll in a thread of its own.
@@ -213,12 +213,12 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
         assert_eq!(scope::depth(), 0);
         if let Poll::Ready(seen) = polled { Some(seen) } else { None }
     });
-    assert_eq!(ended, Some(Ok((4, Stop::Nested))));
+    assert_eq!(ended, Some(Ok((4, StopReason::Nested))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
-    async fn stop() -> Stop {
+    async fn stop() -> StopReason {
         let call = stagger::retry(&THREE, async || {
             tokio::time::sleep(ms(1)).await;
             Err::<(), _>("no")
@@ -233,7 +233,10 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
         let inside = stop().await;
         Ok::<_, ()>((spawned, inherited, thread, detached, inside))
     });
-    assert_eq!(stops.await, Ok((Stop::Attempts, Stop::Nested, 0, Stop::Attempts, Stop::Nested)));
+    assert_eq!(
+        stops.await,
+        Ok((StopReason::Attempts, StopReason::Nested, 0, StopReason::Attempts, StopReason::Nested))
+    );
 }
 
 /// Two layers that share a budget of five retries; gives how often the inner operation was called.
@@ -276,7 +279,7 @@ fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
 fn meaning_15_without_a_budget_there_is_nothing_to_share() {
     let alone = Retrier::new(THREE).inside(Inside::SharesBudget);
     let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop());
-    assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(Stop::Nested));
+    assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
 
 /// What has been the outer layer's attempt all the while is not a call, a failure or a success of its own.
@@ -344,9 +347,9 @@ fn one_call_can_be_paid_for_by_another_budget() {
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&usual));
     let no = || Err::<(), _>("no");
     let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
-    assert_eq!((blocking.attempts(), blocking.stop()), (2, Stop::Budget));
+    assert_eq!((blocking.attempts(), blocking.stop()), (2, StopReason::Budget));
     let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
     let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
-    assert_eq!((run.stop(), by_hand.stop()), (Stop::Budget, Stop::Budget));
+    assert_eq!((run.stop(), by_hand.stop()), (StopReason::Budget, StopReason::Budget));
     assert_eq!(usual.left(), Some(5));
 }

@@ -8,7 +8,7 @@ use core::task::Poll;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BreakerOpen, Cancel, Clock as _, Guards, Instant, Last, Policy, Refused, SleepFn, Stop, blocking, policy,
+    BreakerOpen, Cancel, Clock as _, Guards, Instant, Last, Policy, Refused, SleepFn, StopReason, blocking, policy,
     retry_with_timer,
 };
 
@@ -86,7 +86,11 @@ fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
             Err::<(), _>("no")
         };
         let error = blocking::retry(&policy, operation).timer(&clock).cancelled_by(&cancel).run().unwrap_err();
-        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 1), "blocking, {policy}");
+        assert_eq!(
+            (error.stop(), error.error(), calls.get()),
+            (StopReason::Cancelled, Some(&"no"), 1),
+            "blocking, {policy}"
+        );
 
         let operation = || {
             calls.set(calls.get() + 1);
@@ -94,7 +98,11 @@ fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
         };
         let call = retry_with_timer(&policy, &clock, operation).cancelled_by(async {});
         let error = block_on(call).unwrap_err();
-        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 2), "async, {policy}");
+        assert_eq!(
+            (error.stop(), error.error(), calls.get()),
+            (StopReason::Cancelled, Some(&"no"), 2),
+            "async, {policy}"
+        );
         assert_eq!(clock.elapsed(), ms(0), "nobody waited");
     }
 }
@@ -108,7 +116,7 @@ fn meaning_07_an_attempt_that_was_cancelled_before_is_polled_and_then_dropped() 
     };
     let call = retry_with_timer(&SPREAD, VirtualClock::new(), operation).cancelled_by(async {});
     let error = block_on(call).unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Cancelled, &Last::Refused(Refused::Cancelled)));
+    assert_eq!((error.stop(), error.last()), (StopReason::Cancelled, &Last::Refused(Refused::Cancelled)));
     assert!(polled.get());
 }
 
@@ -134,11 +142,11 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
 
     let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
     let error = blocking::retry(&POLICY, operation).timer(&clock).guards(guards).run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+    assert_eq!((error.stop(), error.attempts(), error.last()), (StopReason::Breaker, 0, &want));
 
     let operation = async || -> Result<(), &str> { unreachable!("the breaker is open") };
     let error = block_on(retry_with_timer(&POLICY, &clock, operation).guards(guards)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+    assert_eq!((error.stop(), error.attempts(), error.last()), (StopReason::Breaker, 0, &want));
 
     // Refused later, the call ends with the operation's last error: this breaker opens while the call sleeps.
     let gate = Gate::open(ms(0));
@@ -148,5 +156,5 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
     };
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
     let error = call.guards(Guards::none().breaker(&gate)).run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Breaker, 1, Some(&"no")));
+    assert_eq!((error.stop(), error.attempts(), error.error()), (StopReason::Breaker, 1, Some(&"no")));
 }

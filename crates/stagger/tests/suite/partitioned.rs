@@ -5,14 +5,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{Partitioned, Tokens};
-use stagger::{Budget as _, Instant, Kind, Loan, Outcome};
+use stagger::{Budget as _, FailureKind, Instant, Loan, Outcome};
 
 fn hosts(most: usize) -> Partitioned<String, Tokens> {
     Partitioned::new(NonZeroUsize::new(most).unwrap(), Tokens::new)
 }
 
 fn spend(tokens: &Tokens) {
-    assert!(tokens.lend(Kind::Transient, &Instant::ZERO).is_some());
+    assert!(tokens.lend(FailureKind::Transient, &Instant::ZERO).is_some());
 }
 
 fn keys(hosts: &Partitioned<String, Tokens>) -> Vec<String> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens};
 use stagger::{
-    Budget, Clock as _, Fault, Hint, Kind, Outcome, Policy, PolledCall, Retrier, Stop, Tokio, blocking, policy, scope,
+    Budget, Clock as _, FailureKind, Fault, Outcome, Policy, PolledCall, Retrier, ServerHint, StopReason, Tokio,
+    blocking, policy, scope,
 };
 use tokio::time::{Instant, timeout};
 
@@ -41,8 +42,8 @@ async fn it_holds_what_a_hint_has_asked_for() {
     let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     let start = Instant::now();
-    let hint = Some(Hint::Floor(Duration::from_secs(2)));
-    assert_eq!(call.failed::<()>(Outcome::Failed { kind: Kind::Throttled, hint }, None), None);
+    let hint = Some(ServerHint::Floor(Duration::from_secs(2)));
+    assert_eq!(call.failed::<()>(Outcome::Failed { kind: FailureKind::Throttled, hint }, None), None);
     begin(&mut call).await;
     assert!(start.elapsed() >= Duration::from_secs(2));
 }
@@ -59,7 +60,7 @@ async fn an_attempt_has_a_limit_that_begins_with_it() {
         poll_fn(|cx| call.poll_limit(cx)).await;
         limits.push((attempt.time_limit.unwrap(), start.elapsed()));
         if let Some(stop) = call.failed::<()>(Outcome::TRANSIENT, None) {
-            assert_eq!(stop, Stop::Elapsed);
+            assert_eq!(stop, StopReason::Elapsed);
             break;
         }
     }
@@ -115,7 +116,7 @@ async fn it_marks_its_attempts_and_heeds_the_mark() {
         futures_lite::future::block_on(begin(&mut call));
         Ok::<_, ()>(call.failed::<()>(Outcome::TRANSIENT, None))
     });
-    assert_eq!(stop.run(), Ok(Some(Stop::Nested)));
+    assert_eq!(stop.run(), Ok(Some(StopReason::Nested)));
 }
 
 #[tokio::test(start_paused = true)]

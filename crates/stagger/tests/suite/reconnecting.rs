@@ -5,7 +5,7 @@ use core::pin::pin;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
-use stagger::{Guards, Last, Outcome, Phase, Policy, Reconnecting, Refused, Seed, Stop, policy};
+use stagger::{Guards, Last, Outcome, Policy, ReconnectPhase, Reconnecting, Refused, Seed, StopReason, policy};
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
 
@@ -60,7 +60,7 @@ fn meaning_12_a_connection_that_never_lives_is_given_up() {
             clock.advance(ms(99));
         }
     });
-    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 5));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Attempts, 5));
     assert_eq!(error.last(), &Last::Refused(Refused::Lost), "there is no error of connecting");
 }
 
@@ -95,8 +95,8 @@ fn it_gives_up_with_the_last_error_and_begins_anew_when_it_is_asked_again() {
     };
     let mut links = Reconnecting::on(&clock, &POLICY, connect);
     let error = block_on(links.next()).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Attempts, 5, Some(&Fail::TRANSIENT)));
-    assert_eq!((error.elapsed(), links.phase()), (ms(150), Phase::GivenUp(Stop::Attempts)));
+    assert_eq!((error.stop(), error.attempts(), error.error()), (StopReason::Attempts, 5, Some(&Fail::TRANSIENT)));
+    assert_eq!((error.elapsed(), links.phase()), (ms(150), ReconnectPhase::GivenUp(StopReason::Attempts)));
 
     block_on(links.next()).unwrap();
     assert_eq!(clock.sleeps(), [10, 20, 40, 80, 10, 20].map(ms), "at once, and from the base on");
@@ -109,10 +109,10 @@ fn why_a_connection_was_lost_can_be_said() {
     block_on(links.next()).unwrap();
     links.lost(Outcome::Permanent);
     let error = block_on(links.next()).unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Permanent, &Last::Refused(Refused::Lost)));
+    assert_eq!((error.stop(), error.last()), (StopReason::Permanent, &Last::Refused(Refused::Lost)));
 
     block_on(links.next()).unwrap();
-    links.lost(Outcome::throttled(Some(stagger::Hint::Slot(ms(321)))));
+    links.lost(Outcome::throttled(Some(stagger::ServerHint::Slot(ms(321)))));
     block_on(links.next()).unwrap();
     assert_eq!(clock.sleeps(), [ms(321)]);
     // It holds for one loss.
@@ -124,7 +124,7 @@ fn why_a_connection_was_lost_can_be_said() {
 fn a_rule_judges_the_errors_of_connecting() {
     let mut links = Reconnecting::on(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
     let error = block_on(links.next_by(|_| Outcome::Permanent)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Permanent, 1, Some(&"no")));
+    assert_eq!((error.stop(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn dropped_in_the_middle_of_a_wait_it_goes_on_with_the_same_wait() {
     }
     // 12 ms of 10 have passed: it is due. The next wait is 20 ms, and is taken up in the middle.
     assert!(polled(pin!(links.next()), 1).is_pending());
-    assert_eq!((attempts.get(), links.phase()), (2, Phase::Waiting { until: at(32) }));
+    assert_eq!((attempts.get(), links.phase()), (2, ReconnectPhase::Waiting { until: at(32) }));
     timer.clock.advance(ms(15));
     block_on(links.next()).unwrap();
     assert_eq!((attempts.get(), timer.clock.elapsed()), (4, ms(32 + 40)));
@@ -157,7 +157,7 @@ fn the_guards_are_asked_before_every_attempt() {
     let (bank, clock) = (Bank::of(2), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
     let mut links = Reconnecting::on(&clock, &POLICY, fails).guards(Guards::none().budget(&bank));
-    assert_eq!(block_on(links.next()).unwrap_err().stop(), Stop::Budget);
+    assert_eq!(block_on(links.next()).unwrap_err().stop(), StopReason::Budget);
     drop(links);
     assert_eq!((bank.books().settled.len(), bank.in_flight()), (3, 0));
 
@@ -166,7 +166,7 @@ fn the_guards_are_asked_before_every_attempt() {
     let error = block_on(links.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();
     let open = stagger::BreakerOpen { retry_in };
-    assert_eq!((error.stop(), error.last()), (Stop::Breaker, &Last::Refused(Refused::BreakerOpen(open))));
+    assert_eq!((error.stop(), error.last()), (StopReason::Breaker, &Last::Refused(Refused::BreakerOpen(open))));
 }
 
 #[test]

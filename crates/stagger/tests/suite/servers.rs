@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use stagger::{Policy, Reconnecting, Stop, policy};
+use stagger::{Policy, Reconnecting, StopReason, policy};
 use stagger_kit::{Port, Program, Ready, Server, Stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -58,7 +58,7 @@ async fn a_connection_comes_back_when_its_server_does() {
     let impatient = POLICY.to_builder().max_attempts(3).build().unwrap();
     let mut links = Reconnecting::new(&impatient, async || TcpStream::connect(port.address()).await);
     let error = links.next().await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 3));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Attempts, 3));
     assert_eq!(error.error().map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused));
     server.restart().unwrap();
     links.next().await.unwrap();

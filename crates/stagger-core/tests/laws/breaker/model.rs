@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::{Breaker, Instant, Jitter, Kind, Outcome, Pass, Policy, Ratio, Seed, Verdict};
+use stagger_core::{Breaker, FailureKind, Instant, Jitter, Outcome, Pass, Policy, Ratio, Seed, ServerHealth};
 
 use crate::laws::support::{at, cases, ms};
 
@@ -176,9 +176,9 @@ impl Model {
         match &mut self.state {
             State::Closed { streak, results, .. } => {
                 let failed = match verdict {
-                    Verdict::Ailing => true,
-                    Verdict::Healthy => false,
-                    Verdict::Unknown => return,
+                    ServerHealth::Ailing => true,
+                    ServerHealth::Healthy => false,
+                    ServerHealth::Unknown => return,
                 };
                 *streak = if failed { *streak + 1 } else { 0 };
                 results.push_back((now, failed, slow));
@@ -189,8 +189,8 @@ impl Model {
             State::HalfOpen { flying, healthy, ailing, .. } => {
                 flying.retain(|&id| id != ticket.id);
                 match verdict {
-                    Verdict::Unknown => {}
-                    Verdict::Healthy if !slow => *healthy += 1,
+                    ServerHealth::Unknown => {}
+                    ServerHealth::Healthy if !slow => *healthy += 1,
                     _ => *ailing += 1,
                 }
                 if *healthy == settings.healthy {
@@ -264,7 +264,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
         1 => Just(Outcome::Unprocessed),
-        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+        1 => Just(Outcome::Failed { kind: FailureKind::Local, hint: None }),
     ];
     prop_oneof![
         40 => Just(Event::Admit),

@@ -3,12 +3,12 @@
 use core::cell::Cell;
 
 use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
-use stagger_core::{Breaker, Instant, Kind, Now, Outcome, Ratio, Seed};
+use stagger_core::{Breaker, FailureKind, Instant, Now, Outcome, Ratio, Seed};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ms, secs};
 
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
 
 #[test]
 fn what_says_nothing_about_the_server_neither_trips_nor_heals() {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
-use stagger_core::{Breaker, Enforcement, Hint, Instant, Jitter, Outcome, Policy, Ratio, Seed};
+use stagger_core::{Breaker, Enforcement, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};
@@ -80,12 +80,12 @@ fn the_servers_hint_is_the_open_time() {
     let open = Policy::constant(secs(5)).jitter(Jitter::None).max_hint(secs(100)).build().unwrap();
     for (hint, least, most) in [
         // A floor, and never a rendezvous: up to half of it on top, or the delay if that is longer.
-        (Hint::Floor(secs(60)), secs(60), secs(90)),
-        (Hint::Floor(secs(2)), secs(2), secs(7)),
-        (Hint::Slot(secs(20)), secs(20), secs(20)),
-        (Hint::Floor(secs(86_400)), secs(100), secs(150)),
-        (Hint::Slot(secs(86_400)), secs(100), secs(100)),
-        (Hint::Never, secs(5), secs(5)),
+        (ServerHint::Floor(secs(60)), secs(60), secs(90)),
+        (ServerHint::Floor(secs(2)), secs(2), secs(7)),
+        (ServerHint::Slot(secs(20)), secs(20), secs(20)),
+        (ServerHint::Floor(secs(86_400)), secs(100), secs(150)),
+        (ServerHint::Slot(secs(86_400)), secs(100), secs(100)),
+        (ServerHint::Never, secs(5), secs(5)),
     ] {
         let mut lengths = std::collections::HashSet::new();
         for seed in 0..50 {
@@ -104,7 +104,7 @@ fn the_servers_hint_is_the_open_time() {
 fn the_hint_of_a_probe_is_the_next_open_time() {
     let mut bench = Bench::new(five_seconds().consecutive(1));
     bench.call(FAILED);
-    bench.after(secs(5)).call(Outcome::throttled(Some(Hint::Slot(secs(42)))));
+    bench.after(secs(5)).call(Outcome::throttled(Some(ServerHint::Slot(secs(42)))));
     assert_eq!(bench.refused(), secs(42));
 }
 

@@ -1,7 +1,7 @@
 //! [`Adaptive`].
 
 use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetFault};
-use stagger_core::{Budget, Instant, Kind, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, faults};
 use crate::laws::support::{at, ms, secs};
@@ -52,7 +52,7 @@ fn refusals_are_requests_and_come_as_often_as_told() {
     let (mut refused, mut expected) = (0_u32, 0.0);
     for _ in 0..20_000 {
         expected += budget.snapshot(NOW).refusal.as_f64();
-        refused += u32::from(budget.lend(Kind::Transient, &NOW).is_none());
+        refused += u32::from(budget.lend(FailureKind::Transient, &NOW).is_none());
     }
     assert_eq!(budget.snapshot(NOW).requests, 21_000);
     // The standard deviation is below 40: the probability is above 0.97 nearly all the time.
@@ -64,7 +64,7 @@ fn two_clients_of_one_seed_refuse_alike_and_others_do_not() {
     let series = |seed| {
         let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_refusal(Ratio::percent(50));
         let budget = after(budget.min_requests(0), 1_000, 0);
-        (0..64).map(|_| budget.lend(Kind::Transient, &NOW).is_some()).collect::<Vec<_>>()
+        (0..64).map(|_| budget.lend(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
     };
     assert_eq!(series(1), series(1));
     assert_ne!(series(1), series(2));
@@ -110,11 +110,12 @@ fn a_request_and_its_acceptance_pass_together() {
 #[test]
 fn what_nobody_is_blamed_for_and_what_was_never_made_is_no_request() {
     let budget = BARE.build().unwrap();
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: Kind::Local, hint: None }] {
+    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: FailureKind::Local, hint: None }]
+    {
         attempt(&budget, outcome, NOW);
         assert_eq!(budget.snapshot(NOW).requests, 0, "{outcome:?}");
     }
-    let loan = budget.lend(Kind::Transient, &NOW).expect("nothing has failed yet");
+    let loan = budget.lend(FailureKind::Transient, &NOW).expect("nothing has failed yet");
     assert_eq!(budget.snapshot(NOW).requests, 1);
     budget.give_back(loan);
     assert_eq!(budget.snapshot(NOW).requests, 0);

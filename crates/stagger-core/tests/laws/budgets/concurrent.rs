@@ -1,7 +1,7 @@
 //! [`Concurrent`].
 
 use stagger_core::budget::{BudgetFault, Concurrent};
-use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Loan, Outcome, Ratio};
 
 use super::{NOW, drain, faults};
 
@@ -16,7 +16,7 @@ fn firsts(budget: &Concurrent, calls: usize) -> Vec<Loan> {
 /// The call's attempt fails, and it asks for a retry.
 fn fail(budget: &Concurrent, loan: Loan) -> Option<Loan> {
     budget.settle(loan, &Outcome::TRANSIENT, &NOW);
-    budget.lend(Kind::Transient, &NOW)
+    budget.lend(FailureKind::Transient, &NOW)
 }
 
 #[test]
@@ -37,15 +37,15 @@ fn fg_21_a_place_that_becomes_free_is_lent_once() {
     let first = fail(&budget, calls.pop().unwrap()).expect("one of three");
     assert_eq!(fail(&budget, calls.pop().unwrap()), None);
     budget.give_back(first);
-    assert!(budget.lend(Kind::Transient, &NOW).is_some());
-    assert_eq!(budget.lend(Kind::Transient, &NOW), None);
+    assert!(budget.lend(FailureKind::Transient, &NOW).is_some());
+    assert_eq!(budget.lend(FailureKind::Transient, &NOW), None);
 }
 
 #[test]
 fn a_retry_counts_while_it_waits_and_while_it_runs() {
     let budget = Concurrent::with(Ratio::ZERO, 1).unwrap();
-    let waits = budget.lend(Kind::Transient, &NOW).unwrap();
-    assert_eq!(budget.lend(Kind::Transient, &NOW), None);
+    let waits = budget.lend(FailureKind::Transient, &NOW).unwrap();
+    assert_eq!(budget.lend(FailureKind::Transient, &NOW), None);
     assert_eq!(budget.left(), Some(0));
     budget.settle(waits, &Outcome::TRANSIENT, &NOW);
     assert_eq!(budget.left(), Some(1));
@@ -74,11 +74,11 @@ fn however_a_call_ends_its_place_becomes_free() {
     {
         let loan = budget.first(&NOW);
         budget.settle(loan, &outcome, &NOW);
-        let loan = budget.lend(Kind::Local, &NOW).unwrap();
+        let loan = budget.lend(FailureKind::Local, &NOW).unwrap();
         budget.settle(loan, &outcome, &NOW);
         assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0), "{outcome:?}");
     }
-    let loan = budget.lend(Kind::Transient, &NOW).unwrap();
+    let loan = budget.lend(FailureKind::Transient, &NOW).unwrap();
     budget.give_back(loan);
     assert_eq!(budget.snapshot().retries, 0);
 }

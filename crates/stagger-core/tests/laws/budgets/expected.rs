@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use stagger_core::budget::{Adaptive, Lever, Mode, Tokens};
-use stagger_core::{Budget, Kind, Loan, Now, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Loan, Now, Outcome, Ratio, Seed};
 
 use super::play::{Step, play, steps};
 use crate::laws::support::cases;
@@ -29,7 +29,7 @@ impl Budget for Foretold {
         self.budget.first(now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         let refusal = self.budget.snapshot(now.now()).refusal.as_f64();
         let loan = self.budget.lend(kind, now);
         let mut seen = self.seen.lock().unwrap();
@@ -64,7 +64,7 @@ struct Lent {
 }
 
 impl Budget for Moved {
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         let mut lent = self.lent.lock().unwrap();
         let mode = self.modes[lent.asked % self.modes.len()];
         lent.asked += 1;

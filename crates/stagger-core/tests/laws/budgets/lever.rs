@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stagger_core::budget::{Concurrent, Lever, Mode, Setting, Switch, Throttle, Tokens, Unlimited};
-use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Loan, Outcome, Ratio};
 
 use super::{NOW, attempt, drain};
 
@@ -14,7 +14,7 @@ fn lever(capacity: u32) -> Lever<Tokens> {
 }
 
 fn ask(lever: &dyn Budget, times: usize) -> Vec<Loan> {
-    (0..times).filter_map(|_| lever.lend(Kind::Transient, &NOW)).collect()
+    (0..times).filter_map(|_| lever.lend(FailureKind::Transient, &NOW)).collect()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_budget_hears_of_every_attempt_in_every_mode() {
         let lever = Lever::new(Throttle::new(10, Ratio::ONE).unwrap());
         lever.set(mode);
         attempt(&lever, Outcome::TRANSIENT, NOW);
-        if let Some(loan) = lever.lend(Kind::Transient, &NOW) {
+        if let Some(loan) = lever.lend(FailureKind::Transient, &NOW) {
             lever.settle(loan, &Outcome::TRANSIENT, &NOW);
         } else {
             attempt(&lever, Outcome::TRANSIENT, NOW);

@@ -15,14 +15,14 @@ mod tokens;
 mod window;
 
 use stagger_core::budget::{BudgetError, BudgetFault};
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome};
+use stagger_core::{Budget, FailureKind, Instant, Loan, Outcome};
 
 /// Moments at which nothing is read off the clock.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);
 
 /// Asks for retries until one is refused; tells how many were lent. They are made, and their attempts are pending.
 fn drain(budget: &dyn Budget, now: Instant) -> Vec<Loan> {
-    let lent: Vec<_> = core::iter::from_fn(|| budget.lend(Kind::Transient, &now)).take(1_000_000).collect();
+    let lent: Vec<_> = core::iter::from_fn(|| budget.lend(FailureKind::Transient, &now)).take(1_000_000).collect();
     assert!(lent.len() < 1_000_000, "{budget:?} never refuses");
     lent
 }

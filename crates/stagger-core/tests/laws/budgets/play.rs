@@ -1,7 +1,7 @@
 //! Calls that come and end in any order.
 
 use proptest::prelude::*;
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome};
+use stagger_core::{Budget, FailureKind, Instant, Loan, Outcome};
 
 /// What happens next, among the calls that are under way.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ pub(super) fn play(
                 let Some(at) = pick(attempting.len(), n) else { continue };
                 let (loan, _) = attempting.swap_remove(at);
                 budget.settle(loan, &Outcome::TRANSIENT, &now);
-                if let Some(loan) = budget.lend(Kind::Transient, &now) {
+                if let Some(loan) = budget.lend(FailureKind::Transient, &now) {
                     sleeping.push((loan, book.now));
                     book.retries += 1;
                     book.retries_at.push(book.now);

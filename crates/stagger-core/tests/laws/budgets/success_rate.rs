@@ -1,12 +1,12 @@
 //! [`SuccessRate`].
 
 use stagger_core::budget::{BudgetFault, SuccessRate};
-use stagger_core::{Budget, Kind, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, faults};
 
 fn lends(budget: &SuccessRate) -> bool {
-    budget.lend(Kind::Transient, &NOW).is_some()
+    budget.lend(FailureKind::Transient, &NOW).is_some()
 }
 
 /// Against a list that is kept and counted.
@@ -49,7 +49,8 @@ fn the_sixth_failure_of_the_last_fifty_ends_it_and_fifty_successes_bring_all_bac
 #[test]
 fn what_nobody_is_blamed_for_does_not_count() {
     let budget = SuccessRate::with(Ratio::ONE, 1).unwrap();
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: Kind::Local, hint: None }] {
+    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: FailureKind::Local, hint: None }]
+    {
         attempt(&budget, outcome, NOW);
         assert!(lends(&budget), "{outcome:?}");
     }

@@ -7,7 +7,7 @@ use std::thread;
 use stagger_core::budget::{
     Adaptive, Concurrent, Lever, Lifetime, Mode, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Instant, Loan, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{at, ms, secs};
@@ -41,7 +41,7 @@ fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
             let mut loan = budget.first(&now);
             for _ in 0..3 {
                 budget.settle(loan, &Outcome::TRANSIENT, &now);
-                let Some(next) = budget.lend(Kind::Transient, &now) else {
+                let Some(next) = budget.lend(FailureKind::Transient, &now) else {
                     loan = Loan::NOTHING;
                     break;
                 };
@@ -68,7 +68,7 @@ fn threads_spend_what_was_there_and_what_has_come_and_no_more() {
         for call in 0..CALLS {
             let now = at(ms(call));
             attempt(&tokens, Outcome::Success, now);
-            lent += (0..3).filter(|_| tokens.lend(Kind::Transient, &now).is_some()).count() as u64;
+            lent += (0..3).filter(|_| tokens.lend(FailureKind::Transient, &now).is_some()).count() as u64;
         }
         lent
     });
@@ -102,7 +102,7 @@ fn threads_under_a_lever_that_is_moved_spend_the_tokens_once() {
                 lever.set(if call % 2 == 0 { Mode::NoRetries } else { Mode::Enforced });
             }
             asked.fetch_add(1, Ordering::Relaxed);
-            lent += u64::from(lever.lend(Kind::Transient, &NOW).is_some());
+            lent += u64::from(lever.lend(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
@@ -155,7 +155,7 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
         for _ in 0..CALLS {
             let first = budget.first(&NOW);
             budget.settle(first, &Outcome::TRANSIENT, &NOW);
-            if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
+            if let Some(loan) = budget.lend(FailureKind::Transient, &NOW) {
                 most.fetch_max(budget.snapshot().retries, Ordering::Relaxed);
                 budget.give_back(loan);
             }
@@ -176,7 +176,7 @@ fn threads_retry_no_more_than_their_share_of_what_is_active() {
         let mut lent = 0;
         while let Some(call) = { calls.lock().unwrap().pop() } {
             budget.settle(call, &Outcome::TRANSIENT, &NOW);
-            lent += u64::from(budget.lend(Kind::Transient, &NOW).is_some());
+            lent += u64::from(budget.lend(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
@@ -191,7 +191,7 @@ fn what_threads_give_back_is_there_again() {
         let before = budget.left();
         together(|_| {
             for _ in 0..CALLS {
-                if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
+                if let Some(loan) = budget.lend(FailureKind::Transient, &NOW) {
                     budget.give_back(loan);
                 }
             }
@@ -206,6 +206,6 @@ fn what_threads_give_back_is_there_again() {
 fn threads_together_get_the_share_of_a_lever_to_the_last() {
     let (lever, share) = (Lever::new(Unlimited), Ratio::millionths(333_333));
     lever.set(share);
-    let lent = together(|_| (0..CALLS).filter(|_| lever.lend(Kind::Transient, &NOW).is_some()).count() as u64);
+    let lent = together(|_| (0..CALLS).filter(|_| lever.lend(FailureKind::Transient, &NOW).is_some()).count() as u64);
     assert_eq!((lent, lever.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
 }

@@ -1,7 +1,7 @@
 //! [`Throttle`].
 
 use stagger_core::budget::{BudgetFault, Throttle};
-use stagger_core::{Budget, Hint, Kind, Outcome, Policy, Ratio, Stop};
+use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};
 
 use super::{NOW, attempt, faults};
 use crate::laws::support::{Call, ms};
@@ -78,13 +78,13 @@ fn exactly_half_full_is_not_enough() {
     let throttle = throttle(4, 1);
     assert_eq!(throttle.left(), Some(1));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
+    assert!(throttle.lend(FailureKind::Transient, &NOW).is_some());
     assert_eq!(throttle.left(), Some(0));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     assert_eq!(tokens(&throttle), 2_000);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_none());
+    assert!(throttle.lend(FailureKind::Transient, &NOW).is_none());
     attempt(&throttle, Outcome::Success, NOW);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
+    assert!(throttle.lend(FailureKind::Transient, &NOW).is_some());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn tokens_stay_between_nothing_and_the_most() {
     attempt(&throttle, Outcome::Success, NOW);
     assert_eq!(tokens(&throttle), 1_000);
     for _ in 0..3 {
-        attempt(&throttle, Outcome::throttled(Some(Hint::Never)), NOW);
+        attempt(&throttle, Outcome::throttled(Some(ServerHint::Never)), NOW);
     }
     assert_eq!(tokens(&throttle), 0);
     for want in [300, 600, 900, 1_000] {
@@ -110,7 +110,7 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
         Outcome::Permanent,
         Outcome::Unprocessed,
         Outcome::Cancelled,
-        Outcome::Failed { kind: Kind::Local, hint: None },
+        Outcome::Failed { kind: FailureKind::Local, hint: None },
     ] {
         attempt(&throttle, outcome, NOW);
         assert_eq!(tokens(&throttle), 9_000, "{outcome:?}");
@@ -120,5 +120,5 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
 #[test]
 fn a_refusal_is_a_stop_of_its_own() {
     let policy = Policy::constant(ms(1)).max_attempts(4).build().unwrap();
-    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(Stop::Budget));
+    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(StopReason::Budget));
 }

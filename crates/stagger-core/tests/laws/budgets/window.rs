@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::budget::{BudgetFault, Window, WindowBuilder};
-use stagger_core::{Budget, Instant, Kind, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio};
 
 use super::{drain, faults};
 use crate::laws::support::{at, ms, secs};
@@ -17,7 +17,7 @@ fn calls(window: &Window, calls: u32, now: Instant) {
 }
 
 fn lends(window: &Window, now: Instant) -> bool {
-    window.lend(Kind::Transient, &now).is_some()
+    window.lend(FailureKind::Transient, &now).is_some()
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn touching_a_window_does_not_shorten_it() {
             if window.snapshot(now).calls == 0 {
                 break now.saturating_since(start);
             }
-            let untouched = window.lend(Kind::Transient, &now).map(|loan| window.give_back(loan));
+            let untouched = window.lend(FailureKind::Transient, &now).map(|loan| window.give_back(loan));
             assert!(untouched.is_some());
         };
         assert!(lived >= ms(900) && lived < ms(1_000) + step, "{lived:?} with a touch every {step:?}");
@@ -133,10 +133,10 @@ fn a_retry_counts_as_long_as_a_call() {
 fn what_was_never_used_comes_back_to_the_slot_it_came_from() {
     let window = BARE.ttl(secs(1)).ratio(Ratio::ONE).build().unwrap();
     calls(&window, 1, at(ms(100)));
-    let loan = window.lend(Kind::Transient, &at(ms(150))).unwrap();
+    let loan = window.lend(FailureKind::Transient, &at(ms(150))).unwrap();
     assert!(!lends(&window, at(ms(850))));
     window.give_back(loan);
-    let loan = window.lend(Kind::Transient, &at(ms(850))).expect("it came back");
+    let loan = window.lend(FailureKind::Transient, &at(ms(850))).expect("it came back");
     calls(&window, 1, at(secs(5)));
     assert!(lends(&window, at(secs(5))));
     window.give_back(loan);
@@ -147,7 +147,7 @@ fn what_was_never_used_comes_back_to_the_slot_it_came_from() {
 fn a_retry_that_was_made_stays_paid_whatever_came_of_it() {
     let window = Window::default();
     for outcome in [Outcome::Success, Outcome::TRANSIENT, Outcome::Cancelled] {
-        let loan = window.lend(Kind::Transient, &at(secs(1))).unwrap();
+        let loan = window.lend(FailureKind::Transient, &at(secs(1))).unwrap();
         window.settle(loan, &outcome, &at(secs(1)));
     }
     assert_eq!(window.snapshot(at(secs(1))).retries, 3);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, PolicyBuilder, Retry, Seed, State};
+use stagger_core::{Decision, Guards, Outcome, Permit, Policy, PolicyBuilder, RetryMachine, RetryState, Seed};
 
 use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
 
@@ -13,8 +13,8 @@ const POLICY: PolicyBuilder = Policy::constant(ms(10));
 fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4] {
     let policy = policy.build().unwrap();
     let reads = Reads::at(at(secs(1)));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
     let mut permit = Permit::NONE;
     let mut taken = Vec::new();
     for outcome in [Outcome::TRANSIENT, Outcome::Success] {
@@ -60,8 +60,8 @@ fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
     for (policy, without, with_deadline) in [(POLICY, 0, 0), (spread, 0, 1), (spread.max_elapsed(secs(9)), 1, 1)] {
         for (deadline, want) in [(None, without), (Some(at(secs(9))), with_deadline)] {
             let policy = policy.build().unwrap();
-            let mut state = State::new();
-            let _ = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
+            let mut state = RetryState::new();
+            let _ = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
             assert_eq!(reads.taken(), want, "{policy}, {deadline:?}");
         }
     }
@@ -70,10 +70,10 @@ fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
 #[test]
 fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
     let (policy, reads) = (POLICY.build().unwrap(), Reads::at(at(secs(1))));
-    let mut state = State::new();
-    assert_eq!(Retry::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
+    let mut state = RetryState::new();
+    assert_eq!(RetryMachine::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
     assert_eq!(reads.taken(), 0);
-    let retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
+    let retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
     assert_eq!(retry.remaining(reads.clock()), Some(secs(3)));
     assert_eq!(reads.taken(), 1);
     reads.set(at(secs(5)));
@@ -91,9 +91,9 @@ fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
     for (purse, want) in [(Purse::default(), 0), (Purse::with_clock(), 1)] {
         let guards = Guards::none().budget(&purse);
         let policy = POLICY.build().unwrap();
-        let mut state = State::new();
+        let mut state = RetryState::new();
         let permit =
-            Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
         guards.abandon(permit, reads.clock());
         assert_eq!(reads.taken(), want);
     }
@@ -114,8 +114,8 @@ proptest! {
         let policy = if limit { POLICY.max_elapsed(secs(9)) } else { POLICY };
         let policy = policy.unlimited_attempts().build().unwrap();
         let reads = Reads::at(at(secs(1)));
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
         let mut permit = Permit::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, reads.clock(), &guards).unwrap();

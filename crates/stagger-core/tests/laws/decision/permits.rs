@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, Guards, Instant, Kind, Loan, Outcome, Pass, Permit, Policy, Retry, Seed, State, Stop, Verdict,
+    Decision, FailureKind, Guards, Instant, Loan, Outcome, Pass, Permit, Policy, RetryMachine, RetryState, Seed,
+    ServerHealth, StopReason,
 };
 
 use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
@@ -29,7 +30,7 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
     let outcome = prop_oneof![
         4 => Just(Outcome::TRANSIENT),
         2 => Just(Outcome::Unprocessed),
-        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+        1 => Just(Outcome::Failed { kind: FailureKind::Local, hint: None }),
         1 => Just(Outcome::Success),
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
@@ -46,16 +47,16 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
 /// One call that goes through the events; `Err` when it has ended.
 struct Driven<'a> {
     policy: &'a Policy,
-    state: State,
+    state: RetryState,
     guards: Guards<'a>,
     permit: Permit,
 }
 
 impl Driven<'_> {
-    fn go(&mut self, event: Event) -> Result<(), Option<Stop>> {
+    fn go(&mut self, event: Event) -> Result<(), Option<StopReason>> {
         let now = || at(secs(1));
         let permit = Permit::take(&mut self.permit);
-        let mut retry = Retry::new(self.policy, &mut self.state, Seed::new(1));
+        let mut retry = RetryMachine::new(self.policy, &mut self.state, Seed::new(1));
         if let Event::Dropped(During::Sleep) = event {
             self.guards.give_back(permit);
             return Err(None);
@@ -101,7 +102,7 @@ proptest! {
         if with_budget { guards = guards.budget(&purse); }
         if with_breaker { guards = guards.breaker(&watch); }
         let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
-        let mut driven = Driven { policy: &policy, state: State::new(), guards, permit: Permit::NONE };
+        let mut driven = Driven { policy: &policy, state: RetryState::new(), guards, permit: Permit::NONE };
         let mut ended = false;
         for (event, tight, open, refuses) in events {
             purse.set_tight(tight);
@@ -127,9 +128,9 @@ fn a_breaker_that_refuses_the_first_attempt_leaves_the_budget_alone() {
     let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
     watch.set_open(true);
     let guards = Guards::none().budget(&purse).breaker(&watch);
-    let mut state = State::new();
-    let got = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards);
-    assert_eq!(got, Err(Stop::Breaker));
+    let mut state = RetryState::new();
+    let got = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards);
+    assert_eq!(got, Err(StopReason::Breaker));
     assert_eq!((purse.events(), state.attempt()), (vec![], 0));
     purse.assert_balanced();
 }
@@ -139,14 +140,14 @@ fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
     let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse).breaker(&watch);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
     watch.set_open(true);
-    assert_eq!(retry.begin(permit, now, &guards), Err(Stop::Breaker));
+    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
     assert_eq!(retry.attempt(), 1, "an attempt that was refused was not made");
     assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "give back 2"]);
     purse.assert_balanced();
@@ -165,11 +166,12 @@ fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
     for (drop, event) in ways {
         let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
         let guards = Guards::none().budget(&purse).breaker(&watch);
-        let permit = Retry::new(&policy, &mut State::new(), Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
+        let permit =
+            RetryMachine::new(&policy, &mut RetryState::new(), Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
         drop(&guards, permit, later);
         assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
         assert_eq!(purse.events(), ["first", event]);
-        assert_eq!(Outcome::Cancelled.verdict(), Verdict::Unknown);
+        assert_eq!(Outcome::Cancelled.verdict(), ServerHealth::Unknown);
     }
 }
 
@@ -177,9 +179,9 @@ fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
 fn a_permit_is_taken_out_of_its_slot_once() {
     let (purse, policy) = (Purse::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse);
-    let mut state = State::new();
+    let mut state = RetryState::new();
     let now = || at(secs(1));
-    let mut slot = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
+    let mut slot = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
     assert_ne!(slot, Permit::NONE);
     let taken = Permit::take(&mut slot);
     assert_eq!(slot, Permit::NONE);
@@ -193,7 +195,7 @@ fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says
     #[derive(Debug)]
     struct Plain;
     impl stagger_core::Budget for Plain {
-        fn lend(&self, _: Kind, _: &dyn stagger_core::Now) -> Option<Loan> {
+        fn lend(&self, _: FailureKind, _: &dyn stagger_core::Now) -> Option<Loan> {
             None
         }
         fn settle(&self, _: Loan, _: &Outcome, _: &dyn stagger_core::Now) {}

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+use stagger_core::{
+    Decision, DelaySource, Guards, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason,
+};
 
 use crate::laws::support::{Call, Purse, Watch, at, ms, secs};
 
@@ -12,7 +14,7 @@ fn it_is_repeated_at_once_under_the_same_number_and_the_schedule_does_not_move()
     let trace = Call::new(&policy).seed(7).run([Outcome::Unprocessed, Outcome::TRANSIENT, Outcome::TRANSIENT]);
     let mut delays = policy.delays(Seed::new(7));
     assert_eq!(trace.waits, [Duration::ZERO, delays.next().unwrap(), delays.next().unwrap()]);
-    assert_eq!(trace.sources, [Source::Transparent, Source::Schedule, Source::Schedule]);
+    assert_eq!(trace.sources, [DelaySource::Transparent, DelaySource::Schedule, DelaySource::Schedule]);
     assert_eq!((trace.runs, trace.attempts, trace.stop), (4, 3, None));
 }
 
@@ -20,8 +22,8 @@ fn it_is_repeated_at_once_under_the_same_number_and_the_schedule_does_not_move()
 fn it_is_repeated_once_in_a_call_and_counts_like_any_failure_then() {
     let policy = Policy::exponential(ms(100), secs(30)).max_attempts(3).build().unwrap();
     let trace = Call::new(&policy).run([Outcome::Unprocessed; 9]);
-    assert_eq!(trace.sources, [Source::Transparent, Source::Schedule, Source::Schedule]);
-    assert_eq!((trace.runs, trace.attempts, trace.stop), (4, 3, Some(Stop::Attempts)));
+    assert_eq!(trace.sources, [DelaySource::Transparent, DelaySource::Schedule, DelaySource::Schedule]);
+    assert_eq!((trace.runs, trace.attempts, trace.stop), (4, 3, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -37,8 +39,8 @@ fn the_repeat_keeps_its_loan_and_asks_the_breaker_again() {
     let (purse, watch, policy) = (Purse::tight(), Watch::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse).breaker(&watch);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::Unprocessed, permit, now, &guards) else {
         panic!("nothing forbids it")
@@ -61,14 +63,14 @@ fn a_breaker_that_opens_before_the_repeat_gets_the_loan_back() {
     let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse).breaker(&watch);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::Unprocessed, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
     watch.set_open(true);
-    assert_eq!(retry.begin(permit, now, &guards), Err(Stop::Breaker));
+    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
     assert_eq!(purse.events(), ["first", "give back 1"]);
     purse.assert_balanced();
     watch.assert_balanced();
@@ -87,8 +89,8 @@ fn after_the_limit_of_time_it_is_not_repeated() {
 fn a_new_episode_may_repeat_once_more() {
     let policy = Policy::DEFAULT;
     let (guards, now) = (Guards::none(), || at(secs(1)));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let mut sources = Vec::new();
     for reset in [false, false, true] {
         if reset {
@@ -99,5 +101,5 @@ fn a_new_episode_may_repeat_once_more() {
             sources.push(source);
         }
     }
-    assert_eq!(sources, [Source::Transparent, Source::Schedule, Source::Transparent]);
+    assert_eq!(sources, [DelaySource::Transparent, DelaySource::Schedule, DelaySource::Transparent]);
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hedge, HedgeState, Hint, Kind, Outcome};
+use stagger_core::{FailureKind, Hedge, HedgeState, Outcome, ServerHint};
 
 use crate::laws::support::{at, ms, secs};
 
@@ -40,11 +40,11 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
     for (outcome, want) in [
         (Outcome::TRANSIENT, Some(at(secs(5)))),
         (Outcome::Unprocessed, Some(at(secs(5)))),
-        (failed(Kind::Throttled, None), Some(at(secs(5)))),
-        (failed(Kind::Throttled, Some(Hint::Floor(secs(2)))), Some(at(secs(7)))),
-        (failed(Kind::Transient, Some(Hint::Slot(secs(3)))), Some(at(secs(8)))),
-        (failed(Kind::Throttled, Some(Hint::Never)), None),
-        (failed(Kind::Local, None), None),
+        (failed(FailureKind::Throttled, None), Some(at(secs(5)))),
+        (failed(FailureKind::Throttled, Some(ServerHint::Floor(secs(2)))), Some(at(secs(7)))),
+        (failed(FailureKind::Transient, Some(ServerHint::Slot(secs(3)))), Some(at(secs(8)))),
+        (failed(FailureKind::Throttled, Some(ServerHint::Never)), None),
+        (failed(FailureKind::Local, None), None),
         (Outcome::Permanent, None),
         (Outcome::Cancelled, None),
     ] {

@@ -1,6 +1,8 @@
 use core::time::Duration;
 
-use stagger_core::{Budget, Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+use stagger_core::{
+    Budget, Decision, DelaySource, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason,
+};
 
 /// One call, driven as the core's documentation tells a driver to, on a virtual clock.
 pub(crate) struct Call<'a> {
@@ -20,9 +22,9 @@ pub(crate) struct Trace {
     pub(crate) runs: u32,
     pub(crate) spread: Duration,
     pub(crate) waits: Vec<Duration>,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<DelaySource>,
     /// `None`: it succeeded.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopReason>,
     /// When the last attempt started, since the beginning.
     pub(crate) last_start: Duration,
 }
@@ -63,8 +65,8 @@ impl<'a> Call<'a> {
     /// The attempts end like this, and succeed when the script has ended.
     pub(crate) fn run(self, outcomes: impl IntoIterator<Item = Outcome>) -> Trace {
         let mut outcomes = outcomes.into_iter();
-        let mut state = State::new();
-        let mut retry = Retry::new(self.policy, &mut state, self.seed).deadline(self.deadline);
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(self.policy, &mut state, self.seed).deadline(self.deadline);
         let mut now = Self::START;
         let mut trace = Trace {
             attempts: 0,

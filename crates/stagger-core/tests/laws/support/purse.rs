@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use stagger_core::{Budget, Kind, Loan, Now, Outcome};
+use stagger_core::{Budget, FailureKind, Loan, Now, Outcome};
 
 /// A budget that numbers what it lends and keeps book of what comes back.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ impl Budget for Purse {
         self.hand_out("first", now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
         self.book(|book| book.events.push(format!("lend {kind:?}")));
         if self.book(|book| book.tight) { None } else { Some(self.hand_out("retry", now)) }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass, Seed};
+use stagger_core::{Breaker, BreakerOpen, Budget, FailureKind, Loan, Now, Outcome, Pass, Seed};
 
 /// A bucket of a hundred retries to which every request adds a tenth, whatever becomes of it.
 ///
@@ -26,7 +26,7 @@ impl Budget for PerRequest {
         Loan::NOTHING
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         let mut tenths = self.tenths.lock().unwrap();
         *tenths = tenths.checked_sub(10)?;
         Some(Loan::NOTHING)

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Fault, Policy, Stop, blocking, policy};
+use stagger::{Fault, Policy, StopReason, blocking, policy};
 
 #[test]
 fn ck_47_a_permanent_error_comes_back_without_its_mark_whatever_the_limit_of_attempts() {
@@ -24,5 +24,5 @@ fn ck_49_an_hour_that_the_server_asks_for_does_not_fit_into_a_quarter() {
     let clock = VirtualClock::new();
     let fails = || Err::<(), _>(Fault::retry_after("busy", HOUR));
     let error = blocking::retry(&POLICY, fails).timer(clock.clone()).marked().explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.error(), clock.sleeps()), (Stop::Elapsed, Some(&"busy"), vec![]));
+    assert_eq!((error.stop(), error.error(), clock.sleeps()), (StopReason::Elapsed, Some(&"busy"), vec![]));
 }

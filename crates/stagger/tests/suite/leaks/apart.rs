@@ -11,7 +11,7 @@ use std::sync::Arc;
 use stagger::batch::Batch;
 use stagger::queue::{Key, Queued, RetryQueue, Stopped, Why};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Cancel, Guards, Hedge, Outcome, Reconnecting, Stop, hedge_with_timer};
+use stagger::{Cancel, Guards, Hedge, Outcome, Reconnecting, StopReason, hedge_with_timer};
 
 use super::world::{POLICY, World};
 use super::{Driver, Trouble, with_every_guard};
@@ -48,7 +48,7 @@ fn a_call_that_its_caller_cancels_at_any_poll_leaks_nothing() {
             let call = pin!(retrier.run_on(timer.clone(), || world.attempt(&timer)).cancelled_by(cancel));
             let Poll::Ready(Err(error)) = polled(call, 1_000) else { panic!("every attempt fails") };
             world.expect_settled(("cancelled at this poll", nth));
-            if error.stop() != Stop::Cancelled {
+            if error.stop() != StopReason::Cancelled {
                 assert!(nth > 4, "it was never asked");
                 break;
             }
@@ -70,7 +70,7 @@ fn a_blocking_call_that_its_caller_cancels_leaks_nothing() {
                 world.blocking_attempt()
             });
             let error = call.timer(VirtualClock::new()).cancelled_by(&cancel).run().unwrap_err();
-            assert_eq!((error.stop(), error.attempts()), (Stop::Cancelled, last));
+            assert_eq!((error.stop(), error.attempts()), (StopReason::Cancelled, last));
             world.expect_settled(("cancelled in this attempt", last));
         }
     });

@@ -6,7 +6,7 @@ use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use stagger::testing::VirtualClock;
-use stagger::{Error, Event, Guards, Last, PolledCall, Refused, Retrier, Sleep, Stop, blocking};
+use stagger::{Error, Event, Guards, Last, PolledCall, Refused, Retrier, Sleep, StopReason, blocking};
 
 use super::Case;
 use super::script::check;
@@ -170,7 +170,7 @@ pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
     let result = loop {
         if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
             let last = kept.map_or(Last::Refused(Refused::BreakerOpen(open)), Last::Failed);
-            break Err(call.error(Stop::Breaker, last));
+            break Err(call.error(StopReason::Breaker, last));
         }
         let play = case.script.play(calls);
         calls += 1;

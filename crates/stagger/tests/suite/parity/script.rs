@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Fault, Hint, Kind, Outcome};
+use stagger::{FailureKind, Fault, Outcome, ServerHint};
 
 use crate::suite::support::{Fail, ms};
 
@@ -86,14 +86,14 @@ impl Script {
 /// The table.
 pub(crate) fn scripts() -> Vec<Script> {
     use Gives::{Error, Marked, Unwanted, Value};
-    const fn failed(kind: Kind, hint: Option<Hint>) -> Gives {
+    const fn failed(kind: FailureKind, hint: Option<ServerHint>) -> Gives {
         Error(Outcome::Failed { kind, hint })
     }
     const TRANSIENT: Gives = Error(Outcome::TRANSIENT);
-    const THROTTLED: Gives = failed(Kind::Throttled, None);
-    const LOCAL: Gives = failed(Kind::Local, None);
-    let floor = |nanos| failed(Kind::Throttled, Some(Hint::Floor(Duration::from_nanos(nanos))));
-    let slot = |nanos| failed(Kind::Transient, Some(Hint::Slot(Duration::from_nanos(nanos))));
+    const THROTTLED: Gives = failed(FailureKind::Throttled, None);
+    const LOCAL: Gives = failed(FailureKind::Local, None);
+    let floor = |nanos| failed(FailureKind::Throttled, Some(ServerHint::Floor(Duration::from_nanos(nanos))));
+    let slot = |nanos| failed(FailureKind::Transient, Some(ServerHint::Slot(Duration::from_nanos(nanos))));
     let script = |name, takes: u64, gives: &[Gives]| Script {
         name,
         plays: gives.iter().map(|&gives| Play { takes: ms(takes), gives }).collect(),
@@ -112,7 +112,7 @@ pub(crate) fn scripts() -> Vec<Script> {
         ),
         script("floors", 2, &[floor(3_000_000), floor(2_500), floor(1_234_567), TRANSIENT, Value(5)]),
         script("slots", 0, &[slot(20_000_000), slot(1), slot(2_000_001), Value(4)]),
-        script("never", 0, &[TRANSIENT, failed(Kind::Transient, Some(Hint::Never))]),
+        script("never", 0, &[TRANSIENT, failed(FailureKind::Transient, Some(ServerHint::Never))]),
         script("hint above the limit", 0, &[TRANSIENT, floor(3_600_000_000_000)]),
         script("values refused by the check", 0, &[Unwanted, Unwanted, Value(3)]),
         script(

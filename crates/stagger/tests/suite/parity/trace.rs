@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Action, Error, Last, Stop};
+use stagger::{Action, Error, Last, StopReason};
 
 use crate::suite::support::Fail;
 
@@ -26,13 +26,13 @@ pub(crate) struct Decided {
 pub(crate) enum End {
     Value(u32),
     Failed {
-        stop: Stop,
+        stop: StopReason,
         attempts: u32,
         elapsed: Duration,
     },
     /// Without an error of the operation's.
     Refused {
-        stop: Stop,
+        stop: StopReason,
         attempts: u32,
         elapsed: Duration,
     },

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::queue::{Pending, RetryQueue, Why};
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Outcome, Policy, Seed, Sleep, Stop, SystemClock, Tokio, policy};
+use stagger::{Clock, Outcome, Policy, Seed, Sleep, StopReason, SystemClock, Tokio, policy};
 
 use super::super::support::{Bank, ms};
 
@@ -89,7 +89,7 @@ fn a_limit_of_time_goes_on_from_where_it_was() {
                 break stopped;
             }
         };
-        assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Elapsed), 4), "restarts: {restarts}");
+        assert_eq!((stopped.why, stopped.attempts), (Why::Stop(StopReason::Elapsed), 4), "restarts: {restarts}");
     }
 }
 
@@ -115,7 +115,7 @@ fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be()
         funded.restore(*pending).unwrap();
     }
     let (mut full, last) = (queue().bounded(0), pending[3]);
-    for (queue, why) in [(&mut funded, Why::Stop(Stop::Budget)), (&mut full, Why::Stop(Stop::Budget))] {
+    for (queue, why) in [(&mut funded, Why::Stop(StopReason::Budget)), (&mut full, Why::Stop(StopReason::Budget))] {
         let stopped = queue.restore(last).unwrap_err();
         assert_eq!((stopped.item, stopped.why, stopped.attempts), (last, why, 1));
     }

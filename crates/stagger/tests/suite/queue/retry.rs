@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_lite::future::block_on;
 use stagger::queue::{RetryQueue, Stopped, Why};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Hint, Instant, Outcome, Policy, Seed, Source, Stop, blocking, policy, scope};
+use stagger::{DelaySource, Instant, Outcome, Policy, Seed, ServerHint, StopReason, blocking, policy, scope};
 
 use super::super::support::{Bank, Gate, Patient, ms, polled};
 
@@ -60,7 +60,7 @@ fn every_item_gets_the_attempts_of_the_policy() {
         if job.item % 2 == 0 {
             job.succeeded();
         } else if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
-            assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Attempts), 3));
+            assert_eq!((stopped.why, stopped.attempts), (Why::Stop(StopReason::Attempts), 3));
             given_up.push(stopped.item);
         }
     }
@@ -105,7 +105,7 @@ fn the_budget_bounds_the_retries_of_all_items_together() {
         queue.push(item, Duration::ZERO).unwrap();
     }
     let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
-    let by_budget = stopped.iter().filter(|stopped| stopped.why == Why::Stop(Stop::Budget)).count();
+    let by_budget = stopped.iter().filter(|stopped| stopped.why == Why::Stop(StopReason::Budget)).count();
     assert_eq!((stopped.len(), by_budget), (20, 20));
     world.expect_settled(0, &[Outcome::TRANSIENT; 25]);
 }
@@ -118,7 +118,7 @@ fn an_open_breaker_gives_the_item_back_and_the_loan_too() {
     assert!(queue.push_retry(job, Outcome::TRANSIENT).is_ok());
     world.gate.open_until(Instant::from_nanos(u64::MAX));
     let stopped = block_on(queue.next()).unwrap().unwrap_err();
-    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("an item", Why::Stop(Stop::Breaker), 1));
+    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("an item", Why::Stop(StopReason::Breaker), 1));
     assert_eq!(queue.begin("another").unwrap_err().attempts, 0);
     world.expect_settled(5, &[Outcome::TRANSIENT]);
 }
@@ -179,8 +179,8 @@ fn a_hint_is_never_undercut() {
     let mut queue = RetryQueue::on(clock.clone(), POLICY);
     let job = queue.begin(()).unwrap();
     let asked = Duration::from_millis(1_234);
-    let queued = queue.push_retry(job, Outcome::throttled(Some(Hint::Slot(asked)))).unwrap();
-    assert_eq!((queued.after, queued.source), (asked, Source::Hint));
+    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Slot(asked)))).unwrap();
+    assert_eq!((queued.after, queued.source), (asked, DelaySource::Hint));
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), clock.elapsed()), (2, asked));
 }
@@ -190,11 +190,11 @@ fn what_was_not_processed_is_repeated_at_once_and_does_not_count() {
     let world = World::new(0);
     let mut queue = world.queue(POLICY);
     let job = queue.begin(()).unwrap();
-    assert_eq!(queue.push_retry(job, Outcome::Unprocessed).unwrap().source, Source::Transparent);
+    assert_eq!(queue.push_retry(job, Outcome::Unprocessed).unwrap().source, DelaySource::Transparent);
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), world.clock.elapsed()), (1, Duration::ZERO));
     let stopped = queue.push_retry(job, Outcome::Unprocessed).unwrap_err();
-    assert_eq!(stopped.why, Why::Stop(Stop::Budget));
+    assert_eq!(stopped.why, Why::Stop(StopReason::Budget));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_success_with_an_error_beside_it_is_permanent() {
     let mut queue = RetryQueue::on(NoSleep, POLICY);
     for outcome in [Outcome::Success, Outcome::Permanent] {
         let job = queue.begin(()).unwrap();
-        assert_eq!(queue.push_retry(job, outcome).unwrap_err().why, Why::Stop(Stop::Permanent));
+        assert_eq!(queue.push_retry(job, outcome).unwrap_err().why, Why::Stop(StopReason::Permanent));
     }
 }
 
@@ -213,7 +213,7 @@ fn max_elapsed_runs_from_the_first_attempt() {
     let mut queue = RetryQueue::on(clock.clone(), LIMITED);
     queue.push((), ms(500)).unwrap();
     let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
-    assert_eq!((stopped[0].why, stopped[0].attempts), (Why::Stop(Stop::Elapsed), 4));
+    assert_eq!((stopped[0].why, stopped[0].attempts), (Why::Stop(StopReason::Elapsed), 4));
     assert_eq!(clock.elapsed(), ms(530));
 }
 

@@ -12,7 +12,8 @@ use stagger::queue::RetryQueue;
 use stagger::sinks::{self, Gauges};
 use stagger::testing::NoSleep;
 use stagger::{
-    Admission, Budget, Enforcement, Hedge, Instant, Outcome, Policy, Retrier, Seed, Source, Stop, hedge, policy,
+    Admission, Budget, DelaySource, Enforcement, Hedge, Instant, Outcome, Policy, Retrier, Seed, StopReason, hedge,
+    policy,
 };
 
 use super::support::{Logs, Metrics};
@@ -136,21 +137,21 @@ fn every_metric_of_the_contract_is_made_and_no_other() {
 fn the_contract_names_every_value_of_a_label() {
     let contract = contract();
     let stops = [
-        Stop::Permanent,
-        Stop::Attempts,
-        Stop::Elapsed,
-        Stop::Hint,
-        Stop::Budget,
-        Stop::Breaker,
-        Stop::Nested,
-        Stop::Cancelled,
-        Stop::Exhausted,
+        StopReason::Permanent,
+        StopReason::Attempts,
+        StopReason::Elapsed,
+        StopReason::Hint,
+        StopReason::Budget,
+        StopReason::Breaker,
+        StopReason::Nested,
+        StopReason::Cancelled,
+        StopReason::Exhausted,
     ];
-    let sources = [Source::Schedule, Source::Hint, Source::Transparent, Source::Spread];
+    let sources = [DelaySource::Schedule, DelaySource::Hint, DelaySource::Transparent, DelaySource::Spread];
     let observable = Enforcement::ALL.iter().filter(|&&enforcement| enforcement != Enforcement::Off);
     for (name, label, names) in [
-        ("stagger_stops_total", "reason", stops.map(Stop::name).to_vec()),
-        ("stagger_retries_total", "source", sources.map(Source::name).to_vec()),
+        ("stagger_stops_total", "reason", stops.map(StopReason::name).to_vec()),
+        ("stagger_retries_total", "source", sources.map(DelaySource::name).to_vec()),
         ("stagger_breaker_state", "state", BreakerState::ALL.iter().map(|state| state.name()).collect()),
         ("stagger_breaker_refusals_total", "enforcement", observable.map(|it| it.name()).collect()),
         ("stagger_lever_mode", "mode", Mode::ALL.iter().map(|mode| mode.name()).collect()),

@@ -7,7 +7,7 @@ use stagger::budget::{Mode, Setting, Tokens, Unlimited};
 use stagger::levers::Levers;
 use stagger::sinks::Gauges;
 use stagger::testing::VirtualClock;
-use stagger::{Admission, Breaker, Budget, Clock as _, Enforcement, Instant, Kind, Outcome, Ratio, Seed};
+use stagger::{Admission, Breaker, Budget, Clock as _, Enforcement, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;
@@ -31,7 +31,7 @@ fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told(
         metrics.values("api")[&key("budget_left", "")]
     };
     assert_eq!(left(), 3.0);
-    let _ = budget.lend(Kind::Transient, &Instant::ZERO);
+    let _ = budget.lend(FailureKind::Transient, &Instant::ZERO);
     assert_eq!(left(), 2.0);
     levers.set("api", Mode::Observed);
     assert!(left().is_nan());
@@ -72,7 +72,7 @@ fn every_lever_is_collected_and_each_refusal_by_its_cause() {
     let (metrics, levers) = (Metrics::new(), Levers::new());
     let gauges = Gauges::new().levers(&levers);
     let api = levers.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
-    let ask = |times| (0..times).filter_map(|_| api.lend(Kind::Transient, &Instant::ZERO)).count();
+    let ask = |times| (0..times).filter_map(|_| api.lend(FailureKind::Transient, &Instant::ZERO)).count();
     let _ = ask(3);
     levers.set("api", Mode::Observed);
     let _ = ask(3);

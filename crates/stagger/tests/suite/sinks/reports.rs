@@ -7,7 +7,7 @@ use futures_lite::future::block_on;
 use stagger::batch::Batch;
 use stagger::queue::{DelayQueue, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Hedge, Outcome, Policy, Retrier, Stop, hedge, policy, sinks};
+use stagger::{Hedge, Outcome, Policy, Retrier, StopReason, hedge, policy, sinks};
 use tokio::time::sleep;
 
 use super::support::{Logs, Metrics};
@@ -47,7 +47,7 @@ fn a_call_that_the_breaker_refused_made_no_attempt() {
     let metrics = Metrics::new();
     let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(sinks::metrics());
     let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
-    assert_eq!((error.stop(), error.attempts()), (Stop::Breaker, 0));
+    assert_eq!((error.stop(), error.attempts()), (StopReason::Breaker, 0));
     let value = counted(&metrics);
     assert_eq!((value("attempts_total", ""), value("stops_total", "breaker")), (0.0, 1.0));
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Budget, Kind, Loan, Now, Outcome};
+use stagger::{Budget, FailureKind, Loan, Now, Outcome};
 
 /// A budget with so many loans, which keeps books: every loan has a number, and settling one that is not outstanding
 /// fails the test.
@@ -59,7 +59,7 @@ impl Budget for Bank {
         self.lock().open()
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
         let mut books = self.lock();
         books.funds = books.funds.checked_sub(1)?;
         Some(books.open())

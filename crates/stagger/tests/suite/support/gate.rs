@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Breaker, BreakerOpen, Instant, Now, Outcome, Pass, Verdict};
+use stagger::{Breaker, BreakerOpen, Instant, Now, Outcome, Pass, ServerHealth};
 
 /// A breaker that opens for a while after so many failures in a row, and keeps books like a
 /// [`Bank`](super::Bank).
@@ -80,9 +80,9 @@ impl Breaker for Gate {
         assert!(books.outstanding.remove(&pass.0), "{pass:?} is recorded, but not outstanding: {books:?}");
         books.recorded.push(*outcome);
         match outcome.verdict() {
-            Verdict::Healthy => books.failures = 0,
-            Verdict::Ailing => books.failures += 1,
-            Verdict::Unknown => {}
+            ServerHealth::Healthy => books.failures = 0,
+            ServerHealth::Ailing => books.failures += 1,
+            ServerHealth::Unknown => {}
         }
         if books.failures >= self.most {
             books.failures = 0;
