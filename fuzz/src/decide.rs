@@ -159,7 +159,7 @@ impl Call<'_> {
             (Outcome::Success, Decision::Done)
             | (Outcome::Permanent, Decision::Stop(Stop::Permanent))
             | (Outcome::Cancelled, Decision::Stop(Stop::Cancelled)) => {}
-            (Outcome::Failed { .. } | Outcome::Unprocessed, Decision::Stop(stop)) => {
+            (Outcome::Failed { .. } | Outcome::NotProcessed, Decision::Stop(stop)) => {
                 let expected = match stop {
                     Stop::Attempts => self.policy.max_attempts().is_some(),
                     Stop::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
@@ -179,7 +179,7 @@ impl Call<'_> {
     fn waits_as_asked(&self, outcome: Outcome, after: Duration, source: Source, repeats: u32) {
         assert!(!self.input.nested || source == Source::Transparent, "an inner layer stands down");
         match (outcome, source) {
-            (Outcome::Unprocessed, Source::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
+            (Outcome::NotProcessed, Source::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
             (Outcome::Failed { hint: Some(hint), .. }, Source::Hint) => {
                 let asked = match hint {
                     Hint::Floor(asked) | Hint::Slot(asked) => asked,
@@ -193,7 +193,7 @@ impl Call<'_> {
                     _ => {}
                 }
             }
-            (Outcome::Failed { kind: _, hint: None } | Outcome::Unprocessed, Source::Schedule) => {
+            (Outcome::Failed { kind: _, hint: None } | Outcome::NotProcessed, Source::Schedule) => {
                 if let (Some(cap), false) = (self.policy.cap(), self.is_factor()) {
                     assert!(after <= cap, "{after:?} is above the cap");
                 }
@@ -222,7 +222,7 @@ impl AnyOutcome {
         match self {
             Self::Success => (Outcome::Success, None),
             Self::Permanent => (Outcome::Permanent, None),
-            Self::Unprocessed => (Outcome::Unprocessed, None),
+            Self::Unprocessed => (Outcome::NotProcessed, None),
             Self::Cancelled => (Outcome::Cancelled, None),
             Self::Healthy(lived) => (Outcome::TRANSIENT, Some(lived.0)),
             Self::Failed(kind, hint) => {

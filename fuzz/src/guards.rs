@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass};
+use stagger_core::{Breaker, BreakerOpen, Budget, Kind, BudgetPermit, Now, Outcome, Pass};
 
 /// Says yes or no by the bits that it is given, one after the other, and counts what is still out.
 #[derive(Debug, Default)]
@@ -40,20 +40,20 @@ impl Whim {
 }
 
 impl Budget for Whim {
-    fn first(&self, _: &dyn Now) -> Loan {
-        Loan(self.lend())
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
+        BudgetPermit(self.lend())
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn lend(&self, _: Kind, now: &dyn Now) -> Option<BudgetPermit> {
         now.now();
-        self.yes().then(|| Loan(Self::lend(self)))
+        self.yes().then(|| BudgetPermit(Self::lend(self)))
     }
 
-    fn settle(&self, loan: Loan, _: &Outcome, _: &dyn Now) {
+    fn record(&self, loan: BudgetPermit, _: &Outcome, _: &dyn Now) {
         Self::settle(self, loan.0);
     }
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         Self::settle(self, loan.0);
     }
 }
@@ -64,7 +64,7 @@ impl Breaker for Whim {
         if self.yes() { Ok(Pass(self.lend())) } else { Err(BreakerOpen { retry_in: Duration::from_secs(1) }) }
     }
 
-    fn would_refuse(&self, _: Duration, _: &dyn Now) -> bool {
+    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
         !self.yes()
     }
 

@@ -44,28 +44,28 @@ impl<F: FnOnce() -> Instant> Now for Unread<F> {
 /// The shared allowance for retries: it bounds the retries of all calls together, which no backoff can.
 ///
 /// The budget pays *before* the sleep, so that a thousand sleepers cannot wake up to an empty purse together. What it
-/// lends is settled exactly once: [`give_back`](Self::give_back) if the attempt was never made, else
-/// [`settle`](Self::settle) with what came of it. Implementations take `&self` and are shared by every call to a target.
+/// lends is settled exactly once: [`release`](Self::release) if the attempt was never made, else
+/// [`record`](Self::record) with what came of it. Implementations take `&self` and are shared by every call to a target.
 pub trait Budget: fmt::Debug + Send + Sync {
     /// The first attempt of a call is about to be made. It is never refused; budgets that count attempts or calls in
     /// flight begin to count here. The loan is settled like that of a retry.
-    fn first(&self, now: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         let _ = now;
-        Loan::NOTHING
+        BudgetPermit::NONE
     }
 
     /// Asks for one retry after a failure of this kind. `None` is a refusal. What shall come back through
-    /// [`give_back`](Self::give_back) is another loan than [`Loan::NOTHING`].
-    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan>;
+    /// [`release`](Self::release) is another loan than [`BudgetPermit::NONE`].
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit>;
 
     /// An attempt for which `loan` was lent came to its end.
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now);
 
     /// The attempt for which `loan` was lent was never made.
-    fn give_back(&self, loan: Loan);
+    fn release(&self, permit: BudgetPermit);
 
     /// What is left, in retries, for events and metrics; `None` if it cannot be told as a number.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         None
     }
 
@@ -85,20 +85,20 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`BreakerOpen`] tells how long it stays open.
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen>;
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen>;
 
     /// How long it stays open; zero if it would admit an attempt now. A peek: it changes nothing.
     fn retry_in(&self, now: &dyn Now) -> Duration;
 
     /// Whether an attempt that starts `after` from now would be refused. A peek: it changes nothing.
-    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool;
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool;
 
     /// An attempt for which `pass` was given came to its end.
-    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now);
+    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
 
     /// Whether its refusals are kept to, from now on: the lever for incidents. A breaker that cannot be moved ignores it,
     /// which is what this does unless it is written anew.
-    fn enforce(&self, enforcement: Enforcement) {
+    fn set_enforcement(&self, enforcement: Enforcement) {
         let _ = enforcement;
     }
 }
@@ -150,39 +150,39 @@ impl core::error::Error for BreakerOpen {}
 ///
 /// Neither `Copy` nor `Clone`, so that it is settled once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Loan(pub u64);
+pub struct BudgetPermit(pub u64);
 
-impl Loan {
-    /// Nothing was lent: there is nothing to give back, and only [`settle`](Budget::settle) hears of it.
-    pub const NOTHING: Self = Self(0);
+impl BudgetPermit {
+    /// Nothing was lent: there is nothing to give back, and only [`record`](Budget::settle) hears of it.
+    pub const NONE: Self = Self(0);
 }
 
 /// What a breaker has given for one attempt: a number whose meaning is the breaker's own.
 ///
 /// Neither `Copy` nor `Clone`, so that it is recorded once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Pass(pub u64);
+pub struct BreakerPermit(pub u64);
 
-impl Pass {
+impl BreakerPermit {
     /// Nothing was given.
-    pub const NOTHING: Self = Self(0);
+    pub const NONE: Self = Self(0);
 }
 
 /// What the guards have lent for one attempt.
 ///
 /// The driver holds it between [`begin`](crate::RetryMachine::begin) and [`decide`](crate::RetryMachine::decide), and between
-/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] after `decide`,
-/// with [`Guards::abandon`] in the attempt, and with [`Guards::withdraw`] between `begin` and an attempt that is not made.
+/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::release`] after `decide`,
+/// with [`Guards::abandon`] in the attempt, and with [`Guards::release_begun`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
-pub struct Permit {
-    pub(crate) loan: Loan,
-    pub(crate) pass: Pass,
+pub struct Permits {
+    pub(crate) budget: BudgetPermit,
+    pub(crate) breaker: BreakerPermit,
 }
 
-impl Permit {
+impl Permits {
     /// Nothing was lent: what the first `begin` of a call is given.
-    pub const NONE: Self = Self { loan: Loan::NOTHING, pass: Pass::NOTHING };
+    pub const NONE: Self = Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE };
 
     /// Takes it out of `slot`, leaving nothing there.
     pub const fn take(slot: &mut Self) -> Self {
@@ -268,46 +268,46 @@ impl<'a> Guards<'a> {
 
     /// Tells the budget that the first attempt of a call begins, unless it knows of it from the layer outside.
     #[inline]
-    pub(crate) fn first(&self, now: &dyn Now) -> Loan {
+    pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         match (self.budget, self.nested) {
-            (None, _) | (_, Nested::SharesBudget) => Loan::NOTHING,
-            (Some(budget), _) => budget.first(now),
+            (None, _) | (_, Nested::SharesBudget) => BudgetPermit::NONE,
+            (Some(budget), _) => budget.on_first_attempt(now),
         }
     }
 
     /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
     #[inline]
-    pub fn give_back(&self, permit: Permit) {
-        if let (Some(budget), true) = (self.budget, permit.loan != Loan::NOTHING) {
-            budget.give_back(permit.loan);
+    pub fn release(&self, permits: Permits) {
+        if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
+            budget.release(permits.budget);
         }
     }
 
     /// The attempt for which `permit` was lent was made, and dropped before its end.
     #[inline]
-    pub fn abandon(&self, permit: Permit, now: impl FnOnce() -> Instant) {
-        self.settle(permit, &Outcome::Cancelled, &Unread::new(now));
+    pub fn abandon(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        self.record(permits, &Outcome::Cancelled, &Unread::new(now));
     }
 
     /// The attempt for which `permit` was lent was let in, and then not made.
     #[inline]
-    pub fn withdraw(&self, permit: Permit, now: impl FnOnce() -> Instant) {
-        let Permit { loan, pass } = permit;
+    pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        let Permits { budget, breaker: pass } = permits;
         if let Some(breaker) = self.breaker {
             breaker.record(pass, &Outcome::Cancelled, &Unread::new(now));
         }
-        self.give_back(Permit { loan, ..Permit::NONE });
+        self.release(Permits { budget, ..Permits::NONE });
     }
 
     /// Step 1 of the decision: tells everyone what happened.
     #[inline]
-    pub(crate) fn settle(&self, permit: Permit, outcome: &Outcome, now: &dyn Now) {
+    pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
         if let Some(breaker) = self.breaker {
-            breaker.record(permit.pass, outcome, now);
+            breaker.record(permits.breaker, outcome, now);
         }
-        let is_outer = self.nested == Nested::SharesBudget && permit.loan == Loan::NOTHING;
+        let is_outer = self.nested == Nested::SharesBudget && permits.budget == BudgetPermit::NONE;
         if let (Some(budget), false) = (self.budget, is_outer) {
-            budget.settle(permit.loan, outcome, now);
+            budget.record(permits.budget, outcome, now);
         }
     }
 }

@@ -13,15 +13,15 @@ pub enum ServerHint {
     ///
     /// It is never undercut and never a rendezvous: with the default [`HintMode::AtLeast`] the retry waits
     /// `hint + U[0, max(ceiling, hint · hint_spread)]`, or everyone who was told "5" would come back at 5.
-    Floor(Duration),
+    AtLeast(Duration),
     /// An appointment: a point in time that the server keeps free for this caller alone. It is kept to the tick, with
     /// nothing on top.
-    Slot(Duration),
+    Reserved(Duration),
     /// Do not come back.
-    Never,
+    DoNotRetry,
 }
 
-/// What a [`ServerHint::Floor`] does to the delay.
+/// What a [`ServerHint::AtLeast`] does to the delay.
 ///
 /// Every mode uses up attempts, time and budget like any retry, and what is longer than `max_hint` stops the call.
 ///

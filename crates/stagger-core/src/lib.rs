@@ -70,7 +70,7 @@ pub mod text;
 #[cfg(target_has_atomic = "64")]
 pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted, Appointment, Ticket};
 pub use backoff::{Backoff, DelayList};
-pub use guard::{Breaker, BreakerOpen, Budget, Enforcement, Guards, Loan, Nested, Now, Pass, Permit};
+pub use guard::{Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Enforcement, Guards, Nested, Now, Permits};
 pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
 pub use hint::{HintMode, ServerHint};
 pub use instant::Instant;

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::guard::Permit;
+use crate::guard::Permits;
 use crate::hint::ServerHint;
 
 /// What came of an attempt, as far as retrying is concerned.
@@ -22,13 +22,13 @@ pub enum Outcome {
     /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
     /// payment whose answer was lost. Or it cannot be made again: a request whose body was a stream. The guards count it
     /// like the failure that it is.
-    Unrepeatable(FailureKind),
+    UnsafeToRetry(FailureKind),
     /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
     /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
     ///
     /// A refused *connection* is not this case: it is transient and waits its turn, or the first thing that a dead
     /// server meets is a second wave.
-    Unprocessed,
+    NotProcessed,
     /// It was cancelled by the caller. Nobody is blamed.
     Cancelled,
 }
@@ -48,18 +48,18 @@ impl Outcome {
     /// | outcome | verdict |
     /// |---|---|
     /// | `Success`, `Permanent` (the server answered) | `Healthy` |
-    /// | `Failed` and `Unrepeatable` with `Transient` or `Throttled` | `Ailing` |
-    /// | `Failed` and `Unrepeatable` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
+    /// | `Failed` and `UnsafeToRetry` with `Transient` or `Throttled` | `Ailing` |
+    /// | `Failed` and `UnsafeToRetry` with `LocalExhaustion`, `NotProcessed`, `Cancelled` | `Unknown` |
     #[inline]
     #[must_use]
     pub const fn verdict(&self) -> ServerHealth {
         match self {
             Self::Success | Self::Permanent => ServerHealth::Healthy,
-            Self::Failed { kind, .. } | Self::Unrepeatable(kind) => match kind {
+            Self::Failed { kind, .. } | Self::UnsafeToRetry(kind) => match kind {
                 FailureKind::Transient | FailureKind::Throttled => ServerHealth::Ailing,
-                FailureKind::Local => ServerHealth::Unknown,
+                FailureKind::LocalExhaustion => ServerHealth::Unknown,
             },
-            Self::Unprocessed | Self::Cancelled => ServerHealth::Unknown,
+            Self::NotProcessed | Self::Cancelled => ServerHealth::Unknown,
         }
     }
 }
@@ -86,7 +86,7 @@ pub enum FailureKind {
     Throttled,
     /// Our own exhaustion: file descriptors, ports, buffers, the connection pool. Never held against the server.
     /// Waits from `local_base` on.
-    Local,
+    LocalExhaustion,
 }
 
 /// What to do next.
@@ -103,7 +103,7 @@ pub enum Decision {
         /// Where the delay comes from.
         source: DelaySource,
         /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::RetryMachine::begin), or give it back.
-        permit: Permit,
+        permit: Permits,
     },
     /// No further attempt.
     Stop(StopReason),
@@ -143,7 +143,7 @@ pub enum StopReason {
     /// The failure was permanent.
     Permanent,
     /// What failed may have been carried out and must not be done twice, or cannot be made again.
-    Unrepeatable,
+    UnsafeToRetry,
     /// `max_attempts` were made.
     Attempts,
     /// The next attempt would have started after `max_elapsed` or the deadline.
@@ -168,7 +168,7 @@ impl StopReason {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permanent => "permanent",
-            Self::Unrepeatable => "unrepeatable",
+            Self::UnsafeToRetry => "unsafe_to_retry",
             Self::Attempts => "attempts",
             Self::Elapsed => "elapsed",
             Self::Hint => "hint",
@@ -186,7 +186,7 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
-            Self::Unrepeatable => "it may have been carried out, or cannot be made again",
+            Self::UnsafeToRetry => "it may have been carried out, or cannot be made again",
             Self::Attempts => "every attempt was used",
             Self::Elapsed => "the time limit left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
         let stops = [
             (StopReason::Permanent, "permanent"),
-            (StopReason::Unrepeatable, "unrepeatable"),
+            (StopReason::UnsafeToRetry, "unsafe_to_retry"),
             (StopReason::Attempts, "attempts"),
             (StopReason::Elapsed, "elapsed"),
             (StopReason::Hint, "hint"),

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::guard::Permit;
+use crate::guard::Permits;
 use crate::{
     Decision, DelaySource, Guards, Health, Instant, Outcome, Policy, RetryMachine, RetryState, Seed, StopReason,
 };
@@ -45,7 +45,7 @@ pub struct ReconnectMachine {
     seed: Seed,
     generation: Generation,
     phase: ReconnectPhase,
-    permit: Permit,
+    permit: Permits,
     last_wait: Duration,
     /// Where `last_wait` came from: what is left of a hint is still a hint.
     source: DelaySource,
@@ -124,7 +124,7 @@ impl ReconnectMachine {
             seed,
             generation: Generation(0),
             phase: ReconnectPhase::Idle,
-            permit: Permit::NONE,
+            permit: Permits::NONE,
             last_wait: Duration::ZERO,
             source: DelaySource::Schedule,
             is_distrusted: false,
@@ -188,7 +188,7 @@ impl ReconnectMachine {
             return ReconnectStep::Stale;
         }
         let since = now();
-        guards.settle(Permit::take(&mut self.permit), &Outcome::Success, &since);
+        guards.record(Permits::take(&mut self.permit), &Outcome::Success, &since);
         self.phase = ReconnectPhase::Open { since };
         ReconnectStep::Rest
     }
@@ -220,7 +220,7 @@ impl ReconnectMachine {
                 self.retry(policy).lost(health, outcome, || now, guards)
             }
             ReconnectPhase::Connecting => {
-                let permit = Permit::take(&mut self.permit);
+                let permit = Permits::take(&mut self.permit);
                 // A connection that was refused as a stream may be tried again at once; one that "succeeded" without
                 // ever being opened has failed.
                 let outcome = if outcome == Outcome::Success { Outcome::TRANSIENT } else { outcome };
@@ -248,7 +248,7 @@ impl ReconnectMachine {
     }
 
     fn connect(&mut self, policy: &Policy, now: Instant, guards: &Guards<'_>) -> ReconnectStep {
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         match self.retry(policy).begin(permit, || now, guards) {
             Ok(permit) => {
                 self.permit = permit;
@@ -268,9 +268,9 @@ impl ReconnectMachine {
 
     /// Settles what the guards have lent for an attempt that is not brought to its end.
     fn let_go(&mut self, now: Instant, guards: &Guards<'_>) {
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         match self.phase {
-            ReconnectPhase::Waiting { .. } => guards.give_back(permit),
+            ReconnectPhase::Waiting { .. } => guards.release(permit),
             ReconnectPhase::Connecting => guards.abandon(permit, || now),
             _ => {}
         }

@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::guard::{Now, Permit, Unread};
+use crate::guard::{Now, Permits, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
@@ -36,11 +36,11 @@ pub enum Health {
 /// |--:|---|---|
 /// | 1 | tell the breaker and the budget what happened | by its [verdict](Outcome::verdict) |
 /// | 2 | success? | `Done` |
-/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(Unrepeatable)`, `Stop(Cancelled)` |
+/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
 /// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
 /// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
-/// | 7 | hint `Never`, or larger than `max_hint`? | `Stop(Hint)` |
+/// | 7 | hint `DoNotRetry`, or larger than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
 /// | 10 | would the breaker refuse it then? | `Stop(Breaker)` |
@@ -51,14 +51,14 @@ pub enum Health {
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, RetryMachine, Seed, RetryState, StopReason};
+/// use stagger_core::{Decision, Guards, Instant, Outcome, Permits, Policy, RetryMachine, Seed, RetryState, StopReason};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
 /// let mut state = RetryState::new();
 /// let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
 /// let (guards, now) = (Guards::none(), || Instant::ZERO);
 ///
-/// let permit = retry.begin(Permit::NONE, now, &guards).expect("no breaker");
+/// let permit = retry.begin(Permits::NONE, now, &guards).expect("no breaker");
 /// let Decision::Retry { after, permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else { panic!() };
 /// assert!(after <= Duration::from_millis(100));
 ///
@@ -104,7 +104,7 @@ impl<'a> RetryMachine<'a> {
         self.uniform(spread)
     }
 
-    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permit::NONE`] at first.
+    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permits::NONE`] at first.
     ///
     /// # Errors
     /// [`StopReason::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
@@ -112,24 +112,24 @@ impl<'a> RetryMachine<'a> {
     #[inline]
     pub fn begin(
         &mut self,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
-    ) -> Result<Permit, StopReason> {
+    ) -> Result<Permits, StopReason> {
         let now = Unread::new(now);
         self.start_clock(&now);
         let mut permit = permit;
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
-                Ok(pass) => permit.pass = pass,
+                Ok(pass) => permit.breaker = pass,
                 Err(_) => {
-                    guards.give_back(permit);
+                    guards.release(permit);
                     return Err(StopReason::Breaker);
                 }
             }
         }
         if self.state.flags & DECIDED == 0 {
-            permit.loan = guards.first(&now);
+            permit.budget = guards.on_first_attempt(&now);
         }
         // The one immediate repeat does not count.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
@@ -143,10 +143,10 @@ impl<'a> RetryMachine<'a> {
     ///
     /// # Errors
     /// [`StopReason::Budget`] if the budget refuses to pay; nothing has changed then.
-    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permit, StopReason> {
-        let mut permit = Permit::NONE;
+    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
+        let mut permit = Permits::NONE;
         if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
-            permit.loan = budget.lend(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
+            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
         }
         Ok(permit)
     }
@@ -156,7 +156,7 @@ impl<'a> RetryMachine<'a> {
     pub fn decide(
         &mut self,
         outcome: Outcome,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
@@ -172,23 +172,23 @@ impl<'a> RetryMachine<'a> {
     /// a second, as a simulation does.
     #[inline(always)]
     pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.answer(outcome, Permit::NONE, now, &Guards::none())
+        self.answer(outcome, Permits::NONE, now, &Guards::none())
     }
 
     #[inline(always)]
     fn answer(
         &mut self,
         outcome: Outcome,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
         // Step 4 keeps the permit that step 1 would settle, so its question is asked first; it has no side effect.
-        if matches!(outcome, Outcome::Unprocessed) && self.may_repeat(&now, guards) {
+        if matches!(outcome, Outcome::NotProcessed) && self.may_repeat(&now, guards) {
             return self.repeat(permit, &now, guards);
         }
-        guards.settle(permit, &outcome, &now);
+        guards.record(permit, &outcome, &now);
         match passing(outcome) {
             Ok((kind, hint)) => self.again(kind, hint, None, &now, guards),
             Err(decision) => decision,
@@ -324,15 +324,15 @@ impl<'a> RetryMachine<'a> {
     fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
             && !self.is_too_late(Duration::ZERO, now)
-            && !guards.breaker.is_some_and(|breaker| breaker.would_refuse(Duration::ZERO, now))
+            && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
     }
 
     /// Step 4, the answer.
     #[cold]
-    fn repeat(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+    fn repeat(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let pass = core::mem::replace(&mut permit.pass, crate::Pass::NOTHING);
-            breaker.record(pass, &Outcome::Unprocessed, now);
+            let pass = core::mem::replace(&mut permit.breaker, crate::BreakerPermit::NONE);
+            breaker.record(pass, &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
         Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
@@ -380,13 +380,13 @@ impl<'a> RetryMachine<'a> {
         if self.is_too_late(after, now) {
             return Decision::Stop(StopReason::Elapsed);
         }
-        if guards.breaker.is_some_and(|breaker| breaker.would_refuse(after, now)) {
+        if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
             return Decision::Stop(StopReason::Breaker);
         }
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {
-            match budget.lend(kind, now) {
-                Some(loan) => permit.loan = loan,
+            match budget.try_acquire(kind, now) {
+                Some(loan) => permit.budget = loan,
                 None => return Decision::Stop(StopReason::Budget),
             }
         }
@@ -398,8 +398,8 @@ impl<'a> RetryMachine<'a> {
     #[cold]
     fn is_refused(&self, hint: ServerHint) -> bool {
         match hint {
-            ServerHint::Never => true,
-            ServerHint::Floor(asked) | ServerHint::Slot(asked) => {
+            ServerHint::DoNotRetry => true,
+            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
                 self.policy.max_hint().is_some_and(|longest| asked > longest)
             }
         }
@@ -435,10 +435,10 @@ impl<'a> RetryMachine<'a> {
 fn passing(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
-        Outcome::Unprocessed => Ok((FailureKind::Transient, None)),
+        Outcome::NotProcessed => Ok((FailureKind::Transient, None)),
         Outcome::Success => Err(Decision::Done),
         Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
-        Outcome::Unrepeatable(_) => Err(Decision::Stop(StopReason::Unrepeatable)),
+        Outcome::UnsafeToRetry(_) => Err(Decision::Stop(StopReason::UnsafeToRetry)),
         Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
     }
 }

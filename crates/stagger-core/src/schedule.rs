@@ -129,9 +129,9 @@ impl Policy {
     #[cold]
     pub(crate) fn hinted(&self, hint: ServerHint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
         let asked = match hint {
-            ServerHint::Slot(asked) => return nanos(asked),
-            ServerHint::Floor(asked) => nanos(asked),
-            ServerHint::Never => return drawn,
+            ServerHint::Reserved(asked) => return nanos(asked),
+            ServerHint::AtLeast(asked) => nanos(asked),
+            ServerHint::DoNotRetry => return drawn,
         };
         match self.hint_mode() {
             HintMode::Exact => asked,
@@ -269,7 +269,7 @@ fn kind_factor(curve: &Curve, kind: FailureKind) -> f64 {
     match kind {
         FailureKind::Transient => 1.0,
         FailureKind::Throttled => curve.throttled,
-        FailureKind::Local => curve.local,
+        FailureKind::LocalExhaustion => curve.local,
     }
 }
 

@@ -21,7 +21,7 @@ pub fn sqlx(error: &Error) -> Outcome {
         Error::Database(error) => error.code().map_or(Outcome::Permanent, |code| classify::sqlstate(&code)),
         Error::Io(error) => classify::io(error),
         Error::Tls(error) | Error::AnyDriverError(error) => classify::chain(&**error).unwrap_or(Outcome::Permanent),
-        Error::PoolTimedOut => Outcome::Failed { kind: FailureKind::Local, hint: None },
+        Error::PoolTimedOut => Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
         _ => Outcome::Permanent,
     }
 }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, RetryMachine, RetryState, Seed};
+use stagger_core::{Decision, Guards, Health, Outcome, Permits, Policy, RetryMachine, RetryState, Seed};
 
 use crate::time::instant;
 
@@ -40,7 +40,7 @@ impl<'a> Rule<'a> {
     #[inline(always)]
     pub(crate) fn sends(&self, id: u32, state: &mut RetryState, now: u64) {
         // Without a breaker nothing refuses, and without a budget nothing is lent.
-        let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
+        let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
     }
 
     /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;

@@ -328,7 +328,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             attempt: self.attempt(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: self.extras.guards().budget.and_then(crate::Budget::left),
+            budget_left: self.extras.guards().budget.and_then(crate::Budget::available),
             action,
             error: None,
         };

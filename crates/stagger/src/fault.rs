@@ -41,7 +41,7 @@ impl<E> Fault<E> {
 
     /// It may work next time, and the server asked not to be called before `delay` has passed.
     pub const fn retry_after(error: E, delay: Duration) -> Self {
-        Self::of(error, Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(delay)) })
+        Self::of(error, Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(delay)) })
     }
 
     /// The server has too much to do.
@@ -51,17 +51,17 @@ impl<E> Fault<E> {
 
     /// This side is out of something: descriptors, ports, pooled connections.
     pub const fn local(error: E) -> Self {
-        Self::of(error, Outcome::Failed { kind: FailureKind::Local, hint: None })
+        Self::of(error, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })
     }
 
     /// Something of it may have been carried out, and it must not be done twice: no retry.
     pub const fn unrepeatable(error: E) -> Self {
-        Self::of(error, Outcome::Unrepeatable(FailureKind::Transient))
+        Self::of(error, Outcome::UnsafeToRetry(FailureKind::Transient))
     }
 
     /// It was certainly not processed; it is repeated at once, once per call.
     pub const fn unprocessed(error: E) -> Self {
-        Self::of(error, Outcome::Unprocessed)
+        Self::of(error, Outcome::NotProcessed)
     }
 
     /// With this outcome.

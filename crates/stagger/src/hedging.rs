@@ -6,7 +6,7 @@ use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::rule::{BuiltIn, Classify, Rule, When};
-use crate::{Budget, Clock, FailureKind, Hedge, HedgeState, Instant, Latencies, Loan, Outcome, Sleep};
+use crate::{Budget, BudgetPermit, Clock, FailureKind, Hedge, HedgeState, Instant, Latencies, Outcome, Sleep};
 
 /// Calls an async operation, and calls it a second time if the first is slow: the first success wins, and the others are
 /// cancelled.
@@ -188,7 +188,8 @@ where
             None => {
                 let now = this.timer.now();
                 *this.first_started = now;
-                *this.first_loan = this.budget.map(|budget| Lent::new(budget, budget.first(&now), this.timer));
+                *this.first_loan =
+                    this.budget.map(|budget| Lent::new(budget, budget.on_first_attempt(&now), this.timer));
                 this.first.set(Some((this.operation)()));
                 this.state.insert(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now))
             }
@@ -201,7 +202,7 @@ where
                     let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
                     settle(this.first_loan.take(), &outcome, now);
                     // An error that a rule takes for success is an error all the same.
-                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::Unrepeatable(_) | Outcome::Success);
+                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
                     match result {
                         Ok(value) => {
                             see(*this.latencies, *this.first_started, now);
@@ -272,7 +273,7 @@ where
             }
             let loan = match *this.budget {
                 None => None,
-                Some(budget) => match budget.lend(FailureKind::Transient, &now) {
+                Some(budget) => match budget.try_acquire(FailureKind::Transient, &now) {
                     Some(loan) => Some((budget, loan)),
                     None => {
                         state.refused();
@@ -363,16 +364,16 @@ fn settle<T: Clock>(loan: Option<Lent<'_, T>>, outcome: &Outcome, now: Instant) 
 
 /// A loan with the budget that gave it. Dropped, its attempt was cancelled.
 struct Lent<'h, T: Clock> {
-    lent: Option<(&'h dyn Budget, Loan)>,
+    lent: Option<(&'h dyn Budget, BudgetPermit)>,
     clock: T,
 }
 
 impl<'h, T: Clock + Clone> Lent<'h, T> {
-    fn new(budget: &'h dyn Budget, loan: Loan, clock: &T) -> Self {
+    fn new(budget: &'h dyn Budget, loan: BudgetPermit, clock: &T) -> Self {
         Self::of(Some((budget, loan)), clock)
     }
 
-    fn of(lent: Option<(&'h dyn Budget, Loan)>, clock: &T) -> Self {
+    fn of(lent: Option<(&'h dyn Budget, BudgetPermit)>, clock: &T) -> Self {
         Self { lent, clock: clock.clone() }
     }
 }
@@ -380,7 +381,7 @@ impl<'h, T: Clock + Clone> Lent<'h, T> {
 impl<T: Clock> Lent<'_, T> {
     fn settle(mut self, outcome: &Outcome, now: Instant) {
         if let Some((budget, loan)) = self.lent.take() {
-            budget.settle(loan, outcome, &now);
+            budget.record(loan, outcome, &now);
         }
     }
 }
@@ -388,7 +389,7 @@ impl<T: Clock> Lent<'_, T> {
 impl<T: Clock> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some((budget, loan)) = self.lent.take() {
-            budget.settle(loan, &Outcome::Cancelled, &self.clock.now());
+            budget.record(loan, &Outcome::Cancelled, &self.clock.now());
         }
     }
 }

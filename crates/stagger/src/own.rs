@@ -8,7 +8,7 @@ use crate::event::{Event, EventError, Sink};
 use crate::scope::Inside;
 use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
 use crate::shared::{Listeners, Rules, Shared};
-use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permit, Policy, Retrier, Seed};
+use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permits, Policy, Retrier, Seed};
 
 /// The guards, the listeners and the limits of the retrier that `R` holds.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
         self.backed.inside()
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held {
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Self::Held {
         self.backed.hold(permit, stage, nested)
     }
 
@@ -142,7 +142,7 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for Backed<C, R> {
         self.shared().inside()
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Lent<Self> {
         Lent::new(self, permit, stage, nested)
     }
 }

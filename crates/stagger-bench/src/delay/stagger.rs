@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use stagger_core::{
-    Breaker, BreakerOpen, Budget, Decision, FailureKind, Guards, Instant, Jitter, Loan, Now, Outcome, Pass, Permit,
-    Policy, PolicyBuilder, RetryMachine, RetryState, Seed,
+    Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Decision, FailureKind, Guards, Instant, Jitter, Now,
+    Outcome, Permits, Policy, PolicyBuilder, RetryMachine, RetryState, Seed,
 };
 
 use super::session::{BASE, CAP, LENGTH, sessions};
@@ -71,7 +71,7 @@ fn decisions(iterations: u64, guards: &Guards<'_>) {
     for seed in 0..iterations / LENGTH {
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(black_box(&policy), &mut state, Seed::new(seed));
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         for _ in 0..black_box(LENGTH) {
             let Ok(granted) = retry.begin(permit, now, guards) else {
                 return;
@@ -98,14 +98,14 @@ fn guarded(iterations: u64) {
 struct Purse(AtomicU64);
 
 impl Budget for Purse {
-    fn lend(&self, _kind: FailureKind, _now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _kind: FailureKind, _now: &dyn Now) -> Option<BudgetPermit> {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        Some(Loan(1))
+        Some(BudgetPermit(1))
     }
 
-    fn settle(&self, _loan: Loan, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _loan: BudgetPermit, _outcome: &Outcome, _now: &dyn Now) {}
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         self.0.fetch_add(loan.0, Ordering::Relaxed);
     }
 }
@@ -121,14 +121,14 @@ impl Closed {
 }
 
 impl Breaker for Closed {
-    fn admit(&self, _now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, _now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         if self.is_open() {
             return Err(BreakerOpen { retry_in: Duration::ZERO });
         }
-        Ok(Pass::NOTHING)
+        Ok(BreakerPermit::NONE)
     }
 
-    fn would_refuse(&self, _after: Duration, _now: &dyn Now) -> bool {
+    fn would_reject(&self, _after: Duration, _now: &dyn Now) -> bool {
         self.is_open()
     }
 
@@ -136,5 +136,5 @@ impl Breaker for Closed {
         Duration::ZERO
     }
 
-    fn record(&self, _pass: Pass, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _pass: BreakerPermit, _outcome: &Outcome, _now: &dyn Now) {}
 }

@@ -130,8 +130,8 @@ fn open() -> CircuitBreaker {
 fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        let loan = budget.first(&Present);
-        budget.settle(loan, outcome, &Present);
+        let loan = budget.on_first_attempt(&Present);
+        budget.record(loan, outcome, &Present);
     }
 }
 
@@ -139,7 +139,7 @@ fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
 fn lend(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        black_box(&budget.lend(FailureKind::Transient, &Present));
+        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
     }
 }
 

@@ -3,7 +3,7 @@ use core::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
 use stagger_core::{
-    Decision, DelaySource, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, ServerHint, StopReason,
+    Decision, DelaySource, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, ServerHint, StopReason,
 };
 
 use super::attempt::Surroundings;
@@ -77,7 +77,7 @@ impl<'a> Driver<'a> {
         if let Some(caught) = self.rest(self.began.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
@@ -184,7 +184,7 @@ fn outcome(upshot: Upshot) -> Outcome {
     match upshot {
         Upshot::Done | Upshot::Unread => Outcome::Success,
         Upshot::Again => Outcome::TRANSIENT,
-        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(ServerHint::Floor) },
+        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(ServerHint::AtLeast) },
         Upshot::Stop(_) => Outcome::Permanent,
         Upshot::Interrupted(_) => Outcome::Cancelled,
     }

@@ -161,7 +161,7 @@ impl<'a> Runner<'a> {
             Verdict::Stop(why) => Upshot::Stop(why),
             Verdict::Retry => {
                 let kind = match (made.ended, advice.retry_after) {
-                    (Ended::NotRun(NotRun::NoRoom), _) => FailureKind::Local,
+                    (Ended::NotRun(NotRun::NoRoom), _) => FailureKind::LocalExhaustion,
                     // Whoever tells us when to come back has too much to do now.
                     (_, Some(_)) => FailureKind::Throttled,
                     (_, None) => FailureKind::Transient,

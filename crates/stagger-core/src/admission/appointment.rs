@@ -8,7 +8,7 @@ use crate::{Instant, Seed};
 /// When one refused client should come back, reserved for it alone.
 ///
 /// As text, for a header: the milliseconds to wait, rounded up, and the ticket to bring along: `1520;ticket=` and 32
-/// hexadecimal digits. The client takes the wait for a [`ServerHint::Slot`](crate::ServerHint::Slot).
+/// hexadecimal digits. The client takes the wait for a [`ServerHint::Reserved`](crate::ServerHint::Reserved).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appointment {
     /// How long to wait.

@@ -7,13 +7,13 @@ use super::ledger::Opening;
 use super::snapshot::Cause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
-use crate::{BreakerOpen, Enforcement, Now, Pass, ServerHint};
+use crate::{BreakerOpen, BreakerPermit, Enforcement, Now, ServerHint};
 
 /// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
 const MOMENT: u64 = 1_000_000;
 
 impl CircuitBreaker {
-    fn pass(&self, word: Word, now: &dyn Now) -> Pass {
+    fn pass(&self, word: Word, now: &dyn Now) -> BreakerPermit {
         // Who asks for the time pays for it.
         let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
         pass(word.generation(), start)
@@ -21,13 +21,13 @@ impl CircuitBreaker {
 
     /// Not inlined: the usual call is let pass without it.
     #[inline(never)]
-    pub(super) fn ask(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    pub(super) fn ask(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let ledger = &self.ledger.0;
         loop {
             let word = self.load();
             match word.mode() {
                 Mode::Closed => return Ok(self.pass(word, now)),
-                Mode::ForcedClosed => return Ok(Pass::NOTHING),
+                Mode::ForcedClosed => return Ok(BreakerPermit::NONE),
                 Mode::Open => {
                     let at = now.now().as_nanos();
                     if at >= ledger.until.get() {
@@ -63,7 +63,7 @@ impl CircuitBreaker {
                 Enforcement::Observed => ledger.would_have_refused.increment(),
                 Enforcement::Off => {}
             }
-            return Ok(Pass::NOTHING);
+            return Ok(BreakerPermit::NONE);
         }
     }
 

@@ -5,12 +5,12 @@ use super::rules::Rules;
 use super::snapshot::Cause;
 use super::window::{Mark, Tally};
 use super::word::{Mode, Probe, Word, generation_of};
-use crate::{Now, Outcome, Pass, ServerHint};
+use crate::{BreakerPermit, Now, Outcome, ServerHint};
 
 impl CircuitBreaker {
     /// Not inlined: the usual success has been dealt with before.
     #[inline(never)]
-    pub(super) fn settle(&self, pass: &Pass, outcome: &Outcome, now: &dyn Now) {
+    pub(super) fn settle(&self, pass: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         let word = self.load();
         // The result of a call that another state admitted says nothing about this one.
         if generation_of(pass) != word.generation() {

@@ -65,9 +65,9 @@ impl Opening {
         let Some(hint) = hint else { return drawn };
         let most = policy.max_hint();
         let hint = match hint {
-            ServerHint::Floor(asked) => ServerHint::Floor(most.map_or(asked, |most| asked.min(most))),
-            ServerHint::Slot(asked) => ServerHint::Slot(most.map_or(asked, |most| asked.min(most))),
-            ServerHint::Never => ServerHint::Never,
+            ServerHint::AtLeast(asked) => ServerHint::AtLeast(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::Reserved(asked) => ServerHint::Reserved(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::DoNotRetry => ServerHint::DoNotRetry,
         };
         let ceiling = policy.bounds(self.number).map_or(0, |(_, ceiling)| nanos(ceiling));
         policy.hinted(hint, ceiling, drawn, seed.bits(0, self.number, Purpose::Hint))

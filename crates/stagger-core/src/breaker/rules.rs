@@ -1,7 +1,7 @@
 use super::snapshot::Cause;
 use super::window::{Mark, Tally};
 use super::word::{Probe, age_of};
-use crate::{Outcome, Pass, Ratio, ServerHealth};
+use crate::{BreakerPermit, Outcome, Ratio, ServerHealth};
 
 /// What a breaker trips on, and how it comes back: checked by the builder.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Slow {
 
 impl Rules {
     /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
-    pub(super) fn mark(&self, pass: &Pass, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+    pub(super) fn mark(&self, pass: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
             ServerHealth::Healthy => false,
             ServerHealth::Ailing => true,

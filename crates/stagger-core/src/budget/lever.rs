@@ -4,7 +4,7 @@ use core::fmt;
 use super::{LeverSnapshot, Mode, Setting, Switch};
 use crate::guard::Now;
 use crate::sync::const_unless_loom;
-use crate::{Budget, FailureKind, Loan, Outcome, Ratio};
+use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
 
 /// A budget with a lever for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
 /// to a share or stopped altogether, while the program runs.
@@ -44,13 +44,13 @@ use crate::{Budget, FailureKind, Loan, Outcome, Ratio};
 /// use stagger_core::{Budget, Instant, FailureKind, Ratio};
 ///
 /// static BUDGET: Lever<Tokens> = Lever::new(Tokens::new());
-/// let lent = |n| (0..n).filter(|_| BUDGET.lend(FailureKind::Transient, &Instant::ZERO).is_some()).count();
+/// let lent = |n| (0..n).filter(|_| BUDGET.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count();
 ///
 /// BUDGET.set(Mode::NoRetries);
 /// assert_eq!(lent(100), 0);
 /// BUDGET.set(Ratio::percent(25));
 /// assert_eq!(lent(100), 25);
-/// assert_eq!(BUDGET.budget().left(), Some(75));
+/// assert_eq!(BUDGET.budget().available(), Some(75));
 /// ```
 pub struct Lever<B, S = Switch> {
     budget: B,
@@ -58,7 +58,7 @@ pub struct Lever<B, S = Switch> {
 }
 
 /// Lent without the budget. No budget here lends it: a bucket, a slot and a count are far smaller.
-const FREE: Loan = Loan(u64::MAX);
+const FREE: BudgetPermit = BudgetPermit(u64::MAX);
 
 impl<B> Lever<B> {
     const_unless_loom! {
@@ -109,11 +109,11 @@ impl<B, S: Borrow<Switch>> Lever<B, S> {
 
 impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
     #[inline]
-    fn first(&self, now: &dyn Now) -> Loan {
-        self.budget.first(now)
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        self.budget.on_first_attempt(now)
     }
 
-    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let switch = self.switch();
         let setting = switch.setting();
         if setting.mode() == Mode::NoRetries {
@@ -126,7 +126,7 @@ impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
         if setting.mode() == Mode::Off {
             return Some(FREE);
         }
-        let loan = self.budget.lend(kind, now);
+        let loan = self.budget.try_acquire(kind, now);
         if loan.is_some() {
             loan
         } else if setting.mode() == Mode::Observed {
@@ -139,23 +139,23 @@ impl<B: Budget, S: Borrow<Switch> + Send + Sync> Budget for Lever<B, S> {
     }
 
     #[inline]
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.budget.settle(if loan == FREE { Loan::NOTHING } else { loan }, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(if loan == FREE { BudgetPermit::NONE } else { loan }, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         if loan != FREE {
-            self.budget.give_back(loan);
+            self.budget.release(loan);
         }
     }
 
     /// What is left of the budget while it is enforced; nothing while no retry passes; else it does not matter.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let setting = self.switch().setting();
         match setting.mode() {
             Mode::NoRetries => Some(0),
             _ if setting.share() == Ratio::ZERO => Some(0),
-            Mode::Enforced => self.budget.left(),
+            Mode::Enforced => self.budget.available(),
             Mode::Observed | Mode::Off => None,
         }
     }

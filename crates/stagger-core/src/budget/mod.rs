@@ -32,9 +32,9 @@
 //!     let _ = window.first(&now);
 //! }
 //! assert_eq!(window.left(), Some(2));
-//! assert!(window.lend(FailureKind::Transient, &now).is_some());
-//! assert!(window.lend(FailureKind::Transient, &now).is_some());
-//! assert!(window.lend(FailureKind::Transient, &now).is_none());
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_none());
 //! # Ok::<(), stagger_core::budget::BudgetError>(())
 //! ```
 

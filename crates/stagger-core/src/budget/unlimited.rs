@@ -1,5 +1,5 @@
 use crate::guard::Now;
-use crate::{Budget, FailureKind, Loan, Outcome};
+use crate::{Budget, BudgetPermit, FailureKind, Outcome};
 
 /// No bound at all: it lends whatever is asked for.
 ///
@@ -11,22 +11,22 @@ use crate::{Budget, FailureKind, Loan, Outcome};
 ///
 /// static RETRIES: Lever<Unlimited> = Lever::new(Unlimited);
 ///
-/// assert!(RETRIES.lend(FailureKind::Transient, &Instant::ZERO).is_some());
+/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
 /// RETRIES.set(Mode::NoRetries);
-/// assert!(RETRIES.lend(FailureKind::Transient, &Instant::ZERO).is_none());
+/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unlimited;
 
 impl Budget for Unlimited {
-    fn lend(&self, _: FailureKind, _: &dyn Now) -> Option<Loan> {
-        Some(Loan::NOTHING)
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        Some(BudgetPermit::NONE)
     }
 
     #[inline]
-    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn give_back(&self, _: Loan) {}
+    fn release(&self, _: BudgetPermit) {}
 
     fn is_unlimited(&self) -> bool {
         true

@@ -54,14 +54,14 @@ impl HedgeState {
             return;
         }
         self.next = match outcome {
-            Outcome::Failed { hint: Some(ServerHint::Floor(asked) | ServerHint::Slot(asked)), .. } => {
+            Outcome::Failed { hint: Some(ServerHint::AtLeast(asked) | ServerHint::Reserved(asked)), .. } => {
                 Some(now.saturating_add(*asked))
             }
             // Our own exhaustion is not mended by one more copy.
-            Outcome::Failed { hint: Some(ServerHint::Never), .. }
-            | Outcome::Failed { kind: FailureKind::Local, .. }
+            Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. }
+            | Outcome::Failed { kind: FailureKind::LocalExhaustion, .. }
             | Outcome::Permanent
-            | Outcome::Unrepeatable(_)
+            | Outcome::UnsafeToRetry(_)
             | Outcome::Cancelled => None,
             _ => Some(now),
         };

@@ -2,7 +2,7 @@
 
 use ::loom::sync::Arc;
 use stagger_core::budget::{Concurrent, Lever, Mode, Setting, Tokens, Unlimited};
-use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
+use stagger_core::{Budget, BudgetPermit, Kind, Outcome, Ratio};
 
 use super::support::{NOW, model, together};
 
@@ -48,7 +48,7 @@ fn loom_a_loan_comes_home_whatever_the_lever_has_become() {
             assert_eq!(lever.mode(), mode);
             let seen = lever.budget().snapshot();
             assert_eq!((seen.firsts, seen.retries), (0, 0));
-            assert_ne!(lever.budget().lend(Kind::Transient, &NOW), None::<Loan>);
+            assert_ne!(lever.budget().lend(Kind::Transient, &NOW), None::<BudgetPermit>);
         });
     }
 }

@@ -46,7 +46,7 @@ impl DatabaseError for Reply {
     }
 }
 
-const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
 fn an_error_of_the_database_is_judged_by_its_sqlstate() {

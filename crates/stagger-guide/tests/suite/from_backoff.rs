@@ -119,7 +119,7 @@ fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
     let policy = printed(PAGE, SAME);
     let clock = VirtualClock::new();
     let report = blocking::retry(&policy, || Err::<(), _>("busy"))
-        .classify(|_| Outcome::throttled(Some(ServerHint::Floor(Duration::from_secs(240)))))
+        .classify(|_| Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(240)))))
         .timer(clock.clone())
         .report()
         .run();

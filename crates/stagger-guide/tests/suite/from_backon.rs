@@ -163,7 +163,7 @@ fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
         assert_eq!((calls, start.elapsed()), (1000, 999 * SECOND));
 
         let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))
-            .classify(|_| stagger::Outcome::throttled(Some(stagger::ServerHint::Floor(SECOND))))
+            .classify(|_| stagger::Outcome::throttled(Some(stagger::ServerHint::AtLeast(SECOND))))
             .report()
             .await;
         assert_eq!((report.attempts, report.stop()), (4, Some(StopReason::Attempts)));

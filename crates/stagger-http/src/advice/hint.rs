@@ -19,18 +19,18 @@ use super::slot::slot;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("retry-after", "2".parse()?);
-/// assert_eq!(hint(&headers, SystemTime::now), Some(ServerHint::Floor(Duration::from_secs(2))));
+/// assert_eq!(hint(&headers, SystemTime::now), Some(ServerHint::AtLeast(Duration::from_secs(2))));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[must_use]
 pub fn hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<ServerHint> {
     if let Some(appointment) = slot(headers) {
-        return Some(ServerHint::Slot(appointment.after));
+        return Some(ServerHint::Reserved(appointment.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));
     let wait = millis.or_else(|| {
         let now = now();
         retry_after(headers, now).or_else(|| rate_limit(headers, now))
     });
-    wait.map(ServerHint::Floor)
+    wait.map(ServerHint::AtLeast)
 }

@@ -58,9 +58,9 @@ impl Judge {
     /// What a failure means for this request.
     pub(super) const fn bounded(self, outcome: Outcome, sent: Sent) -> Outcome {
         match outcome {
-            Outcome::Failed { kind, .. } if !self.repeat.allows(sent) => Outcome::Unrepeatable(kind),
-            Outcome::Unprocessed if !self.repeat.allows(Sent::Unprocessed) => {
-                Outcome::Unrepeatable(FailureKind::Transient)
+            Outcome::Failed { kind, .. } if !self.repeat.allows(sent) => Outcome::UnsafeToRetry(kind),
+            Outcome::NotProcessed if !self.repeat.allows(Sent::Unprocessed) => {
+                Outcome::UnsafeToRetry(FailureKind::Transient)
             }
             outcome => outcome,
         }

@@ -103,7 +103,7 @@ impl<P: Head> Progress<P> {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // In place of those of the same names.
         self.head.headers_mut().extend(fresh);
-        self.failed(Outcome::Unprocessed, Sent::Unprocessed, body, settings)
+        self.failed(Outcome::NotProcessed, Sent::Unprocessed, body, settings)
     }
 }
 

@@ -34,7 +34,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// trailers.insert("grpc-status", "14".parse()?);
 /// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::TRANSIENT));
 /// trailers.insert("grpc-retry-pushback-ms", "5000".parse()?);
-/// let hint = Some(ServerHint::Floor(Duration::from_secs(5)));
+/// let hint = Some(ServerHint::AtLeast(Duration::from_secs(5)));
 /// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::Failed { kind: FailureKind::Transient, hint }));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
@@ -53,8 +53,8 @@ pub fn outcome_by(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Opt
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
     Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
         (Outcome::Failed { kind, .. }, hint) => Outcome::Failed { kind, hint },
-        (Outcome::Permanent | Outcome::Cancelled, Some(ServerHint::Never)) => {
-            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::Never) }
+        (Outcome::Permanent | Outcome::Cancelled, Some(ServerHint::DoNotRetry)) => {
+            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::DoNotRetry) }
         }
         // One that a server or a proxy has cancelled, and not we.
         (Outcome::Cancelled, _) => Outcome::Permanent,
@@ -84,7 +84,7 @@ pub fn code_of(status: StatusCode) -> u32 {
 }
 
 /// What a server says about coming back: so many milliseconds, digits and nothing else; anything else, and anything that is
-/// there twice, is [`ServerHint::Never`]. `None`: it says nothing.
+/// there twice, is [`ServerHint::DoNotRetry`]. `None`: it says nothing.
 ///
 /// The wait is a floor, as every hint is, and not to the millisecond: what gRPC prescribes would bring all of them
 /// back together.
@@ -95,7 +95,7 @@ pub fn pushback(headers: &HeaderMap) -> Option<ServerHint> {
     let millis = value.to_str().ok().filter(|text| values.next().is_none() && is_plain(text));
     // An ASCII int32.
     let millis = millis.and_then(|text| text.parse::<u64>().ok()).filter(|&millis| millis <= i32::MAX as u64);
-    Some(millis.map_or(ServerHint::Never, |millis| ServerHint::Floor(Duration::from_millis(millis))))
+    Some(millis.map_or(ServerHint::DoNotRetry, |millis| ServerHint::AtLeast(Duration::from_millis(millis))))
 }
 
 /// Digits, and no zero in front.

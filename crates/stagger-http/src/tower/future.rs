@@ -115,7 +115,7 @@ where
                     Err(error) => {
                         let sent = this.call.retrier().how_far(&error);
                         let outcome =
-                            if sent == Sent::Unprocessed { Outcome::Unprocessed } else { this.call.outcome(&error) };
+                            if sent == Sent::Unprocessed { Outcome::NotProcessed } else { this.call.outcome(&error) };
                         let outcome = this.message.failed(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
@@ -151,7 +151,7 @@ where
                     Poll::Ready(Ok(())) => {}
                     // A service that says so is of no more use.
                     Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed(Outcome::Unrepeatable(FailureKind::Local), Some(&error));
+                        let _ = this.call.failed(Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Some(&error));
                         *this.attempt = None;
                         return Poll::Ready(Err(Error::Service(error)));
                     }
@@ -159,7 +159,7 @@ where
                         ready!(this.call.poll_limit(cx));
                         // Nothing was sent; it was our own side that had no room.
                         *this.attempt = None;
-                        let outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
+                        let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
                             return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
                         }

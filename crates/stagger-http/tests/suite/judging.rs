@@ -41,7 +41,7 @@ fn a_key_makes_a_conflict_worth_another_attempt() {
 
 #[test]
 fn a_server_that_says_when_to_come_back_is_throttling_and_the_hint_is_handed_on() {
-    let hint = Some(ServerHint::Floor(Duration::from_secs(2)));
+    let hint = Some(ServerHint::AtLeast(Duration::from_secs(2)));
     assert_eq!(meaning(503, Keyed::No, hint), "throttled");
     assert_eq!(meaning(502, Keyed::No, hint), "transient");
     for status in [408, 429, 500, 503] {

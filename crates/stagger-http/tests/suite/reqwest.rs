@@ -189,7 +189,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
     let (retry, events) = listening();
     assert_eq!(server.behind(retry).post(URL).body("pay").send().await.unwrap().status(), 503);
     let (action, failure) = events.lock().unwrap()[0];
-    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(StopReason::Unrepeatable), Repeat::IfUnsent));
+    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(StopReason::UnsafeToRetry), Repeat::IfUnsent));
     assert_eq!(server.times().len(), 1);
 }
 

@@ -111,7 +111,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
         let _ = client.oneshot(request(Method::POST, "pay")).await;
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
-        assert_eq!(action, Action::Stop(StopReason::Unrepeatable));
+        assert_eq!(action, Action::Stop(StopReason::UnsafeToRetry));
         assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Repeat::IfUnsent));
     }
 }

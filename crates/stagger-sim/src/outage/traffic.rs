@@ -1,4 +1,4 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason};
+use stagger_core::{Decision, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason};
 
 use super::server::{Fate, Server};
 use super::{Figures, Process, Scenario};
@@ -18,7 +18,7 @@ pub(super) struct Traffic<'a> {
     /// When each request comes, and at which process.
     requests: Vec<(u64, u32)>,
     /// What the guards have lent each of them.
-    permits: Vec<Permit>,
+    permits: Vec<Permits>,
     tally: Tally,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Traffic<'a> {
             policy,
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
-            permits: requests.iter().map(|_| Permit::NONE).collect(),
+            permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
             tally: Tally::default(),
@@ -98,7 +98,7 @@ impl<'a> Traffic<'a> {
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let permit = Permits::take(&mut self.permits[id as usize]);
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
@@ -137,7 +137,7 @@ impl<'a> Traffic<'a> {
             Answer::Throttled => Outcome::throttled(None),
         };
         let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let permit = Permits::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {

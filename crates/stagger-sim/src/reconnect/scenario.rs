@@ -145,7 +145,7 @@ impl Scenario {
             }
             (Hints::Slots, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, watch),
             (Hints::After(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(ServerHint::Floor(after)) }, watch)
+                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(ServerHint::AtLeast(after)) }, watch)
             }
             _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, watch),
         }

@@ -122,7 +122,7 @@ impl Server for Slots {
             return Answer::Accepted(done as u64);
         }
         self.last = self.last.max(self.acceptor.free) + SLOT * self.acceptor.handshake;
-        Answer::Refused(Some(ServerHint::Slot(Duration::from_micros(self.last as u64 - at))))
+        Answer::Refused(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -153,9 +153,9 @@ impl Server for Appointments {
             },
             Admitted::Later(appointment) => {
                 *ticket = Some(appointment.ticket);
-                Answer::Refused(Some(ServerHint::Slot(appointment.after)))
+                Answer::Refused(Some(ServerHint::Reserved(appointment.after)))
             }
-            Admitted::Full(after) => Answer::Refused(Some(ServerHint::Floor(after))),
+            Admitted::Full(after) => Answer::Refused(Some(ServerHint::AtLeast(after))),
             _ => Answer::Refused(None),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
         assert!(matches!(slots.arrive(0, &mut ()), Answer::Accepted(1_000)));
         let told: Vec<_> = (0..3)
             .map(|_| match slots.arrive(0, &mut ()) {
-                Answer::Refused(Some(ServerHint::Slot(after))) => after.as_micros(),
+                Answer::Refused(Some(ServerHint::Reserved(after))) => after.as_micros(),
                 _ => panic!("there is no room"),
             })
             .collect();

@@ -117,12 +117,12 @@ impl Judge {
             // The spread first, for it hits everyone at once; the backoff, which goes on, comes on top.
             OnClose::Broken => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
-                let hint = (!spread.is_zero()).then_some(ServerHint::Floor(spread));
+                let hint = (!spread.is_zero()).then_some(ServerHint::AtLeast(spread));
                 Verdict { outcome: Outcome::Failed { kind: FailureKind::Transient, hint }, trust: Trust::None }
             }
             // Each client draws its own point, and keeps to it.
             OnClose::Within { from, to } => {
-                let hint = ServerHint::Slot(draw(from, to.max(from), bits));
+                let hint = ServerHint::Reserved(draw(from, to.max(from), bits));
                 Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }.into()
             }
         }

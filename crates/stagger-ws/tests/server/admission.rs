@@ -99,7 +99,7 @@ async fn a_refusal_is_an_answer_with_everything_that_a_client_reads() {
     let _first = connect(&sockets).await;
     let headers = knock(&sockets).await;
     assert_eq!(["retry-after", "content-length", "connection"].map(|name| &headers[name]), ["1", "0", "close"]);
-    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Slot(Duration::from_millis(5))));
+    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::whole::whole;
 use super::{Entry, Failed, Finished, UnknownItem};
 use crate::{
-    Decision, Entropy, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, ServerHint, Sleep,
+    Decision, Entropy, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, ServerHint, Sleep,
     StopReason, SystemEntropy,
 };
 
@@ -61,7 +61,7 @@ pub struct Batch<'p, T, E, S: Sleep> {
     dead_letter: Option<DeadLetter<T, E>>,
     state: RetryState,
     seed: Seed,
-    permit: Permit,
+    permit: Permits,
     phase: Phase,
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services speak of failures in the order of the items.
@@ -103,7 +103,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             dead_letter: None,
             state: RetryState::new(),
             seed: SystemEntropy.seed(),
-            permit: Permit::NONE,
+            permit: Permits::NONE,
             phase: Phase::Due(Instant::ZERO),
             entries: items.into_iter().map(entry).collect(),
             search: 0,
@@ -227,7 +227,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
     fn begin(&mut self) -> bool {
         let timer = &self.timer;
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         let before = self.state.attempt();
         match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
             Ok(permit) => {
@@ -258,8 +258,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             match entry.outcome {
                 Outcome::Success => self.done.worked += 1,
                 Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
-                Outcome::Unrepeatable(_) => self.put_aside(entry.failed(StopReason::Unrepeatable)),
-                Outcome::Failed { hint: Some(ServerHint::Never), .. } => {
+                Outcome::UnsafeToRetry(_) => self.put_aside(entry.failed(StopReason::UnsafeToRetry)),
+                Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
                     self.done.failed.push(entry.failed(StopReason::Hint))
                 }
                 Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
@@ -268,7 +268,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             }
         }
         let timer = &self.timer;
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         let mut retry = RetryMachine::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
         let decision = retry.decide(outcome, permit, || timer.now(), &self.guards);
         match decision {
@@ -305,9 +305,9 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
     /// Settles what was borrowed; nothing more will be done.
     fn end(&mut self, stop: StopReason) {
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         match core::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Due(_) => self.guards.give_back(permit),
+            Phase::Due(_) => self.guards.release(permit),
             Phase::InRound => self.guards.abandon(permit, || self.timer.now()),
             Phase::Ended => {}
         }

@@ -37,7 +37,7 @@ pub fn io(error: &Error) -> Outcome {
     }
 }
 
-const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 /// `EMFILE`, `ENFILE`, `ENOBUFS`.
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -82,7 +82,7 @@ fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
         Some(Refused::Cancelled) => return Some(Outcome::Cancelled),
         None => error.downcast_ref::<BreakerOpen>()?,
     };
-    Some(Outcome::Failed { kind: FailureKind::Local, hint: Some(ServerHint::Floor(open.retry_in)) })
+    Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(open.retry_in)) })
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn an_open_breaker_inside_is_our_own_and_says_when() {
         let retry_in = Duration::from_secs(3);
-        let want = Outcome::Failed { kind: FailureKind::Local, hint: Some(ServerHint::Floor(retry_in)) };
+        let want = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
         let refused = Refused::BreakerOpen(BreakerOpen { retry_in });
         assert_eq!(built_in(&refused), want);
         assert_eq!(built_in(&BreakerOpen { retry_in }), want);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{LeverFault, LeversError, line};
 use crate::budget::{Lever, LeverSnapshot, Mode, Setting, Switch};
-use crate::{Breaker, Budget, FailureKind, Loan, Now, Outcome};
+use crate::{Breaker, Budget, BudgetPermit, FailureKind, Now, Outcome};
 
 /// The levers of a program, by the names of its targets: see the [module](super).
 ///
@@ -158,7 +158,7 @@ impl Inner {
 
 fn enforce(breaker: &dyn Breaker, mode: Mode) {
     if let Some(enforcement) = mode.enforcement() {
-        breaker.enforce(enforcement);
+        breaker.set_enforcement(enforcement);
     }
 }
 
@@ -173,24 +173,24 @@ impl fmt::Debug for Levers {
 struct Shared(Arc<dyn Budget>);
 
 impl Budget for Shared {
-    fn first(&self, now: &dyn Now) -> Loan {
-        self.0.first(now)
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        self.0.on_first_attempt(now)
     }
 
-    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
-        self.0.lend(kind, now)
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
+        self.0.try_acquire(kind, now)
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.0.settle(loan, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.0.record(loan, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
-        self.0.give_back(loan);
+    fn release(&self, loan: BudgetPermit) {
+        self.0.release(loan);
     }
 
-    fn left(&self) -> Option<u64> {
-        self.0.left()
+    fn available(&self) -> Option<u64> {
+        self.0.available()
     }
 
     fn is_unlimited(&self) -> bool {

@@ -5,7 +5,7 @@ use super::limiting::{IsLast, Limiting};
 use super::mode::{Keep, Mode};
 use super::parts::Setup;
 use crate::scope::Inside;
-use crate::{Entropy, Guards, Instant, Nested, Permit, Seed};
+use crate::{Entropy, Guards, Instant, Nested, Permits, Seed};
 
 /// Everything that a call asks its setup.
 pub trait Extras {
@@ -35,7 +35,7 @@ pub trait Extras {
     /// What the call does inside an attempt of another.
     fn inside(&self) -> Inside;
     /// Holds a permit.
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Self::Held;
     /// When the call ends.
     fn deadline(&self) -> Option<Instant>;
     /// How long one attempt may take.
@@ -67,7 +67,7 @@ impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: Mode> Extras for Set
     }
 
     #[inline]
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> G::Held {
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> G::Held {
         self.guards.hold(permit, stage, nested)
     }
 

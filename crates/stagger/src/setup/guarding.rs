@@ -1,5 +1,5 @@
 use crate::scope::Inside;
-use crate::{Clock, Guards, Instant, Nested, Permit};
+use crate::{Clock, Guards, Instant, Nested, Permits};
 
 /// Which guards are asked.
 pub trait Guarding {
@@ -15,7 +15,7 @@ pub trait Guarding {
     }
 
     /// Holds a permit for an attempt that is not yet made, or is being made.
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Self::Held;
 }
 
 /// What happens to a permit whose call is dropped.
@@ -35,7 +35,7 @@ pub trait Hold {
     const EMPTY: Self;
 
     /// Takes the permit out.
-    fn take(&mut self) -> Permit;
+    fn take(&mut self) -> Permits;
 
     /// The attempt has come to this stage.
     fn stands_at(&mut self, stage: Stage);
@@ -54,15 +54,15 @@ impl Guarding for Unguarded {
     }
 
     #[inline]
-    fn hold(&self, _: Permit, _: Stage, _: Nested) {}
+    fn hold(&self, _: Permits, _: Stage, _: Nested) {}
 }
 
 impl Hold for () {
     const EMPTY: Self = ();
 
     #[inline]
-    fn take(&mut self) -> Permit {
-        Permit::NONE
+    fn take(&mut self) -> Permits {
+        Permits::NONE
     }
 
     #[inline]
@@ -88,7 +88,7 @@ impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
         self.inside
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Lent<Self> {
         Lent::new(self, permit, stage, nested)
     }
 }
@@ -109,25 +109,25 @@ pub trait Lender: Guarding + Clone {
 #[derive(Debug)]
 pub struct Lent<L: Lender> {
     lender: Option<L>,
-    permit: Permit,
+    permit: Permits,
     stage: Stage,
     nested: Nested,
 }
 
 impl<L: Lender> Lent<L> {
     /// Those who have lent nothing, and hear of nothing, are not kept.
-    pub(crate) fn new(lender: &L, permit: Permit, stage: Stage, nested: Nested) -> Self {
+    pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: Nested) -> Self {
         let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
         Self { lender, permit, stage, nested }
     }
 }
 
 impl<L: Lender> Hold for Lent<L> {
-    const EMPTY: Self = Self { lender: None, permit: Permit::NONE, stage: Stage::Waiting, nested: Nested::No };
+    const EMPTY: Self = Self { lender: None, permit: Permits::NONE, stage: Stage::Waiting, nested: Nested::No };
 
-    fn take(&mut self) -> Permit {
+    fn take(&mut self) -> Permits {
         self.lender = None;
-        Permit::take(&mut self.permit)
+        Permits::take(&mut self.permit)
     }
 
     fn stands_at(&mut self, stage: Stage) {
@@ -138,10 +138,10 @@ impl<L: Lender> Hold for Lent<L> {
 impl<L: Lender> Drop for Lent<L> {
     fn drop(&mut self) {
         let Some(lender) = self.lender.take() else { return };
-        let (guards, permit) = (lender.guards().nested(self.nested), Permit::take(&mut self.permit));
+        let (guards, permit) = (lender.guards().nested(self.nested), Permits::take(&mut self.permit));
         match self.stage {
-            Stage::Waiting => guards.give_back(permit),
-            Stage::LetIn => guards.withdraw(permit, || lender.now()),
+            Stage::Waiting => guards.release(permit),
+            Stage::LetIn => guards.release_begun(permit, || lender.now()),
             Stage::Attempting => guards.abandon(permit, || lender.now()),
         }
     }

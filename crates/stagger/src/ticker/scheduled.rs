@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::Times;
 use crate::{
-    Clock, Decision, DelaySource, Entropy as _, Guards, Outcome, Permit, Policy, RetryMachine, RetryState, Seed,
+    Clock, Decision, DelaySource, Entropy as _, Guards, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
     SystemEntropy,
 };
 
@@ -30,7 +30,7 @@ impl<'p> Scheduled<'p> {
 
     /// Every tick counts as an attempt. Nobody is there to refuse one.
     fn begin(&mut self, clock: &impl Clock) {
-        let _ = self.retry().begin(Permit::NONE, || clock.now(), &Guards::none());
+        let _ = self.retry().begin(Permits::NONE, || clock.now(), &Guards::none());
     }
 }
 
@@ -52,7 +52,7 @@ impl Times for Scheduled<'_> {
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration> {
         let mut retry = self.retry();
         // A ticker does not know what came of a tick: it is asked for the next one, which is all that a failure says.
-        match retry.decide(Outcome::TRANSIENT, Permit::NONE, || clock.now(), &Guards::none()) {
+        match retry.decide(Outcome::TRANSIENT, Permits::NONE, || clock.now(), &Guards::none()) {
             Decision::Retry { after, source, .. } => Some(retry.on_ticks(after, source, resolution)),
             _ => None,
         }

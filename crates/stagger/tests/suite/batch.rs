@@ -107,9 +107,9 @@ fn one_round_is_one_attempt_and_one_payment() {
 
 #[test]
 fn a_round_is_as_bad_as_its_worst_item() {
-    let floor = |length| Some(ServerHint::Floor(ms(length)));
+    let floor = |length| Some(ServerHint::AtLeast(ms(length)));
     let failed = |kind, hint| Outcome::Failed { kind, hint };
-    let (local, unprocessed) = (failed(FailureKind::Local, None), Outcome::Unprocessed);
+    let (local, unprocessed) = (failed(FailureKind::LocalExhaustion, None), Outcome::NotProcessed);
     for (items, whole) in [
         (vec![None, None], Outcome::Success),
         (vec![None, Some(Outcome::Permanent)], Outcome::Permanent),
@@ -117,15 +117,15 @@ fn a_round_is_as_bad_as_its_worst_item() {
         (vec![Some(local), Some(Outcome::TRANSIENT)], Outcome::TRANSIENT),
         (vec![Some(Outcome::TRANSIENT), Some(Outcome::throttled(None))], Outcome::throttled(None)),
         (
-            vec![Some(Outcome::throttled(floor(5))), Some(failed(FailureKind::Local, floor(9)))],
+            vec![Some(Outcome::throttled(floor(5))), Some(failed(FailureKind::LocalExhaustion, floor(9)))],
             Outcome::throttled(floor(9)),
         ),
         (
-            vec![Some(Outcome::throttled(floor(9))), Some(failed(FailureKind::Local, floor(5)))],
+            vec![Some(Outcome::throttled(floor(9))), Some(failed(FailureKind::LocalExhaustion, floor(5)))],
             Outcome::throttled(floor(9)),
         ),
         (
-            vec![Some(Outcome::throttled(Some(ServerHint::Never))), Some(Outcome::throttled(floor(5)))],
+            vec![Some(Outcome::throttled(Some(ServerHint::DoNotRetry))), Some(Outcome::throttled(floor(5)))],
             Outcome::throttled(floor(5)),
         ),
         (vec![Some(unprocessed), Some(unprocessed)], unprocessed),
@@ -147,7 +147,7 @@ fn a_round_is_as_bad_as_its_worst_item() {
 fn what_was_not_processed_at_all_is_sent_again_at_once_and_does_not_count() {
     let clock = VirtualClock::new();
     let mut batch = Batch::on(clock.clone(), &POLICY, items(2));
-    let rounds = run(&mut batch, |_, _| Some(Outcome::Unprocessed));
+    let rounds = run(&mut batch, |_, _| Some(Outcome::NotProcessed));
     assert_eq!((rounds.len(), clock.elapsed()), (4, ms(20)));
     assert_eq!(batch.finish().failed[0].attempts, 3);
 }
@@ -156,7 +156,7 @@ fn what_was_not_processed_at_all_is_sent_again_at_once_and_does_not_count() {
 fn one_item_that_shall_never_come_again_does_not_stop_the_others() {
     let mut batch = Batch::on(VirtualClock::new(), &POLICY, items(2));
     let rounds = run(&mut batch, |round, item| match (round, item) {
-        (1, 0) => Some(Outcome::throttled(Some(ServerHint::Never))),
+        (1, 0) => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
         (1, _) => Some(Outcome::TRANSIENT),
         _ => None,
     });
@@ -300,9 +300,9 @@ proptest! {
         let fate = |round: u32, item: usize| match fates[item][round as usize] {
             0..=2 => None,
             3 => Some(Outcome::Permanent),
-            4 => Some(Outcome::throttled(Some(ServerHint::Floor(ms(20))))),
-            5 => Some(Outcome::Unprocessed),
-            6 => Some(Outcome::throttled(Some(ServerHint::Never))),
+            4 => Some(Outcome::throttled(Some(ServerHint::AtLeast(ms(20))))),
+            5 => Some(Outcome::NotProcessed),
+            6 => Some(Outcome::throttled(Some(ServerHint::DoNotRetry))),
             _ => Some(Outcome::TRANSIENT),
         };
         let bank = Bank::of(3);

@@ -65,7 +65,7 @@ fn meaning_06_a_limit_reads_the_clock_before_attempt_1_and_once_per_failure() {
 
 #[test]
 fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
-    let hinted = Outcome::throttled(Some(ServerHint::Slot(ms(5))));
+    let hinted = Outcome::throttled(Some(ServerHint::Reserved(ms(5))));
     assert_eq!(reads(&UNTIMED, 1, hinted), [2; 3]);
 }
 

@@ -24,8 +24,8 @@ fn told(event: &Recorded) -> Told {
 #[test]
 fn there_is_one_event_for_each_decision_with_everything_in_it() {
     let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), Bank::of(7));
-    let hinted = Fail(Outcome::throttled(Some(ServerHint::Slot(ms(25)))));
-    let mut script = Script::new([Err(Fail(Outcome::Unprocessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
+    let hinted = Fail(Outcome::throttled(Some(ServerHint::Reserved(ms(25)))));
+    let mut script = Script::new([Err(Fail(Outcome::NotProcessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
     let operation = || {
         clock.advance(ms(1));
         script.next(Fail::TRANSIENT)
@@ -58,7 +58,7 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
         assert_eq!(last.action, Action::Stop(error.stop()), "the event and the error agree");
         (last.attempt, error.stop())
     };
-    let (never, none) = (Outcome::throttled(Some(ServerHint::Never)), Guards::none());
+    let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
     let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));
     let stop = Policy::stop().build().unwrap();
     let limited = POLICY.to_builder().base(ms(20)).max_elapsed(ms(20)).build().unwrap();

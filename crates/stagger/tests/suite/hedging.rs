@@ -98,7 +98,7 @@ async fn if_all_fail_the_error_is_that_of_the_first() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_waits_for_what_the_server_asked_for() {
     let (script, began) = (Script::of(&[(10, Err("busy")), (20, Ok("second"))]), Instant::now());
-    let busy = |_: &&str| Outcome::throttled(Some(stagger::ServerHint::Floor(ms(2_000))));
+    let busy = |_: &&str| Outcome::throttled(Some(stagger::ServerHint::AtLeast(ms(2_000))));
     assert_eq!(hedge(&HEDGE, || script.next()).classify(busy).await, Ok("second"));
     assert_eq!(began.elapsed(), ms(2_030));
 }

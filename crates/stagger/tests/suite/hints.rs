@@ -69,8 +69,8 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
     let floor = nanos(2_345_678);
     for percent in [1, 33, 60, 99] {
         for seed in (0..20).map(Seed::new) {
-            let on_time = second_attempts(ServerHint::Floor(floor), seed, VirtualClock::new);
-            let early = second_attempts(ServerHint::Floor(floor), seed, || Early::new(percent));
+            let on_time = second_attempts(ServerHint::AtLeast(floor), seed, VirtualClock::new);
+            let early = second_attempts(ServerHint::AtLeast(floor), seed, || Early::new(percent));
             assert_eq!(early, on_time, "{percent} % of each sleep, {seed:?}");
             for (driver, at) in early {
                 assert!(at.saturating_since(Instant::ZERO) >= floor, "{driver}: {at:?}, {percent} %, {seed:?}");
@@ -83,7 +83,7 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
 fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
     for slot in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
         for percent in [10, 100] {
-            for (driver, at) in second_attempts(ServerHint::Slot(slot), Seed::new(1), || Early::new(percent)) {
+            for (driver, at) in second_attempts(ServerHint::Reserved(slot), Seed::new(1), || Early::new(percent)) {
                 assert_eq!(at.saturating_since(Instant::ZERO), slot, "{driver}, {percent} % of each sleep");
             }
         }
@@ -102,7 +102,7 @@ fn meaning_08_a_delay_without_a_hint_is_not_waited_for_twice() {
 async fn meaning_08_on_tokio_a_slot_is_kept_to_the_tick_and_rounded_up() {
     for (slot, want) in [(ms(20), ms(20)), (ms(20) + nanos(1), ms(21)), (nanos(1), ms(1)), (ms(1), ms(1))] {
         let start = tokio::time::Instant::now();
-        let fails = async || Err::<(), _>(hinted(ServerHint::Slot(slot)));
+        let fails = async || Err::<(), _>(hinted(ServerHint::Reserved(slot)));
         stagger::retry(&POLICY, fails).classify(Fail::outcome).await.unwrap_err();
         assert_eq!(start.elapsed(), want, "{slot:?}");
     }
@@ -127,7 +127,7 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
     };
     let fails = async || {
         connects.borrow_mut().push(clock.elapsed());
-        Err::<(), _>(hinted(ServerHint::Slot(ms(30))))
+        Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
     let mut links = Reconnecting::seeded(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
     assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());

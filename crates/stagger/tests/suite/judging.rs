@@ -42,9 +42,12 @@ fn a_rule_can_say_everything() {
     let failed = |kind, hint| Outcome::Failed { kind, hint };
     assert_eq!(wait(Outcome::TRANSIENT), (StopReason::Attempts, ms(10)));
     assert_eq!(wait(Outcome::throttled(None)), (StopReason::Attempts, ms(30)));
-    assert_eq!(wait(failed(FailureKind::Local, None)), (StopReason::Attempts, ms(50)));
-    assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::Slot(ms(70))))), (StopReason::Attempts, ms(70)));
-    assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::Never))), (StopReason::Hint, ms(0)));
+    assert_eq!(wait(failed(FailureKind::LocalExhaustion, None)), (StopReason::Attempts, ms(50)));
+    assert_eq!(
+        wait(failed(FailureKind::Transient, Some(ServerHint::Reserved(ms(70))))),
+        (StopReason::Attempts, ms(70))
+    );
+    assert_eq!(wait(failed(FailureKind::Transient, Some(ServerHint::DoNotRetry))), (StopReason::Hint, ms(0)));
     assert_eq!(wait(Outcome::Permanent), (StopReason::Permanent, ms(0)));
     assert_eq!(wait(Outcome::Cancelled), (StopReason::Cancelled, ms(0)));
     assert_eq!(wait(Outcome::Success), (StopReason::Permanent, ms(0)), "there is an error after all");
@@ -71,10 +74,13 @@ fn every_mark_means_what_it_says() {
     };
     let retry = |after, source| Action::Retry { after, source };
     assert_eq!(wait(Fault::permanent("no")), (Action::Stop(StopReason::Permanent), ms(0)));
-    assert_eq!(wait(Fault::unrepeatable("no")), (Action::Stop(StopReason::Unrepeatable), ms(0)));
+    assert_eq!(wait(Fault::unrepeatable("no")), (Action::Stop(StopReason::UnsafeToRetry), ms(0)));
     assert_eq!(wait(Fault::transient("no")), (retry(ms(10), DelaySource::Schedule), ms(10)));
     assert_eq!(wait(Fault::throttled("no", None)), (retry(ms(10), DelaySource::Schedule), ms(10)));
-    assert_eq!(wait(Fault::throttled("no", Some(ServerHint::Slot(ms(3))))), (retry(ms(3), DelaySource::Hint), ms(3)));
+    assert_eq!(
+        wait(Fault::throttled("no", Some(ServerHint::Reserved(ms(3))))),
+        (retry(ms(3), DelaySource::Hint), ms(3))
+    );
     assert_eq!(wait(Fault::local("no")), (retry(ms(100), DelaySource::Schedule), ms(100)));
     let (action, waited) = wait(Fault::retry_after("no", ms(40)));
     assert!(waited >= ms(40) && waited <= ms(50), "a floor, with the schedule's own ceiling on top: {waited:?}");

@@ -26,7 +26,7 @@ fn end(retrier: &Retrier) -> (StopReason, u32) {
 }
 
 fn lent(budget: &dyn Budget, asked: usize) -> usize {
-    (0..asked).filter(|_| budget.lend(FailureKind::Transient, &Instant::ZERO).is_some()).count()
+    (0..asked).filter(|_| budget.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count()
 }
 
 fn breaker() -> Arc<CircuitBreaker> {
@@ -96,7 +96,7 @@ fn a_breaker_is_enforced_observed_and_off_and_left_alone_by_what_stops_retries()
 #[test]
 fn joining_changes_nothing_until_something_is_said() {
     let (levers, breaker) = (Levers::new(), breaker());
-    breaker.enforce(Enforcement::Observed);
+    breaker.set_enforcement(Enforcement::Observed);
     levers.breaker("api", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
     assert_eq!(breaker.enforcement(), Enforcement::Observed);
     levers.set("other", Mode::Off);
@@ -270,12 +270,12 @@ fn a_shared_budget_under_a_lever_is_asked_and_settled() {
     let (levers, tokens) = (Levers::new(), Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap()));
     let lever = levers.shared_budget("api", Arc::clone(&tokens) as Arc<dyn Budget>);
     let now = Instant::ZERO;
-    let (first, loan) = (lever.first(&now), lever.lend(FailureKind::Transient, &now).unwrap());
-    assert_eq!((lever.left(), tokens.snapshot().tokens), (Some(2), 2));
-    lever.give_back(loan);
+    let (first, loan) = (lever.on_first_attempt(&now), lever.try_acquire(FailureKind::Transient, &now).unwrap());
+    assert_eq!((lever.available(), tokens.snapshot().tokens), (Some(2), 2));
+    lever.release(loan);
     assert_eq!(tokens.snapshot().tokens, 3);
-    let _ = lever.lend(FailureKind::Transient, &now);
-    lever.settle(first, &Outcome::Success, &now);
+    let _ = lever.try_acquire(FailureKind::Transient, &now);
+    lever.record(first, &Outcome::Success, &now);
     assert_eq!(tokens.snapshot().tokens, 3);
 }
 

@@ -351,5 +351,5 @@ fn one_call_can_be_paid_for_by_another_budget() {
     let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
     let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
     assert_eq!((run.stop(), by_hand.stop()), (StopReason::Budget, StopReason::Budget));
-    assert_eq!(usual.left(), Some(5));
+    assert_eq!(usual.available(), Some(5));
 }

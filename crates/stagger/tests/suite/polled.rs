@@ -42,7 +42,7 @@ async fn it_holds_what_a_hint_has_asked_for() {
     let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     let start = Instant::now();
-    let hint = Some(ServerHint::Floor(Duration::from_secs(2)));
+    let hint = Some(ServerHint::AtLeast(Duration::from_secs(2)));
     assert_eq!(call.failed::<()>(Outcome::Failed { kind: FailureKind::Throttled, hint }, None), None);
     begin(&mut call).await;
     assert!(start.elapsed() >= Duration::from_secs(2));

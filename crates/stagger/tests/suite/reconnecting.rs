@@ -112,7 +112,7 @@ fn why_a_connection_was_lost_can_be_said() {
     assert_eq!((error.stop(), error.last()), (StopReason::Permanent, &Last::Refused(Refused::Lost)));
 
     block_on(links.next()).unwrap();
-    links.lost(Outcome::throttled(Some(stagger::ServerHint::Slot(ms(321)))));
+    links.lost(Outcome::throttled(Some(stagger::ServerHint::Reserved(ms(321)))));
     block_on(links.next()).unwrap();
     assert_eq!(clock.sleeps(), [ms(321)]);
     // It holds for one loss.

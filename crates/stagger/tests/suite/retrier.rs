@@ -97,12 +97,12 @@ fn every_call_through_a_retrier_asks_one_breaker() {
 fn the_outcome_of_each_attempt_is_told_to_the_guards() {
     let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
-    let mut outcomes = [Outcome::Unprocessed, Outcome::TRANSIENT].into_iter();
+    let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
     assert_eq!(retrier.classify(Fail::outcome).blocking(operation).own(), Ok(7));
     // The immediate repeat is the same loan; to the breaker it is an attempt like any other.
     assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(gate.books().recorded, [Outcome::Unprocessed, Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(gate.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
 }
 
 #[tokio::test(start_paused = true)]

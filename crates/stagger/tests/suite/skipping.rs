@@ -28,7 +28,7 @@ fn child_that_skips_its_sleeps() {
     let start = Instant::now();
     let (skip, recorder) = (skip_sleeps(), Recorder::new());
     // With timers of its own, deep inside; a hint is not waited for either.
-    let hinted = || Err::<(), _>(Fail(Outcome::throttled(Some(ServerHint::Slot(Duration::from_secs(100))))));
+    let hinted = || Err::<(), _>(Fail(Outcome::throttled(Some(ServerHint::Reserved(Duration::from_secs(100))))));
     blocking::retry(&HOURLY, hinted).classify(Fail::outcome).run().unwrap_err();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = stagger::retry(&HOURLY, async || Err::<(), _>("no")).on_event(recorder.listener());

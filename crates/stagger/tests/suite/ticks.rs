@@ -30,7 +30,7 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
 
     // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
     let mut outcomes =
-        [Outcome::Unprocessed, Outcome::throttled(Some(stagger::ServerHint::Slot(Duration::ZERO)))].into_iter();
+        [Outcome::NotProcessed, Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::ZERO)))].into_iter();
     let once_each = || outcomes.next().map_or(Ok(()), |outcome| Err(Fail(outcome)));
     assert_eq!(blocking::retry(&Policy::DEFAULT, once_each).classify(Fail::outcome).timer(Untouchable).run(), Ok(()));
 }
@@ -90,7 +90,7 @@ async fn meaning_14_whole_ticks_take_exactly_as_long_under_paused_time() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_of_centuries_ends_never_and_panics_nowhere() {
     const PATIENT: Policy = policy!(zero().unlimited_hint());
-    let for_ever = Fail(Outcome::throttled(Some(stagger::ServerHint::Slot(Duration::MAX))));
+    let for_ever = Fail(Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::MAX))));
     let call = stagger::retry(&PATIENT, async || Err::<(), _>(for_ever)).classify(Fail::outcome);
     assert!(polled(pin!(call), 3).is_pending());
 

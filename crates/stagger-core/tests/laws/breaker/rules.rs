@@ -8,13 +8,13 @@ use stagger_core::{Breaker, FailureKind, Instant, Now, Outcome, Ratio, Seed};
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ms, secs};
 
-const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
 fn what_says_nothing_about_the_server_neither_trips_nor_heals() {
     let bench = Bench::new(five_seconds().consecutive(2));
     bench.call(FAILED);
-    bench.calls([Outcome::Cancelled, LOCAL, Outcome::Unprocessed]);
+    bench.calls([Outcome::Cancelled, LOCAL, Outcome::NotProcessed]);
     assert_eq!((bench.state(), bench.snapshot().consecutive), (BreakerState::Closed, 1));
     bench.call(Outcome::throttled(None));
     assert_eq!(bench.state(), BreakerState::Open);
@@ -117,6 +117,6 @@ fn the_clock_is_read_only_by_the_rules_that_need_it() {
             breaker.record(pass, &outcome, &clock);
             assert_eq!(clock.0.get(), record, "{name}: record {outcome:?}");
         }
-        assert!(!breaker.would_refuse(secs(1), &Counted(Cell::new(0))));
+        assert!(!breaker.would_reject(secs(1), &Counted(Cell::new(0))));
     }
 }

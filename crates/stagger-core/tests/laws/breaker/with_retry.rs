@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker};
 use stagger_core::{
-    Breaker, BreakerOpen, Decision, FailureKind, Guards, Jitter, Outcome, Permit, Policy, RetryMachine, RetryState,
+    Breaker, BreakerOpen, Decision, FailureKind, Guards, Jitter, Outcome, Permits, Policy, RetryMachine, RetryState,
     Seed, ServerHint, StopReason,
 };
 
@@ -30,7 +30,8 @@ fn a_call_that_is_dropped_in_its_probe_gives_the_place_back() {
     let guards = Guards::none().breaker(&breaker);
     for _ in 0..100 {
         let mut state = RetryState::new();
-        let permit = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || now, &guards).unwrap();
+        let permit =
+            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || now, &guards).unwrap();
         assert_eq!(breaker.snapshot(&now).probes, 1);
         guards.abandon(permit, || now);
         assert_eq!((breaker.snapshot(&now).probes, breaker.state()), (0, BreakerState::HalfOpen));
@@ -47,11 +48,11 @@ fn a_call_that_sleeps_holds_no_place() {
     let guards = Guards::none().breaker(&breaker);
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || now, &guards).unwrap();
-    let local = Outcome::Failed { kind: FailureKind::Local, hint: None };
+    let permit = retry.begin(Permits::NONE, || now, &guards).unwrap();
+    let local = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
     let Decision::Retry { permit, .. } = retry.decide(local, permit, || now, &guards) else { panic!() };
     assert_eq!(breaker.snapshot(&now).probes, 0);
-    guards.give_back(permit);
+    guards.release(permit);
     assert_eq!(breaker.snapshot(&now).probes, 0);
 }
 
@@ -67,10 +68,10 @@ fn footgun_28_a_breaker_that_is_open_uses_up_no_attempt() {
     // A layer around it hears when to come back, and does not come before.
     let now = Call::START.saturating_add(secs(1));
     let BreakerOpen { retry_in } = breaker.admit(&now).unwrap_err();
-    let refused = Outcome::Failed { kind: FailureKind::Local, hint: Some(ServerHint::Floor(retry_in)) };
+    let refused = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
     let mut state = RetryState::new();
     let mut outer = RetryMachine::new(&early, &mut state, Seed::new(1));
-    let permit = outer.begin(Permit::NONE, || now, &Guards::none()).unwrap();
+    let permit = outer.begin(Permits::NONE, || now, &Guards::none()).unwrap();
     let Decision::Retry { after, .. } = outer.decide(refused, permit, || now, &Guards::none()) else { panic!() };
     assert!(after >= retry_in && retry_in == secs(5), "{after:?}");
     breaker.admit(&now.saturating_add(after)).unwrap();
@@ -84,7 +85,7 @@ fn retries_of_any_number_of_calls_cost_a_server_that_is_down_its_probes() {
     let breaker = breaker();
     let guards = Guards::none().breaker(&breaker);
     let mut calls: Vec<_> =
-        (0..100).map(|n| (at(Duration::ZERO), Permit::NONE, RetryState::new(), Seed::new(n))).collect();
+        (0..100).map(|n| (at(Duration::ZERO), Permits::NONE, RetryState::new(), Seed::new(n))).collect();
     let (mut attempts, mut last) = (0_u64, Duration::ZERO);
     // In the order of time, as a simulation has it; every call that stops begins again as another a second later.
     for _ in 0..40_000 {
@@ -92,7 +93,7 @@ fn retries_of_any_number_of_calls_cost_a_server_that_is_down_its_probes() {
         let (now, permit, state, seed) = &mut calls[next];
         last = now.saturating_since(at(Duration::ZERO));
         let mut retry = RetryMachine::new(&policy, state, *seed);
-        let stopped = match retry.begin(Permit::take(permit), || *now, &guards) {
+        let stopped = match retry.begin(Permits::take(permit), || *now, &guards) {
             Ok(lent) => {
                 attempts += 1;
                 match retry.decide(FAILED, lent, || *now, &guards) {

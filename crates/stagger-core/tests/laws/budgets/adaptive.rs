@@ -52,7 +52,7 @@ fn refusals_are_requests_and_come_as_often_as_told() {
     let (mut refused, mut expected) = (0_u32, 0.0);
     for _ in 0..20_000 {
         expected += budget.snapshot(NOW).refusal.as_f64();
-        refused += u32::from(budget.lend(FailureKind::Transient, &NOW).is_none());
+        refused += u32::from(budget.try_acquire(FailureKind::Transient, &NOW).is_none());
     }
     assert_eq!(budget.snapshot(NOW).requests, 21_000);
     // The standard deviation is below 40: the probability is above 0.97 nearly all the time.
@@ -64,7 +64,7 @@ fn two_clients_of_one_seed_refuse_alike_and_others_do_not() {
     let series = |seed| {
         let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_refusal(Ratio::percent(50));
         let budget = after(budget.min_requests(0), 1_000, 0);
-        (0..64).map(|_| budget.lend(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
+        (0..64).map(|_| budget.try_acquire(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
     };
     assert_eq!(series(1), series(1));
     assert_ne!(series(1), series(2));
@@ -97,29 +97,30 @@ fn the_last_slot_lasts_for_ever() {
 #[test]
 fn a_request_and_its_acceptance_pass_together() {
     let budget = BARE.window(secs(12)).build().unwrap();
-    let loan = budget.first(&at(ms(100)));
-    budget.settle(loan, &Outcome::Success, &at(secs(11)));
+    let loan = budget.on_first_attempt(&at(ms(100)));
+    budget.record(loan, &Outcome::Success, &at(secs(11)));
     assert_eq!(budget.snapshot(at(ms(11_999))).accepts, 1);
     assert_eq!(budget.snapshot(at(secs(12))).accepts, 0);
-    let late = budget.first(&at(secs(20)));
+    let late = budget.on_first_attempt(&at(secs(20)));
     attempt(&budget, Outcome::Success, at(secs(32)));
-    budget.settle(late, &Outcome::Success, &at(secs(32)));
+    budget.record(late, &Outcome::Success, &at(secs(32)));
     assert_eq!(budget.snapshot(at(secs(32))).accepts, 1, "its request has passed already");
 }
 
 #[test]
 fn what_nobody_is_blamed_for_and_what_was_never_made_is_no_request() {
     let budget = BARE.build().unwrap();
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: FailureKind::Local, hint: None }]
+    for outcome in
+        [Outcome::Cancelled, Outcome::NotProcessed, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }]
     {
         attempt(&budget, outcome, NOW);
         assert_eq!(budget.snapshot(NOW).requests, 0, "{outcome:?}");
     }
-    let loan = budget.lend(FailureKind::Transient, &NOW).expect("nothing has failed yet");
+    let loan = budget.try_acquire(FailureKind::Transient, &NOW).expect("nothing has failed yet");
     assert_eq!(budget.snapshot(NOW).requests, 1);
-    budget.give_back(loan);
+    budget.release(loan);
     assert_eq!(budget.snapshot(NOW).requests, 0);
-    assert_eq!(budget.left(), None);
+    assert_eq!(budget.available(), None);
 }
 
 #[test]

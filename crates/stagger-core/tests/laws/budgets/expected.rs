@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use stagger_core::budget::{Adaptive, Lever, Mode, Tokens};
-use stagger_core::{Budget, FailureKind, Loan, Now, Outcome, Ratio, Seed};
+use stagger_core::{Budget, BudgetPermit, FailureKind, Now, Outcome, Ratio, Seed};
 
 use super::play::{Step, play, steps};
 use crate::laws::support::cases;
@@ -25,13 +25,13 @@ struct Seen {
 }
 
 impl Budget for Foretold {
-    fn first(&self, now: &dyn Now) -> Loan {
-        self.budget.first(now)
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        self.budget.on_first_attempt(now)
     }
 
-    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let refusal = self.budget.snapshot(now.now()).refusal.as_f64();
-        let loan = self.budget.lend(kind, now);
+        let loan = self.budget.try_acquire(kind, now);
         let mut seen = self.seen.lock().unwrap();
         seen.lent += f64::from(u8::from(loan.is_some()));
         seen.expected += 1.0 - refusal;
@@ -39,12 +39,12 @@ impl Budget for Foretold {
         loan
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.budget.settle(loan, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(loan, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
-        self.budget.give_back(loan);
+    fn release(&self, loan: BudgetPermit) {
+        self.budget.release(loan);
     }
 }
 
@@ -64,12 +64,12 @@ struct Lent {
 }
 
 impl Budget for Moved {
-    fn lend(&self, kind: FailureKind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let mut lent = self.lent.lock().unwrap();
         let mode = self.modes[lent.asked % self.modes.len()];
         lent.asked += 1;
         self.lever.set(mode);
-        let loan = self.lever.lend(kind, now);
+        let loan = self.lever.try_acquire(kind, now);
         let counted = u64::from(loan.is_some());
         match mode {
             Mode::Enforced => lent.while_enforced += counted,
@@ -79,12 +79,12 @@ impl Budget for Moved {
         loan
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.lever.settle(loan, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.lever.record(loan, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
-        self.lever.give_back(loan);
+    fn release(&self, loan: BudgetPermit) {
+        self.lever.release(loan);
     }
 }
 

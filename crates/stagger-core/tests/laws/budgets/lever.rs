@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stagger_core::budget::{Concurrent, Lever, Mode, Setting, Switch, Throttle, Tokens, Unlimited};
-use stagger_core::{Budget, FailureKind, Loan, Outcome, Ratio};
+use stagger_core::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, drain};
 
@@ -13,15 +13,15 @@ fn lever(capacity: u32) -> Lever<Tokens> {
     Lever::new(Tokens::builder().capacity(capacity).cost(1).reward(1).build().unwrap())
 }
 
-fn ask(lever: &dyn Budget, times: usize) -> Vec<Loan> {
-    (0..times).filter_map(|_| lever.lend(FailureKind::Transient, &NOW)).collect()
+fn ask(lever: &dyn Budget, times: usize) -> Vec<BudgetPermit> {
+    (0..times).filter_map(|_| lever.try_acquire(FailureKind::Transient, &NOW)).collect()
 }
 
 #[test]
 fn it_is_enforced_unless_it_is_moved() {
     let lever = lever(3);
     assert_eq!((lever.mode(), Mode::default()), (Mode::Enforced, Mode::Enforced));
-    assert_eq!((ask(&lever, 5).len(), lever.left()), (3, Some(0)));
+    assert_eq!((ask(&lever, 5).len(), lever.available()), (3, Some(0)));
     assert_eq!(lever.snapshot().refused, 2);
 }
 
@@ -32,7 +32,7 @@ fn what_is_observed_passes_and_is_counted() {
     assert_eq!(ask(&lever, 5).len(), 5);
     let seen = lever.snapshot();
     assert_eq!((seen.mode, seen.would_have_refused, seen.refused), (Mode::Observed, 2, 0));
-    assert_eq!((lever.budget().snapshot().tokens, lever.left()), (0, None));
+    assert_eq!((lever.budget().snapshot().tokens, lever.available()), (0, None));
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_is_off_is_not_asked() {
 fn no_retries_are_none_and_cost_nothing() {
     let lever = lever(3);
     lever.set(Mode::NoRetries);
-    assert_eq!((ask(&lever, 5).len(), lever.left()), (0, Some(0)));
+    assert_eq!((ask(&lever, 5).len(), lever.available()), (0, Some(0)));
     assert_eq!((lever.budget().snapshot().tokens, lever.snapshot().stopped, lever.snapshot().refused), (3, 5, 0));
 }
 
@@ -58,8 +58,8 @@ fn the_budget_hears_of_every_attempt_in_every_mode() {
         let lever = Lever::new(Throttle::new(10, Ratio::ONE).unwrap());
         lever.set(mode);
         attempt(&lever, Outcome::TRANSIENT, NOW);
-        if let Some(loan) = lever.lend(FailureKind::Transient, &NOW) {
-            lever.settle(loan, &Outcome::TRANSIENT, &NOW);
+        if let Some(loan) = lever.try_acquire(FailureKind::Transient, &NOW) {
+            lever.record(loan, &Outcome::TRANSIENT, &NOW);
         } else {
             attempt(&lever, Outcome::TRANSIENT, NOW);
         }
@@ -76,14 +76,14 @@ fn loans_come_home_whatever_the_mode_has_become() {
             for budget in [&tokens as &dyn Budget, &places] {
                 let set = |mode| (tokens.set(mode), places.set(mode));
                 set(lent_in);
-                let first = budget.first(&NOW);
+                let first = budget.on_first_attempt(&NOW);
                 let mut loans = ask(budget, 4);
                 set(settled_in);
-                budget.settle(first, &Outcome::Cancelled, &NOW);
+                budget.record(first, &Outcome::Cancelled, &NOW);
                 if let Some(loan) = loans.pop() {
-                    budget.give_back(loan);
+                    budget.release(loan);
                 }
-                loans.into_iter().for_each(|loan| budget.give_back(loan));
+                loans.into_iter().for_each(|loan| budget.release(loan));
             }
             assert_eq!(tokens.budget().snapshot().tokens, 2, "{lent_in:?}, {settled_in:?}");
             assert_eq!(places.budget().snapshot().firsts, 0, "{lent_in:?}, {settled_in:?}");
@@ -130,7 +130,7 @@ fn a_share_limits_beside_each_mode_before_the_budget_is_asked() {
 fn a_share_of_nothing_leaves_nothing() {
     let lever = lever(3);
     lever.set(Ratio::ZERO);
-    assert_eq!((ask(&lever, 3).len(), lever.left(), lever.budget().left()), (0, Some(0), Some(3)));
+    assert_eq!((ask(&lever, 3).len(), lever.available(), lever.budget().available()), (0, Some(0), Some(3)));
 }
 
 #[test]

@@ -15,22 +15,23 @@ mod tokens;
 mod window;
 
 use stagger_core::budget::{BudgetError, BudgetFault};
-use stagger_core::{Budget, FailureKind, Instant, Loan, Outcome};
+use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome};
 
 /// Moments at which nothing is read off the clock.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);
 
 /// Asks for retries until one is refused; tells how many were lent. They are made, and their attempts are pending.
-fn drain(budget: &dyn Budget, now: Instant) -> Vec<Loan> {
-    let lent: Vec<_> = core::iter::from_fn(|| budget.lend(FailureKind::Transient, &now)).take(1_000_000).collect();
+fn drain(budget: &dyn Budget, now: Instant) -> Vec<BudgetPermit> {
+    let lent: Vec<_> =
+        core::iter::from_fn(|| budget.try_acquire(FailureKind::Transient, &now)).take(1_000_000).collect();
     assert!(lent.len() < 1_000_000, "{budget:?} never refuses");
     lent
 }
 
 /// A first attempt, from its beginning to its end.
 fn attempt(budget: &dyn Budget, outcome: Outcome, now: Instant) {
-    let loan = budget.first(&now);
-    budget.settle(loan, &outcome, &now);
+    let loan = budget.on_first_attempt(&now);
+    budget.record(loan, &outcome, &now);
 }
 
 fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetFault> {

@@ -7,7 +7,7 @@ use std::thread;
 use stagger_core::budget::{
     Adaptive, Concurrent, Lever, Lifetime, Mode, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
-use stagger_core::{Budget, FailureKind, Instant, Loan, Outcome, Ratio, Seed};
+use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{at, ms, secs};
@@ -38,17 +38,17 @@ fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
         let mut lent = 0;
         for call in 0..CALLS {
             let now = now(call);
-            let mut loan = budget.first(&now);
+            let mut loan = budget.on_first_attempt(&now);
             for _ in 0..3 {
-                budget.settle(loan, &Outcome::TRANSIENT, &now);
-                let Some(next) = budget.lend(FailureKind::Transient, &now) else {
-                    loan = Loan::NOTHING;
+                budget.record(loan, &Outcome::TRANSIENT, &now);
+                let Some(next) = budget.try_acquire(FailureKind::Transient, &now) else {
+                    loan = BudgetPermit::NONE;
                     break;
                 };
                 loan = next;
                 lent += 1;
             }
-            budget.settle(loan, &Outcome::TRANSIENT, &now);
+            budget.record(loan, &Outcome::TRANSIENT, &now);
         }
         lent
     })
@@ -68,7 +68,7 @@ fn threads_spend_what_was_there_and_what_has_come_and_no_more() {
         for call in 0..CALLS {
             let now = at(ms(call));
             attempt(&tokens, Outcome::Success, now);
-            lent += (0..3).filter(|_| tokens.lend(FailureKind::Transient, &now).is_some()).count() as u64;
+            lent += (0..3).filter(|_| tokens.try_acquire(FailureKind::Transient, &now).is_some()).count() as u64;
         }
         lent
     });
@@ -102,7 +102,7 @@ fn threads_under_a_lever_that_is_moved_spend_the_tokens_once() {
                 lever.set(if call % 2 == 0 { Mode::NoRetries } else { Mode::Enforced });
             }
             asked.fetch_add(1, Ordering::Relaxed);
-            lent += u64::from(lever.lend(FailureKind::Transient, &NOW).is_some());
+            lent += u64::from(lever.try_acquire(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
@@ -153,11 +153,11 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
     let most = AtomicU64::new(0);
     together(|_| {
         for _ in 0..CALLS {
-            let first = budget.first(&NOW);
-            budget.settle(first, &Outcome::TRANSIENT, &NOW);
-            if let Some(loan) = budget.lend(FailureKind::Transient, &NOW) {
+            let first = budget.on_first_attempt(&NOW);
+            budget.record(first, &Outcome::TRANSIENT, &NOW);
+            if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
                 most.fetch_max(budget.snapshot().retries, Ordering::Relaxed);
-                budget.give_back(loan);
+                budget.release(loan);
             }
         }
         0
@@ -170,13 +170,13 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
 #[test]
 fn threads_retry_no_more_than_their_share_of_what_is_active() {
     let budget = Concurrent::with(Ratio::percent(25), 3).unwrap();
-    let calls: Vec<_> = (0..100).map(|_| budget.first(&NOW)).collect();
+    let calls: Vec<_> = (0..100).map(|_| budget.on_first_attempt(&NOW)).collect();
     let calls = std::sync::Mutex::new(calls);
     let lent = together(|_| {
         let mut lent = 0;
         while let Some(call) = { calls.lock().unwrap().pop() } {
-            budget.settle(call, &Outcome::TRANSIENT, &NOW);
-            lent += u64::from(budget.lend(FailureKind::Transient, &NOW).is_some());
+            budget.record(call, &Outcome::TRANSIENT, &NOW);
+            lent += u64::from(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
@@ -188,17 +188,17 @@ fn threads_retry_no_more_than_their_share_of_what_is_active() {
 fn what_threads_give_back_is_there_again() {
     let budgets: [&dyn Budget; 3] = [&Tokens::new(), &Window::new(), &Lifetime::new()];
     for budget in budgets {
-        let before = budget.left();
+        let before = budget.available();
         together(|_| {
             for _ in 0..CALLS {
-                if let Some(loan) = budget.lend(FailureKind::Transient, &NOW) {
-                    budget.give_back(loan);
+                if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
+                    budget.release(loan);
                 }
             }
             0
         });
         // The window had not been asked yet, so it did not know the time.
-        assert_eq!(budget.left(), before, "{budget:?}");
+        assert_eq!(budget.available(), before, "{budget:?}");
     }
 }
 
@@ -206,6 +206,7 @@ fn what_threads_give_back_is_there_again() {
 fn threads_together_get_the_share_of_a_lever_to_the_last() {
     let (lever, share) = (Lever::new(Unlimited), Ratio::millionths(333_333));
     lever.set(share);
-    let lent = together(|_| (0..CALLS).filter(|_| lever.lend(FailureKind::Transient, &NOW).is_some()).count() as u64);
+    let lent =
+        together(|_| (0..CALLS).filter(|_| lever.try_acquire(FailureKind::Transient, &NOW).is_some()).count() as u64);
     assert_eq!((lent, lever.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
 }

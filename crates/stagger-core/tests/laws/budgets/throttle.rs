@@ -76,15 +76,15 @@ fn gr_21_tokens_are_kept_in_thousandths_and_finer_digits_do_not_count() {
 #[test]
 fn exactly_half_full_is_not_enough() {
     let throttle = throttle(4, 1);
-    assert_eq!(throttle.left(), Some(1));
+    assert_eq!(throttle.available(), Some(1));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
-    assert!(throttle.lend(FailureKind::Transient, &NOW).is_some());
-    assert_eq!(throttle.left(), Some(0));
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert_eq!(throttle.available(), Some(0));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     assert_eq!(tokens(&throttle), 2_000);
-    assert!(throttle.lend(FailureKind::Transient, &NOW).is_none());
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_none());
     attempt(&throttle, Outcome::Success, NOW);
-    assert!(throttle.lend(FailureKind::Transient, &NOW).is_some());
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn tokens_stay_between_nothing_and_the_most() {
     attempt(&throttle, Outcome::Success, NOW);
     assert_eq!(tokens(&throttle), 1_000);
     for _ in 0..3 {
-        attempt(&throttle, Outcome::throttled(Some(ServerHint::Never)), NOW);
+        attempt(&throttle, Outcome::throttled(Some(ServerHint::DoNotRetry)), NOW);
     }
     assert_eq!(tokens(&throttle), 0);
     for want in [300, 600, 900, 1_000] {
@@ -108,9 +108,9 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     for outcome in [
         Outcome::Permanent,
-        Outcome::Unprocessed,
+        Outcome::NotProcessed,
         Outcome::Cancelled,
-        Outcome::Failed { kind: FailureKind::Local, hint: None },
+        Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
     ] {
         attempt(&throttle, outcome, NOW);
         assert_eq!(tokens(&throttle), 9_000, "{outcome:?}");

@@ -2,7 +2,7 @@
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{Budget, FailureKind, Instant, Jitter, Loan, Outcome, Policy, Ratio, Seed, StopReason};
+use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};
@@ -17,7 +17,7 @@ fn held(tokens: &Tokens) -> u64 {
 /// Fails with `outcome`, retry after retry; what the bucket holds after each.
 fn quota(tokens: &Tokens, kind: FailureKind, retries: usize) -> Vec<u64> {
     let ask = |_| {
-        tokens.lend(kind, &NOW).expect("there is enough");
+        tokens.try_acquire(kind, &NOW).expect("there is enough");
         held(tokens)
     };
     (0..retries).map(ask).collect()
@@ -34,9 +34,9 @@ fn aw_05_three_attempts_cost_five_tokens_twice() {
 #[test]
 fn aw_07_the_last_five_tokens_come_back_with_the_retry_that_succeeds() {
     let tokens = SERVER_ERROR.capacity(5).transient_cost(5).throttled_cost(5).local_cost(5).build().unwrap();
-    let loan = tokens.lend(FailureKind::Transient, &NOW).unwrap();
+    let loan = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
     assert_eq!(held(&tokens), 0);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 5);
 }
 
@@ -80,9 +80,9 @@ fn aw_15_the_quota_of_2026_after_each_of_four_retries() {
 #[test]
 fn aw_17_a_throttled_request_costs_five_and_gets_them_back() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    let loan = tokens.lend(FailureKind::Throttled, &NOW).unwrap();
+    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 495);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 500);
 }
 
@@ -109,11 +109,11 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
 fn aw_31_time_and_rewards_add_up_exactly() {
     let builder = Tokens::builder().initial(0).cost(3).fractional_reward(Ratio::percent(50)).refill(1, secs(1));
     let tokens = builder.build().unwrap();
-    assert_eq!(tokens.lend(FailureKind::Transient, &NOW), None);
+    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW), None);
     attempt(&tokens, Outcome::Success, NOW);
     attempt(&tokens, Outcome::Success, NOW);
     let later = NOW.saturating_add(secs(2));
-    assert!(tokens.lend(FailureKind::Transient, &later).is_some(), "two from the refill, one from the rewards");
+    assert!(tokens.try_acquire(FailureKind::Transient, &later).is_some(), "two from the refill, one from the rewards");
     assert_eq!((held(&tokens), tokens.snapshot().fraction), (0, Ratio::ZERO));
 }
 
@@ -122,15 +122,15 @@ fn aw_31_time_and_rewards_add_up_exactly() {
 fn aw_33_a_refill_of_nothing_brings_nothing() {
     let tokens = Tokens::builder().capacity(5).refill(0, secs(1)).build().unwrap();
     assert_eq!(drain(&tokens, NOW).len(), 1);
-    assert_eq!(tokens.lend(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
+    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
 }
 
 #[test]
 fn the_101st_retry_in_a_row_is_refused() {
     for tokens in [Tokens::new(), Tokens::default(), SERVER_ERROR.build().unwrap()] {
-        assert_eq!(tokens.left(), Some(100));
+        assert_eq!(tokens.available(), Some(100));
         assert_eq!(drain(&tokens, NOW).len(), 100);
-        assert_eq!(tokens.left(), Some(0));
+        assert_eq!(tokens.available(), Some(0));
     }
 }
 
@@ -142,46 +142,46 @@ fn by_default_every_success_pays_for_a_retry_and_none_is_hoarded() {
     drop(drain(&tokens, NOW));
     for outcome in [Outcome::Success, Outcome::Permanent] {
         attempt(&tokens, outcome, NOW);
-        let loan = tokens.lend(FailureKind::Transient, &NOW).expect("the server answered");
-        tokens.settle(loan, &outcome, &NOW);
+        let loan = tokens.try_acquire(FailureKind::Transient, &NOW).expect("the server answered");
+        tokens.record(loan, &outcome, &NOW);
         assert_eq!(drain(&tokens, NOW).len(), 1);
     }
-    for outcome in [Outcome::TRANSIENT, Outcome::Unprocessed, Outcome::Cancelled] {
+    for outcome in [Outcome::TRANSIENT, Outcome::NotProcessed, Outcome::Cancelled] {
         attempt(&tokens, outcome, NOW);
-        assert_eq!(tokens.left(), Some(0), "{outcome:?}");
+        assert_eq!(tokens.available(), Some(0), "{outcome:?}");
     }
 }
 
 #[test]
 fn aws_gives_back_what_the_last_retry_cost_and_no_more() {
     let tokens = Tokens::AWS.build().unwrap();
-    let _first = tokens.lend(FailureKind::Transient, &NOW).unwrap();
-    let last = tokens.lend(FailureKind::Throttled, &NOW).unwrap();
+    let _first = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    let last = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 485);
-    tokens.settle(last, &Outcome::Success, &NOW);
+    tokens.record(last, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 490);
 }
 
 #[test]
 fn a_retry_that_was_never_made_costs_nothing_and_a_cancelled_one_stays_paid() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::Local] {
-        let loan = tokens.lend(kind, &NOW).unwrap();
+    for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
+        let loan = tokens.try_acquire(kind, &NOW).unwrap();
         assert!(held(&tokens) < 500);
-        tokens.give_back(loan);
+        tokens.release(loan);
         assert_eq!(held(&tokens), 500, "{kind:?}");
     }
-    let loan = tokens.lend(FailureKind::Throttled, &NOW).unwrap();
-    tokens.settle(loan, &Outcome::Cancelled, &NOW);
+    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    tokens.record(loan, &Outcome::Cancelled, &NOW);
     assert_eq!(held(&tokens), 495);
 }
 
 #[test]
 fn what_costs_nothing_is_given_back_as_nothing() {
     let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
-    let loan = tokens.lend(FailureKind::Local, &NOW).expect("it is free");
-    assert_ne!(loan, Loan::NOTHING);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    let loan = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");
+    assert_ne!(loan, BudgetPermit::NONE);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 0);
 }
 

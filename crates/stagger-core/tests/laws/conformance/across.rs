@@ -41,7 +41,7 @@ fn xb_05_decorrelated_draws_from_the_upper_end_reach_the_cap() {
 #[test]
 fn xb_07_a_hint_is_spread_over_half_of_itself_and_one_above_the_limit_stops() {
     let policy = Policy::exponential(ms(500), secs(5)).max_hint(secs(300)).max_attempts(2).build().unwrap();
-    let hinted = |seed, hint| Call::new(&policy).seed(seed).run([Outcome::throttled(Some(ServerHint::Floor(hint)))]);
+    let hinted = |seed, hint| Call::new(&policy).seed(seed).run([Outcome::throttled(Some(ServerHint::AtLeast(hint)))]);
     let waits: Vec<_> = (0..500).map(|seed| hinted(seed, secs(10)).waits[0]).collect();
     let (least, most) = (*waits.iter().min().unwrap(), *waits.iter().max().unwrap());
     assert!(secs(10) <= least && least < ms(10_100), "{least:?}");
@@ -54,7 +54,7 @@ fn xb_15_hint_modes() {
     let policy = |mode| Policy::constant(secs(1)).jitter(Jitter::None).hint_mode(mode).max_attempts(2);
     let wait = |builder: stagger_core::PolicyBuilder, seed| {
         let policy = builder.build().unwrap();
-        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(secs(10))) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(10))) };
         let trace = Call::new(&policy).seed(seed).run([failed]);
         (trace.waits.first().copied(), trace.stop)
     };

@@ -60,7 +60,7 @@ fn aw_19_a_hint_is_clamped_to_five_seconds_above_the_delay() {
     let builder = AWS_SDK_2026.policy().to_builder();
     let policy = builder.jitter(Jitter::None).build().unwrap();
     for (hint, want) in [(secs(3), secs(3)), (ms(10), ms(50)), (secs(10), ms(5050))] {
-        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(hint)) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(hint)) };
         assert_eq!(Call::new(&policy).run([failed]).waits, [want], "{hint:?}");
     }
 }

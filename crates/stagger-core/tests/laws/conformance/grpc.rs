@@ -15,9 +15,9 @@ fn gr_01_a_fifth_more_or_less_around_the_capped_ceiling() {
 
 #[test]
 fn gr_09_a_pushback_is_waited_for_as_it_is() {
-    let pushback = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(secs(1))) };
+    let pushback = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(1))) };
     assert_eq!(Call::new(&GRPC_A6.policy()).run([pushback]).waits, [secs(1)]);
-    let never = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Never) };
+    let never = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::DoNotRetry) };
     assert_eq!(Call::new(&GRPC_A6.policy()).run([never]).stop, Some(StopReason::Hint));
 }
 

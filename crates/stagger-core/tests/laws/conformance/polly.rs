@@ -103,7 +103,7 @@ fn pl_19_twelve_retries_are_thirteen_attempts() {
 #[test]
 fn pl_21_a_generated_delay_replaces_the_computed_one() {
     let policy = Policy::exponential(secs(1), secs(30)).hint_mode(HintMode::Exact).max_attempts(4).build().unwrap();
-    let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(ms(120))) };
+    let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(ms(120))) };
     assert_eq!(Call::new(&policy).run([failed; 4]).waits, [ms(120); 3]);
 }
 

@@ -139,7 +139,7 @@ fn tn_39_attempts_are_counted_from_one() {
     let (guards, now) = (stagger_core::Guards::none(), || at(Duration::ZERO));
     let mut retry = stagger_core::RetryMachine::new(&policy, &mut state, Seed::new(1));
     let seen = [1, 2, 3].map(|_| {
-        let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::Permits::NONE, now, &guards).unwrap();
         let seen = retry.attempt();
         let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
         seen

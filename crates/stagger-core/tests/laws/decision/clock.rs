@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, PolicyBuilder, RetryMachine, RetryState, Seed};
+use stagger_core::{Decision, Guards, Outcome, Permits, Policy, PolicyBuilder, RetryMachine, RetryState, Seed};
 
 use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
 
@@ -15,14 +15,14 @@ fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4]
     let reads = Reads::at(at(secs(1)));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
-    let mut permit = Permit::NONE;
+    let mut permit = Permits::NONE;
     let mut taken = Vec::new();
     for outcome in [Outcome::TRANSIENT, Outcome::Success] {
         let begun = retry.begin(permit, reads.clock(), guards).unwrap();
         taken.push(reads.taken());
         permit = match retry.decide(outcome, begun, reads.clock(), guards) {
             Decision::Retry { permit, .. } => permit,
-            _ => Permit::NONE,
+            _ => Permits::NONE,
         };
         taken.push(reads.taken());
     }
@@ -93,7 +93,7 @@ fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
         let policy = POLICY.build().unwrap();
         let mut state = RetryState::new();
         let permit =
-            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
         guards.abandon(permit, reads.clock());
         assert_eq!(reads.taken(), want);
     }
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn no_step_reads_the_clock_twice(
         limit in any::<bool>(), deadline in any::<bool>(), budget in any::<bool>(), breaker in any::<bool>(),
-        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::Unprocessed]), 1..6),
+        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::NotProcessed]), 1..6),
     ) {
         let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
         let mut guards = Guards::none();
@@ -116,7 +116,7 @@ proptest! {
         let reads = Reads::at(at(secs(1)));
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, reads.clock(), &guards).unwrap();
             prop_assert!(reads.taken() <= 1);
@@ -126,6 +126,6 @@ proptest! {
             prop_assert!(reads.taken() <= 1);
             permit = lent;
         }
-        guards.give_back(permit);
+        guards.release(permit);
     }
 }

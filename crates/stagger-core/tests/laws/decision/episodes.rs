@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason};
+use stagger_core::{Decision, Guards, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason};
 
 use crate::laws::support::{Purse, at, ms, secs};
 
@@ -11,7 +11,7 @@ fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, 
     let (guards, mut now) = (Guards::none(), secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(policy, &mut state, Seed::new(seed));
-    let (mut permit, mut waits) = (Permit::NONE, Vec::new());
+    let (mut permit, mut waits) = (Permits::NONE, Vec::new());
     for &lived in lives {
         permit = retry.begin(permit, || at(now), &guards).unwrap();
         now += lived;
@@ -112,7 +112,7 @@ fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
@@ -132,7 +132,7 @@ fn a_retry_that_begins_an_episode_keeps_its_loan() {
     let now = || at(secs(1));
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     assert!(retry.reset_if_healthy(secs(10)));
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, Guards, Instant, Jitter, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason,
+    Decision, Guards, Instant, Jitter, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason,
 };
 
 use crate::laws::support::{Call, at, ms, secs};
@@ -41,7 +41,7 @@ fn the_last_attempt_knows_that_it_is_the_last() {
     let seen = [0, 1, 2].map(|attempt| {
         assert_eq!(retry.attempt(), attempt);
         let last = retry.is_last_attempt();
-        let permit = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none()).unwrap();
+        let permit = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none()).unwrap();
         let _ = retry.decide(Outcome::TRANSIENT, permit, || Instant::ZERO, &Guards::none());
         last
     });
@@ -88,7 +88,7 @@ fn an_overslept_limit_does_not_stop_an_attempt_that_was_granted() {
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
     let guards = Guards::none();
-    let permit = retry.begin(Permit::NONE, || at(secs(0)), &guards).unwrap();
+    let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(ms(100)), &guards) else {
         panic!("there is time")
     };
@@ -110,7 +110,7 @@ fn elapsed_is_told_from_the_start_of_the_call_if_anybody_asked() {
     ] {
         let mut state = state;
         let mut retry = RetryMachine::new(policy, &mut state, Seed::new(1));
-        let _ = retry.begin(Permit::NONE, || at(secs(3)), &guards).unwrap();
+        let _ = retry.begin(Permits::NONE, || at(secs(3)), &guards).unwrap();
         assert_eq!(retry.elapsed(at(secs(7))), want);
         assert_eq!(state.start(), want.map(|elapsed| at(secs(7) - elapsed)));
     }
@@ -121,7 +121,7 @@ fn a_clock_that_steps_back_is_no_time_passed() {
     let policy = Policy::zero().max_elapsed(secs(1)).build().unwrap();
     let mut state = RetryState::started(at(secs(50)));
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || at(secs(3)), &Guards::none()).unwrap();
+    let permit = retry.begin(Permits::NONE, || at(secs(3)), &Guards::none()).unwrap();
     assert_eq!(retry.elapsed(at(secs(3))), Some(Duration::ZERO));
     let got = retry.decide(Outcome::TRANSIENT, permit, || at(secs(3)), &Guards::none());
     assert!(matches!(got, Decision::Retry { .. }), "{got:?}");

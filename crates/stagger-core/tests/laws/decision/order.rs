@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, Nested, Outcome, Permit, Policy, Profile, RetryMachine, RetryState,
+    Decision, DelaySource, FailureKind, Guards, Nested, Outcome, Permits, Policy, Profile, RetryMachine, RetryState,
     Seed, ServerHint, StopReason,
 };
 
@@ -23,7 +23,7 @@ const STEPS: [StopReason; 7] = [
 const OUTCOMES: [Outcome; 6] = [
     Outcome::TRANSIENT,
     Outcome::throttled(None),
-    Outcome::Failed { kind: FailureKind::Local, hint: None },
+    Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
     Outcome::Success,
     Outcome::Permanent,
     Outcome::Cancelled,
@@ -49,7 +49,7 @@ impl World {
         let purse = if has(StopReason::Budget) { Purse::tight() } else { Purse::default() };
         let watch = Watch::default();
         watch.set_refuses_from(has(StopReason::Breaker).then_some(Duration::ZERO));
-        Self { policy, purse, watch, hint: has(StopReason::Hint).then_some(ServerHint::Never), reasons }
+        Self { policy, purse, watch, hint: has(StopReason::Hint).then_some(ServerHint::DoNotRetry), reasons }
     }
 
     fn decide(&self, outcome: Outcome) -> Decision {
@@ -59,7 +59,7 @@ impl World {
         let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
-        let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+        let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
         let outcome = match outcome {
             Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
             outcome => outcome,
@@ -91,8 +91,8 @@ fn success_permanence_and_cancellation_come_before_every_other_reason() {
     for world in worlds() {
         assert_eq!(world.decide(Outcome::Success), Decision::Done);
         assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(StopReason::Permanent));
-        let unrepeatable = Outcome::Unrepeatable(FailureKind::Transient);
-        assert_eq!(world.decide(unrepeatable), Decision::Stop(StopReason::Unrepeatable));
+        let unrepeatable = Outcome::UnsafeToRetry(FailureKind::Transient);
+        assert_eq!(world.decide(unrepeatable), Decision::Stop(StopReason::UnsafeToRetry));
         assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(StopReason::Cancelled));
     }
 }
@@ -102,7 +102,7 @@ fn success_permanence_and_cancellation_come_before_every_other_reason() {
 #[test]
 fn what_was_not_processed_is_repeated_unless_time_or_breaker_forbid_it() {
     for world in worlds() {
-        let got = world.decide(Outcome::Unprocessed);
+        let got = world.decide(Outcome::NotProcessed);
         let has = |stop| world.reasons.contains(&stop);
         if has(StopReason::Elapsed) || has(StopReason::Breaker) {
             // It carries no hint, so that reason does not hold.
@@ -146,13 +146,13 @@ fn outcomes_have_the_verdicts_that_are_documented() {
     for (outcome, want) in [
         (Outcome::Success, Healthy),
         (Outcome::Permanent, Healthy),
-        (Outcome::Unrepeatable(FailureKind::Transient), Ailing),
-        (Outcome::Unrepeatable(FailureKind::Throttled), Ailing),
-        (Outcome::Unrepeatable(FailureKind::Local), Unknown),
+        (Outcome::UnsafeToRetry(FailureKind::Transient), Ailing),
+        (Outcome::UnsafeToRetry(FailureKind::Throttled), Ailing),
+        (Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Unknown),
         (Outcome::TRANSIENT, Ailing),
-        (Outcome::throttled(Some(ServerHint::Never)), Ailing),
-        (Outcome::Failed { kind: FailureKind::Local, hint: None }, Unknown),
-        (Outcome::Unprocessed, Unknown),
+        (Outcome::throttled(Some(ServerHint::DoNotRetry)), Ailing),
+        (Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }, Unknown),
+        (Outcome::NotProcessed, Unknown),
         (Outcome::Cancelled, Unknown),
     ] {
         assert_eq!(outcome.verdict(), want, "{outcome:?}");
@@ -165,7 +165,7 @@ fn the_breaker_is_asked_about_the_time_of_the_retry_and_not_about_now() {
     let guards = Guards::none().breaker(&watch);
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+    let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
     let Decision::Retry { after, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(secs(1)), &guards) else {
         panic!("nothing forbids it")
     };
@@ -187,7 +187,7 @@ fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
 fn reasons_are_fragments_that_say_who_refused() {
     for (stop, want) in [
         (StopReason::Permanent, "the failure is permanent"),
-        (StopReason::Unrepeatable, "it may have been carried out, or cannot be made again"),
+        (StopReason::UnsafeToRetry, "it may have been carried out, or cannot be made again"),
         (StopReason::Attempts, "every attempt was used"),
         (StopReason::Elapsed, "the time limit left no room for another attempt"),
         (StopReason::Hint, "the server asked not to come back, or not soon enough"),
@@ -203,16 +203,16 @@ fn reasons_are_fragments_that_say_who_refused() {
 
 #[test]
 fn both_ways_to_decide_without_guards_are_one() {
-    let floor = Outcome::throttled(Some(ServerHint::Floor(Duration::from_secs(1))));
+    let floor = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(1))));
     let (guards, seed) = (Guards::none(), Seed::new(5));
     for policy in Profile::all().map(Profile::policy) {
-        for outcome in [Outcome::TRANSIENT, floor, Outcome::Unprocessed, Outcome::Permanent, Outcome::Success] {
+        for outcome in [Outcome::TRANSIENT, floor, Outcome::NotProcessed, Outcome::Permanent, Outcome::Success] {
             let mut states = [RetryState::new(), RetryState::new()];
             for second in 0..9 {
                 let now = || at(secs(second));
                 let decisions = [false, true].map(|guarded| {
                     let mut retry = RetryMachine::new(&policy, &mut states[usize::from(guarded)], seed);
-                    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+                    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
                     if guarded {
                         retry.decide(outcome, permit, now, &guards)
                     } else {

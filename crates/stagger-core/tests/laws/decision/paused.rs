@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason, policy,
+    Decision, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason, policy,
 };
 
 use crate::laws::support::{Purse, any_policy, at, cases, ms};
@@ -19,12 +19,12 @@ fn failing(
     between: impl Fn(RetryState, Seed, &mut Instant) -> (RetryState, Seed),
 ) -> Vec<String> {
     let (mut state, mut seed, mut now) = (RetryState::new(), Seed::new(7), at(Duration::from_secs(1_000)));
-    let outcome = |n: u32| if n % 3 == 2 { Outcome::Unprocessed } else { Outcome::TRANSIENT };
+    let outcome = |n: u32| if n % 3 == 2 { Outcome::NotProcessed } else { Outcome::TRANSIENT };
     let mut decisions = Vec::new();
     for n in 0..attempts {
         let mut retry = RetryMachine::new(policy, &mut state, seed);
-        assert_eq!(retry.begin(Permit::NONE, || now, &Guards::none()), Ok(Permit::NONE));
-        let decision = retry.decide(outcome(n), Permit::NONE, || now, &Guards::none());
+        assert_eq!(retry.begin(Permits::NONE, || now, &Guards::none()), Ok(Permits::NONE));
+        let decision = retry.decide(outcome(n), Permits::NONE, || now, &Guards::none());
         decisions.push(format!("{decision:?}"));
         let Decision::Retry { after, .. } = decision else { break };
         (state, seed) = between(state, seed, &mut now);
@@ -68,7 +68,7 @@ fn a_call_that_was_not_asked_for_the_time_has_none_at_rest() {
 #[test]
 fn only_a_retry_that_was_paid_for_is_paid_for_again() {
     let policy: Policy = "constant delay=10ms jitter=none max-attempts=9".parse().unwrap();
-    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::Unprocessed);
+    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
     for (outcomes, asked) in [
         (&[][..], &[][..]),
         (&[transient][..], &["lend Transient"][..]),
@@ -78,23 +78,23 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
     ] {
         let (purse, mut state) = (Purse::with_clock(), RetryState::new());
         let guards = Guards::none().budget(&purse);
-        let mut lent = Permit::NONE;
+        let mut lent = Permits::NONE;
         for outcome in outcomes {
             let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-            let permit = retry.begin(Permit::take(&mut lent), || Instant::ZERO, &guards).unwrap();
+            let permit = retry.begin(Permits::take(&mut lent), || Instant::ZERO, &guards).unwrap();
             let Decision::Retry { permit, .. } = retry.decide(*outcome, permit, || Instant::ZERO, &guards) else {
                 panic!("{outcome:?}")
             };
             lent = permit;
         }
-        guards.give_back(lent);
+        guards.release(lent);
         purse.events();
         let before = state;
         let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-        guards.give_back(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
+        guards.release(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
         assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), asked);
         purse.set_tight(true);
-        let refused = if asked.is_empty() { Ok(Permit::NONE) } else { Err(StopReason::Budget) };
+        let refused = if asked.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
         assert_eq!(retry.borrow_again(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
         assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
     }
@@ -133,8 +133,8 @@ mod written_down {
         let policy: Policy = "exponential base=10ms cap=10s max-elapsed=1h".parse().unwrap();
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
-        let _ = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none());
-        let _ = retry.decide(Outcome::TRANSIENT, Permit::NONE, || Instant::ZERO, &Guards::none());
+        let _ = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none());
+        let _ = retry.decide(Outcome::TRANSIENT, Permits::NONE, || Instant::ZERO, &Guards::none());
         let paused = state.pause(Seed::new(u64::MAX), Instant::from_nanos(3));
         assert_eq!(serde_json::to_string(&paused).unwrap(), TABLE);
         assert_eq!(serde_json::from_str::<Paused>(TABLE).unwrap(), paused);

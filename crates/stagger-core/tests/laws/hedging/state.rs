@@ -39,12 +39,12 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
     let failed = |kind, hint| Outcome::Failed { kind, hint };
     for (outcome, want) in [
         (Outcome::TRANSIENT, Some(at(secs(5)))),
-        (Outcome::Unprocessed, Some(at(secs(5)))),
+        (Outcome::NotProcessed, Some(at(secs(5)))),
         (failed(FailureKind::Throttled, None), Some(at(secs(5)))),
-        (failed(FailureKind::Throttled, Some(ServerHint::Floor(secs(2)))), Some(at(secs(7)))),
-        (failed(FailureKind::Transient, Some(ServerHint::Slot(secs(3)))), Some(at(secs(8)))),
-        (failed(FailureKind::Throttled, Some(ServerHint::Never)), None),
-        (failed(FailureKind::Local, None), None),
+        (failed(FailureKind::Throttled, Some(ServerHint::AtLeast(secs(2)))), Some(at(secs(7)))),
+        (failed(FailureKind::Transient, Some(ServerHint::Reserved(secs(3)))), Some(at(secs(8)))),
+        (failed(FailureKind::Throttled, Some(ServerHint::DoNotRetry)), None),
+        (failed(FailureKind::LocalExhaustion, None), None),
         (Outcome::Permanent, None),
         (Outcome::Cancelled, None),
     ] {

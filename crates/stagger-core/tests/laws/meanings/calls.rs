@@ -4,20 +4,20 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, HintMode, Nested, Outcome, Permit, Policy, Ratio, RetryMachine,
+    Decision, DelaySource, FailureKind, Guards, HintMode, Nested, Outcome, Permits, Policy, Ratio, RetryMachine,
     RetryState, Seed, ServerHint, StopReason,
 };
 
 use crate::laws::support::{Call, Purse, Reads, Watch, any_delays, at, cases, length, secs};
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    let kind = prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::Local]);
-    let hint = prop::option::of(length().prop_map(ServerHint::Floor));
+    let kind = prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]);
+    let hint = prop::option::of(length().prop_map(ServerHint::AtLeast));
     prop_oneof![
         4 => (kind, hint).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
-        1 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
-        1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::Local]).prop_map(Outcome::Unrepeatable),
+        1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]).prop_map(Outcome::UnsafeToRetry),
         1 => Just(Outcome::Cancelled),
     ]
 }
@@ -67,7 +67,7 @@ proptest! {
         let (reads, mut state) = (Reads::at(at(secs(1))), RetryState::new());
         let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
         for outcome in outcomes {
-            let permit = retry.begin(Permit::NONE, reads.clock(), &Guards::none()).unwrap();
+            let permit = retry.begin(Permits::NONE, reads.clock(), &Guards::none()).unwrap();
             let _ = retry.decide(outcome, permit, reads.clock(), &Guards::none());
         }
         prop_assert_eq!(reads.taken(), 0);
@@ -100,7 +100,7 @@ proptest! {
     ) {
         let share = Ratio::millionths(share);
         let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_spread(share).build().unwrap();
-        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::Floor(asked)) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(asked)) };
         let trace = Call::new(&policy).seed(seed).run([failed]);
         let above = policy.bounds(1).unwrap().1.max(Duration::from_nanos(share.of(asked.as_nanos() as u64)));
         prop_assert!(asked <= trace.waits[0] && trace.waits[0] <= asked + above, "{:?}", trace.waits);
@@ -113,7 +113,7 @@ proptest! {
     ) {
         let mode = [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(5))][mode];
         let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_mode(mode).build().unwrap();
-        let failed = Outcome::throttled(Some(ServerHint::Slot(asked)));
+        let failed = Outcome::throttled(Some(ServerHint::Reserved(asked)));
         prop_assert_eq!(Call::new(&policy).seed(seed).run([failed]).waits, [asked]);
     }
 
@@ -123,7 +123,7 @@ proptest! {
         let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
         let mut call = Call::new(&policy);
         call.guards = Guards::none().budget(&purse);
-        let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Slot(asked))); 20]);
+        let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);
         prop_assert_eq!(trace.attempts, most);
         prop_assert_eq!(trace.last_start, asked * (most - 1));
         prop_assert_eq!(purse.events().iter().filter(|event| event.starts_with("lend")).count() as u32, most - 1);
@@ -136,7 +136,7 @@ proptest! {
         let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
         let mut state = RetryState::new();
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, || at(secs(1)), &guards).unwrap();
             prop_assert_eq!(purse.out(), 1);
@@ -149,7 +149,7 @@ proptest! {
             prop_assert_eq!(purse.out(), 1);
             permit = lent;
         }
-        guards.give_back(permit);
+        guards.release(permit);
         purse.assert_balanced();
     }
 
@@ -170,7 +170,7 @@ proptest! {
         let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
         let (mut state, now) = (RetryState::new(), || at(secs(1)));
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         for _ in 0..failures {
             let begun = retry.begin(permit, now, &guards).unwrap();
             let Decision::Retry { permit: lent, .. } = retry.decide(Outcome::TRANSIENT, begun, now, &guards) else {
@@ -179,7 +179,7 @@ proptest! {
             permit = lent;
         }
         if asleep {
-            guards.give_back(permit);
+            guards.release(permit);
         } else {
             let begun = retry.begin(permit, now, &guards).unwrap();
             guards.abandon(begun, now);
@@ -197,7 +197,7 @@ proptest! {
         let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         let mut count = 0;
         for lived in lives {
-            let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+            let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
             count += 1;
             prop_assert_eq!(retry.attempt(), count);
             prop_assert_eq!(retry.reset_if_healthy(secs(lived)), lived >= enough);

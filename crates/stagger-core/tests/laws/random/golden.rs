@@ -142,7 +142,8 @@ fn spread_hints_and_episodes_are_frozen() {
     let policy = EXPONENTIAL.spread(secs(10)).max_attempts(3).build().unwrap();
     assert_eq!(policy.first_spread(Seed::new(42)).as_nanos(), 7_907_996_468);
 
-    let hinted = Outcome::Failed { kind: FailureKind::Transient, hint: Some(stagger_core::ServerHint::Floor(secs(1))) };
+    let hinted =
+        Outcome::Failed { kind: FailureKind::Transient, hint: Some(stagger_core::ServerHint::AtLeast(secs(1))) };
     let waits = Call::new(&policy).seed(42).run([hinted; 2]).waits;
     assert_eq!(waits, [1_105_670_277, 1_123_175_565].map(Duration::from_nanos));
 
@@ -151,7 +152,7 @@ fn spread_hints_and_episodes_are_frozen() {
     let mut retry = stagger_core::RetryMachine::new(&policy, &mut state, Seed::new(42));
     let (now, guards) = (|| at(secs(1)), stagger_core::Guards::none());
     let waits = [(); 2].map(|()| {
-        let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::Permits::NONE, now, &guards).unwrap();
         retry.reset_if_healthy(secs(1));
         match retry.decide(Outcome::TRANSIENT, permit, now, &guards) {
             stagger_core::Decision::Retry { after, .. } => after.as_nanos(),

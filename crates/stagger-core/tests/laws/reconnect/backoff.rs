@@ -132,13 +132,13 @@ fn a_close_that_says_when_to_come_back_is_obeyed() {
     let told = |hint| Outcome::Failed { kind: stagger_core::FailureKind::Transient, hint: Some(hint) };
     let mut link = Link::new(PLAIN.spread(secs(3)).build().unwrap()).up();
     link.pass(LONG);
-    let (after, source) = waits(link.ended(told(ServerHint::Floor(secs(20)))));
+    let (after, source) = waits(link.ended(told(ServerHint::AtLeast(secs(20)))));
     assert!(secs(20) <= after && after <= secs(30), "{after:?}");
     assert_eq!(source, DelaySource::Hint);
 
     let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(told(ServerHint::Slot(ms(1_234))))), (ms(1_234), DelaySource::Hint));
+    assert_eq!(waits(link.ended(told(ServerHint::Reserved(ms(1_234))))), (ms(1_234), DelaySource::Hint));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn waking_up_early_leaves_the_rest_of_the_same_wait() {
     for (spread, outcome, source) in [
         (Duration::ZERO, Outcome::TRANSIENT, DelaySource::Schedule),
         (secs(10), Outcome::TRANSIENT, DelaySource::Spread),
-        (Duration::ZERO, Outcome::throttled(Some(ServerHint::Slot(secs(7)))), DelaySource::Hint),
+        (Duration::ZERO, Outcome::throttled(Some(ServerHint::Reserved(secs(7)))), DelaySource::Hint),
     ] {
         let mut link = Link::new(PLAIN.spread(spread).build().unwrap()).up();
         link.pass(LONG);
@@ -208,14 +208,14 @@ fn waking_up_early_leaves_the_rest_of_the_same_wait() {
 fn what_was_not_processed_is_tried_again_at_once_and_once() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (Duration::ZERO, DelaySource::Transparent));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (Duration::ZERO, DelaySource::Transparent));
     link.retry();
     assert_eq!(link.machine.attempt(), 1);
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), DelaySource::Schedule));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
     // A connection that was open and is lost is no such case: it had been processed.
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), DelaySource::Schedule));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
 }
 
 #[test]

@@ -11,7 +11,7 @@ const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitte
 
 #[test]
 fn it_gives_up_for_every_reason_and_says_which() {
-    let never = Outcome::throttled(Some(ServerHint::Never));
+    let never = Outcome::throttled(Some(ServerHint::DoNotRetry));
     for (outcome, want) in [
         (Outcome::Permanent, StopReason::Permanent),
         (Outcome::Cancelled, StopReason::Cancelled),

@@ -98,7 +98,7 @@ fn our_own_exhaustion_is_told_as_that() {
     let purse = Purse::default();
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse));
     let _ = link.reconnect_now();
-    let _ = waits(link.ended(Outcome::Failed { kind: FailureKind::Local, hint: None }));
+    let _ = waits(link.ended(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }));
     assert_eq!(purse.events(), ["first", "settle 1 Unknown", "lend Local"]);
 }
 
@@ -122,7 +122,7 @@ proptest! {
                 0 => { let _ = link.reconnect_now(); }
                 1..=3 => { let _ = link.due(); }
                 4 | 5 => { let _ = link.opened(generation); }
-                6 => { let _ = link.ended(Outcome::Unprocessed); }
+                6 => { let _ = link.ended(Outcome::NotProcessed); }
                 _ => { let _ = link.ended(Outcome::TRANSIENT); }
             }
             let want = match link.machine.phase() {

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Budget, Decision, DelaySource, Guards, Instant, Outcome, Permit, Policy, RetryMachine, RetryState, Seed, StopReason,
+    Budget, Decision, DelaySource, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
+    StopReason,
 };
 
 /// One call, driven as the core's documentation tells a driver to, on a virtual clock.
@@ -78,7 +79,7 @@ impl<'a> Call<'a> {
             last_start: Duration::ZERO,
         };
         now = now.saturating_add(trace.spread);
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || now, &self.guards) {
                 Ok(permit) => permit,

@@ -188,15 +188,15 @@ async fn a_pushback_that_is_no_number_of_milliseconds_ends_the_call() {
     for never in ["-1", "soon", "", "01", " 5", "+5", "1.5", "2147483648"] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, never.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(ServerHint::Never), "{never:?}");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "{never:?}");
         assert_eq!(made(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await, (UNAVAILABLE, 1), "{never:?}");
     }
     for (some, want) in [("0", 0), ("5", 5), ("2147483647", 2_147_483_647)] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(ServerHint::Floor(ms(want))));
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::AtLeast(ms(want))));
         headers.append(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(ServerHint::Never), "twice");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "twice");
     }
     assert_eq!(grpc::pushback(&HeaderMap::new()), None);
 }
@@ -248,7 +248,7 @@ async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
     *order.uri_mut() = "/shop.Stock/Order".parse().unwrap();
     counts.layer(server).oneshot(order).await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
-    assert_eq!(*events.lock().unwrap(), [Action::Stop(StopReason::Unrepeatable)]);
+    assert_eq!(*events.lock().unwrap(), [Action::Stop(StopReason::UnsafeToRetry)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,7 +64,7 @@ impl<C: Clock> Gauges<C> {
     pub fn budget(self, target: &str, budget: Arc<dyn Budget>) -> Self {
         let target = target.to_owned();
         self.watch(move |_| {
-            let left = budget.left().map_or(f64::NAN, |left| left as f64);
+            let left = budget.available().map_or(f64::NAN, |left| left as f64);
             gauge("stagger_budget_left", &target, None, left);
         })
     }

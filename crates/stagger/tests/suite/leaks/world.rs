@@ -53,7 +53,7 @@ impl World {
     pub(super) fn new(driver: Driver, watched: Watched, kind: FailureKind, trouble: Trouble) -> Self {
         // Failures of our own leave a half-open breaker as it is, so that every attempt is a probe.
         let (breaker, rest) = match kind {
-            FailureKind::Local => (half_open(), BreakerState::HalfOpen),
+            FailureKind::LocalExhaustion => (half_open(), BreakerState::HalfOpen),
             _ => (CircuitBreaker::builder(Seed::new(1)).consecutive(99).build().unwrap(), BreakerState::Closed),
         };
         Self { driver, kind, trouble, watched, breaker: Arc::new(breaker), rest, counts: Mutex::default() }
@@ -144,7 +144,8 @@ impl World {
 
     fn expect_of_use(&self, what: impl core::fmt::Debug) {
         let before = self.count(|counts| counts.made);
-        let mut script = Script::new([Err(Fail(Outcome::Failed { kind: FailureKind::Local, hint: None })), Ok(())]);
+        let mut script =
+            Script::new([Err(Fail(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })), Ok(())]);
         let call = blocking::retry(&POLICY, || script.next(Fail::TRANSIENT)).timer(NoSleep).classify(Fail::outcome);
         let report = call.guards(self.guards()).report().run();
         assert_eq!((report.result.is_ok(), report.attempts), (true, 2), "{}, {what:?}, {before:?}", self.watched.name);

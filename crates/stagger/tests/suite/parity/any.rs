@@ -47,14 +47,15 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
 /// What up to 12 attempts do.
 pub(crate) fn plays() -> impl Strategy<Value = Vec<Play>> {
     let hint = prop_oneof![
-        4 => up_to(9_000).prop_map(ServerHint::Floor),
-        4 => up_to(9_000).prop_map(ServerHint::Slot),
-        1 => Just(ServerHint::Never),
+        4 => up_to(9_000).prop_map(ServerHint::AtLeast),
+        4 => up_to(9_000).prop_map(ServerHint::Reserved),
+        1 => Just(ServerHint::DoNotRetry),
     ];
-    let kind = prop_oneof![Just(FailureKind::Transient), Just(FailureKind::Throttled), Just(FailureKind::Local)];
+    let kind =
+        prop_oneof![Just(FailureKind::Transient), Just(FailureKind::Throttled), Just(FailureKind::LocalExhaustion)];
     let outcome = prop_oneof![
         12 => (kind, option::of(hint)).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
-        3 => Just(Outcome::Unprocessed),
+        3 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
     ];

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger::{Action, Decision, Guards, Instant, Permit, RetryMachine, RetryState, StopReason};
+use stagger::{Action, Decision, Guards, Instant, Permits, RetryMachine, RetryState, StopReason};
 
 use super::Case;
 use super::trace::{Decided, End, Trace};
@@ -23,7 +23,7 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
 
     let spread = retry.spread(|| now);
     now = woken(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
-    let mut permit = Permit::NONE;
+    let mut permit = Permits::NONE;
     loop {
         let begun = retry.begin(permit, || now, &guards);
         let (decided, gave) = match begun {
@@ -70,7 +70,12 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
 impl Decided {
     fn of(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
         let elapsed = retry.elapsed(now).unwrap();
-        Self { attempt: retry.attempt(), action, elapsed, budget_left: guards.budget.and_then(stagger::Budget::left) }
+        Self {
+            attempt: retry.attempt(),
+            action,
+            elapsed,
+            budget_left: guards.budget.and_then(stagger::Budget::available),
+        }
     }
 }
 

@@ -179,7 +179,7 @@ fn a_hint_is_never_undercut() {
     let mut queue = RetryQueue::on(clock.clone(), POLICY);
     let job = queue.begin(()).unwrap();
     let asked = Duration::from_millis(1_234);
-    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Slot(asked)))).unwrap();
+    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Reserved(asked)))).unwrap();
     assert_eq!((queued.after, queued.source), (asked, DelaySource::Hint));
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), clock.elapsed()), (2, asked));
@@ -190,10 +190,10 @@ fn what_was_not_processed_is_repeated_at_once_and_does_not_count() {
     let world = World::new(0);
     let mut queue = world.queue(POLICY);
     let job = queue.begin(()).unwrap();
-    assert_eq!(queue.push_retry(job, Outcome::Unprocessed).unwrap().source, DelaySource::Transparent);
+    assert_eq!(queue.push_retry(job, Outcome::NotProcessed).unwrap().source, DelaySource::Transparent);
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), world.clock.elapsed()), (1, Duration::ZERO));
-    let stopped = queue.push_retry(job, Outcome::Unprocessed).unwrap_err();
+    let stopped = queue.push_retry(job, Outcome::NotProcessed).unwrap_err();
     assert_eq!(stopped.why, Why::Stop(StopReason::Budget));
 }
 

@@ -31,7 +31,7 @@ fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told(
         metrics.values("api")[&key("budget_left", "")]
     };
     assert_eq!(left(), 3.0);
-    let _ = budget.lend(FailureKind::Transient, &Instant::ZERO);
+    let _ = budget.try_acquire(FailureKind::Transient, &Instant::ZERO);
     assert_eq!(left(), 2.0);
     levers.set("api", Mode::Observed);
     assert!(left().is_nan());
@@ -45,7 +45,7 @@ fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
     fail(&breaker, &clock);
     let _ = breaker.admit(&clock.now()).unwrap_err();
-    breaker.enforce(Enforcement::Observed);
+    breaker.set_enforcement(Enforcement::Observed);
     let _ = (breaker.admit(&clock.now()), breaker.admit(&clock.now()));
     // What was counted before it is collected for the first time is there, and asking twice does not count twice.
     let gauges = Gauges::on(clock.clone()).breaker("api", Arc::clone(&breaker));
@@ -72,7 +72,7 @@ fn every_lever_is_collected_and_each_refusal_by_its_cause() {
     let (metrics, levers) = (Metrics::new(), Levers::new());
     let gauges = Gauges::new().levers(&levers);
     let api = levers.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
-    let ask = |times| (0..times).filter_map(|_| api.lend(FailureKind::Transient, &Instant::ZERO)).count();
+    let ask = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
     let _ = ask(3);
     levers.set("api", Mode::Observed);
     let _ = ask(3);
