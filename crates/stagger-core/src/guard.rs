@@ -96,7 +96,7 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     /// An attempt for which `pass` was given came to its end.
     fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
 
-    /// Whether its refusals are kept to, from now on: the lever for incidents. A breaker that cannot be moved ignores it,
+    /// Whether its refusals are kept to, from now on: the operator control for incidents. A breaker that cannot be moved ignores it,
     /// which is what this does unless it is written anew.
     fn set_enforcement(&self, enforcement: Enforcement) {
         let _ = enforcement;

@@ -77,7 +77,7 @@ pub use instant::Instant;
 pub use jitter::{Jitter, draw};
 pub use outcome::{Decision, DelaySource, FailureKind, Outcome, ServerHealth, StopReason};
 pub use paused::Paused;
-pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
+pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};
 pub use profile::{Profile, ProfileJitter};
 pub use ratio::Ratio;
 pub use reconnect::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};

@@ -135,7 +135,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     }
 
     /// Every copy is a loan from this budget, and refused if it lends nothing; the first attempt is told to it as well.
-    /// With one that is under a [lever](crate::levers), copies are turned down and off with the retries.
+    /// With one that is under a [operator control](crate::control), copies are turned down and off with the retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
         self.budget = Some(budget);
         self

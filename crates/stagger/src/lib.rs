@@ -24,7 +24,7 @@
 //! | send a batch, and only its failed items again | [`batch::Batch`] |
 //! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
 //! | do something every so often, out of step with everybody else | [`interval`], [`blocking::interval`] |
-//! | move guards, and turn retries down, while the program runs | [`levers`] |
+//! | move guards, and turn retries down, while the program runs | [`control`] |
 //! | come from the Go package cenkalti/backoff | [`cenkalti`] |
 //! | test what uses it | [`testing`] |
 //! | write the loop by hand | [`Policy::delays`], or [`RetryMachine`] for a driver of your own |
@@ -79,6 +79,8 @@ mod cancel;
 pub mod cenkalti;
 pub mod classify;
 mod clock;
+#[cfg(target_has_atomic = "64")]
+pub mod control;
 mod entropy;
 mod error;
 mod event;
@@ -87,8 +89,6 @@ mod fault;
 mod future;
 mod hand;
 mod hedging;
-#[cfg(target_has_atomic = "64")]
-pub mod levers;
 mod own;
 mod polled;
 pub mod queue;

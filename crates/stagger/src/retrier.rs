@@ -9,15 +9,15 @@ use crate::blocking::Blocking;
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
+#[cfg(target_has_atomic = "64")]
+use crate::control::RetryControls;
 use crate::event::{Event, EventError};
 use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
-#[cfg(target_has_atomic = "64")]
-use crate::levers::Levers;
 use crate::rule::{Plain, Reading};
 use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
-use crate::shared::{Levered, Listeners, RuleFor, Rules, Seeds, Shared};
+use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
 use crate::{Breaker, Budget, Clock, Error, Outcome, Policy, Seed, Sleep, ThreadSleep};
 
@@ -69,7 +69,7 @@ impl Retrier {
                 breaker: None,
                 inside: Inside::StandDown,
                 #[cfg(target_has_atomic = "64")]
-                lever: None,
+                control: None,
                 rules: HashMap::new(),
                 listeners: Vec::new(),
                 limits: Limits::default(),
@@ -81,7 +81,7 @@ impl Retrier {
     /// What the calls are made to, for events, logs and metrics.
     #[must_use]
     pub fn named(self, target: &str) -> Self {
-        self.change(|shared| shared.name = Arc::from(target)).under_lever()
+        self.change(|shared| shared.name = Arc::from(target)).under_control()
     }
 
     /// Every retry is paid for by this budget. An `Arc` of it can be kept, and shared with other retriers.
@@ -93,7 +93,7 @@ impl Retrier {
     /// The same with a budget that others share.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| shared.budget = Some(budget)).under_lever()
+        self.change(|shared| shared.budget = Some(budget)).under_control()
     }
 
     /// Every attempt asks this breaker.
@@ -105,20 +105,22 @@ impl Retrier {
     /// The same with a breaker that others share.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| shared.breaker = Some(breaker)).under_lever()
+        self.change(|shared| shared.breaker = Some(breaker)).under_control()
     }
 
-    /// Joins these [levers](crate::levers) under its [name](Self::named): its retries can be turned down or off and its
+    /// Joins these [operator controls](crate::control) under its [name](Self::named): its retries can be turned down or off and its
     /// guards be observed or off, while the program runs. It may have a budget or none, and name, budget and breaker may
-    /// be given before or after. A budget that one call is given takes the place of the lever, too, unless
-    /// [`Levers::budget`] has put it under the same.
+    /// be given before or after. A budget that one call is given takes the place of the control, too, unless
+    /// [`RetryControls::budget`] has put it under the same.
     ///
     /// A breaker of the program's own joins too if it has [`Breaker::enforce`].
     #[cfg(target_has_atomic = "64")]
     #[must_use]
-    pub fn levers(self, levers: &Levers) -> Self {
-        self.change(|shared| shared.lever = Some(Levered { levers: levers.clone(), budget: Arc::new(Unlimited) }))
-            .under_lever()
+    pub fn controls(self, controls: &RetryControls) -> Self {
+        self.change(|shared| {
+            shared.control = Some(Controlled { controls: controls.clone(), budget: Arc::new(Unlimited) })
+        })
+        .under_control()
     }
 
     /// What a call does when it is made inside an attempt of another. Default: it stands down.
@@ -290,24 +292,24 @@ impl Retrier {
         self
     }
 
-    /// Puts what it has under the lever of its name, if it has joined any.
+    /// Puts what it has under the operator control of its name, if it has joined any.
     #[cfg(target_has_atomic = "64")]
-    fn under_lever(self) -> Self {
+    fn under_control(self) -> Self {
         self.change(|shared| {
-            let Some(levered) = &mut shared.lever else { return };
-            levered.budget = match &shared.budget {
-                Some(budget) => levered.levers.shared_budget(&shared.name, Arc::clone(budget)),
-                None => Arc::new(levered.levers.budget(&shared.name, Unlimited)),
+            let Some(controlled) = &mut shared.control else { return };
+            controlled.budget = match &shared.budget {
+                Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),
+                None => Arc::new(controlled.controls.budget(&shared.name, Unlimited)),
             };
             if let Some(breaker) = &shared.breaker {
-                levered.levers.breaker(&shared.name, breaker);
+                controlled.controls.breaker(&shared.name, breaker);
             }
         })
     }
 
-    /// There are no levers here.
+    /// There are no operator controls here.
     #[cfg(not(target_has_atomic = "64"))]
-    fn under_lever(self) -> Self {
+    fn under_control(self) -> Self {
         self
     }
 

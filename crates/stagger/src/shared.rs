@@ -6,9 +6,9 @@ use core::ops::Deref;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{Event, EventError, Sink};
 #[cfg(target_has_atomic = "64")]
-use crate::levers::Levers;
+use crate::control::RetryControls;
+use crate::event::{Event, EventError, Sink};
 use crate::rule::Rule;
 use crate::scope::Inside;
 use crate::setup::{Limits, Listening};
@@ -22,18 +22,18 @@ pub struct Shared {
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
     pub(crate) inside: Inside,
     #[cfg(target_has_atomic = "64")]
-    pub(crate) lever: Option<Levered>,
+    pub(crate) control: Option<Controlled>,
     pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) limits: Limits,
     pub(crate) seeds: Seeds,
 }
 
-/// The budget that calls are lent by under a lever, and where it comes from.
+/// The budget that calls are lent by under a control, and where it comes from.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone)]
-pub(crate) struct Levered {
-    pub(crate) levers: Levers,
+pub(crate) struct Controlled {
+    pub(crate) controls: RetryControls,
     pub(crate) budget: Arc<dyn Budget>,
 }
 
@@ -78,8 +78,8 @@ impl Shared {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
         #[cfg(target_has_atomic = "64")]
-        if let Some(levered) = &self.lever {
-            guards.budget = Some(&*levered.budget);
+        if let Some(controlled) = &self.control {
+            guards.budget = Some(&*controlled.budget);
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         guards

@@ -9,6 +9,7 @@ mod suite {
     mod clock;
     mod compile;
     mod conformance;
+    mod control;
     mod dropping;
     mod errors;
     mod events;
@@ -18,7 +19,6 @@ mod suite {
     mod judging;
     mod keys;
     mod leaks;
-    mod levers;
     mod limits;
     mod nested;
     mod order;

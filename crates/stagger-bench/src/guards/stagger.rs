@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::LazyLock;
 
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger::budget::{self, Adaptive, Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens};
+use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::{
     Breaker, Budget, Clock as _, FailureKind, Hedge, HedgeState, Instant, Latencies, Now, Outcome, Policy, Ratio, Seed,
     SystemClock, policy,
@@ -44,8 +44,8 @@ pub(super) fn cases() -> Vec<Case> {
         success(COUNTING[2], |n| call(n, shared!(Throttle, throttle()), &Outcome::Success)),
         success(COUNTING[3], |n| call(n, shared!(Concurrent, Concurrent::new()), &Outcome::Success)),
         success("SuccessRate", |n| call(n, shared!(SuccessRate, SuccessRate::new()), &Outcome::Success)),
-        success("Lever around Tokens", |n| {
-            call(n, shared!(Lever<Tokens>, Lever::new(Tokens::new())), &Outcome::Success)
+        success("ControlledBudget around Tokens", |n| {
+            call(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(Tokens::new())), &Outcome::Success)
         }),
         success("Window", |n| call(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success)).note(CLOCK),
         success("Adaptive", |n| call(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
@@ -64,7 +64,9 @@ pub(super) fn cases() -> Vec<Case> {
         failure(WITHDRAWALS[2], |n| lend(n, shared!(Throttle, throttle()))).note("takes nothing"),
         failure(WITHDRAWALS[3], |n| lend(n, shared!(Concurrent, sensible(Concurrent::with(Ratio::ZERO, PLENTY))))),
         failure("SuccessRate: lend", |n| lend(n, shared!(SuccessRate, SuccessRate::new()))).note("takes nothing"),
-        failure("Lever around Tokens: lend", |n| lend(n, shared!(Lever<Tokens>, Lever::new(plenty())))),
+        failure("ControlledBudget around Tokens: lend", |n| {
+            lend(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
+        }),
         failure("Window: lend", |n| lend(n, shared!(budget::Window, window()))).note(CLOCK),
         failure("Adaptive: lend", |n| lend(n, shared!(Adaptive, Adaptive::new(SEED)))).note("reads the clock; refuses"),
         failure("CircuitBreaker, failures in a row: a failure", |n| {

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{Multiplier, RatioAboveOne, WindowLength};
+use super::BudgetProblem::{Multiplier, RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
 use crate::guard::Now;
 use crate::instant::nanos;

@@ -1,5 +1,5 @@
 use super::BudgetError;
-use super::BudgetFault::RatioAboveOne;
+use super::BudgetProblem::RatioAboveOne;
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};

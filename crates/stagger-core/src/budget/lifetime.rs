@@ -1,5 +1,5 @@
 use super::BudgetError;
-use super::BudgetFault::{RatioAboveOne, RatioOfOne};
+use super::BudgetProblem::{RatioAboveOne, RatioOfOne};
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::ratio::share;

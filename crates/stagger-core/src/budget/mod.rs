@@ -16,7 +16,7 @@
 //! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, without allocation, exact
 //! in integers, and shared by reference by everyone who calls the same server. They need 64-bit atomics.
 //!
-//! [`Lever`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
+//! [`ControlledBudget`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
 //! [`Unlimited`] bounds nothing.
 //!
 //! What was lent for a retry that is cancelled while it waits comes back. One that is cancelled underway has been a
@@ -40,14 +40,14 @@
 
 mod adaptive;
 mod concurrent;
+mod control;
+mod controlled;
 mod error;
-mod lever;
 mod lifetime;
 mod shards;
 mod slots;
 mod spent;
 mod success_rate;
-mod switch;
 mod throttle;
 mod tokens;
 mod unlimited;
@@ -55,11 +55,11 @@ mod window;
 
 pub use adaptive::{Adaptive, AdaptiveBuilder, AdaptiveSnapshot};
 pub use concurrent::{Concurrent, ConcurrentSnapshot};
-pub use error::{BudgetError, BudgetFault};
-pub use lever::Lever;
+pub use control::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
+pub use controlled::ControlledBudget;
+pub use error::{BudgetError, BudgetProblem};
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};
-pub use switch::{LeverSnapshot, Mode, Setting, Switch};
 pub use throttle::{Throttle, ThrottleSnapshot};
 pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot};
 pub use unlimited::Unlimited;

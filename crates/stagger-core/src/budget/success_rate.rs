@@ -1,5 +1,5 @@
 use super::BudgetError;
-use super::BudgetFault::{Attempts, RatioAboveOne, RatioOfZero};
+use super::BudgetProblem::{Attempts, RatioAboveOne, RatioOfZero};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio, ServerHealth};

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
+use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};

@@ -3,16 +3,16 @@ use crate::{Budget, BudgetPermit, FailureKind, Outcome};
 
 /// No bound at all: it lends whatever is asked for.
 ///
-/// It stands behind a [`Lever`](super::Lever) where nothing else shall bound retries and hedges, and costs nothing.
+/// It stands behind a [`ControlledBudget`](super::ControlledBudget) where nothing else shall bound retries and hedges, and costs nothing.
 ///
 /// ```
-/// use stagger_core::budget::{Lever, Mode, Unlimited};
+/// use stagger_core::budget::{ControlledBudget, ControlMode, Unlimited};
 /// use stagger_core::{Budget, Instant, FailureKind};
 ///
-/// static RETRIES: Lever<Unlimited> = Lever::new(Unlimited);
+/// static RETRIES: ControlledBudget<Unlimited> = ControlledBudget::new(Unlimited);
 ///
 /// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
-/// RETRIES.set(Mode::NoRetries);
+/// RETRIES.set(ControlMode::NoRetries);
 /// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

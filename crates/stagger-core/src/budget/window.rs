@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{RatioAboveOne, WindowLength};
+use super::BudgetProblem::{RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
 use super::spent::Spent;
 use crate::guard::Now;

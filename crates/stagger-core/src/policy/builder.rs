@@ -146,7 +146,7 @@ impl PolicyBuilder {
     pub(super) const fn of_list(delays: &[Duration]) -> Self {
         match DelayList::new(delays) {
             Some(list) => Self::new(Backoff::List(list)),
-            // What does not fit is as wrong as nothing, and one fault says so of both.
+            // What does not fit is as wrong as nothing, and one problem says so of both.
             None => Self::new(Backoff::List(DelayList::EMPTY)),
         }
     }
@@ -294,7 +294,7 @@ impl PolicyBuilder {
     /// Checks the settings and makes the policy.
     ///
     /// # Errors
-    /// [`PolicyError`] names every fault at once, with its numbers and how to mend it.
+    /// [`PolicyError`] names every problem at once, with its numbers and how to mend it.
     pub const fn build(self) -> Result<Policy, PolicyError> {
         let error = PolicyError::of(&self);
         if error.is_none() { Ok(Policy::of_checked(self.settings)) } else { Err(error) }

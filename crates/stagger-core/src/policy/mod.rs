@@ -11,7 +11,7 @@ use core::time::Duration;
 
 pub use builder::PolicyBuilder;
 pub(crate) use builder::Settings;
-pub use error::{PolicyError, PolicyFault};
+pub use error::{PolicyError, PolicyProblem};
 
 use crate::instant::nanos;
 use crate::profile::{Band, Capped, Recipe};

@@ -467,7 +467,7 @@ mod tests {
     fn every_fault_is_told_at_once() {
         let error =
             "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
-        assert_eq!(error.policy_error().unwrap().faults().count(), 3);
+        assert_eq!(error.policy_error().unwrap().problems().count(), 3);
         assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
     }
 

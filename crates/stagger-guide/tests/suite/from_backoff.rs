@@ -7,7 +7,7 @@ use std::io;
 use backoff::backoff::{Backoff as _, Constant};
 use backoff::{ExponentialBackoff, ExponentialBackoffBuilder};
 use stagger::testing::{NoSleep, Script, VirtualClock};
-use stagger::{Fault, Outcome, Policy, PolicyFault, Ratio, Report, Seed, ServerHint, StopReason, blocking};
+use stagger::{Fault, Outcome, Policy, PolicyProblem, Ratio, Report, Seed, ServerHint, StopReason, blocking};
 use tokio::time::Instant;
 
 use super::delays::{assert_same, columns, paused, printed};
@@ -82,7 +82,7 @@ fn a_factor_above_one_gives_zero_delays_there_and_no_policy_here() {
     assert!((zero - 3.0 / 8.0).abs() < 0.03, "{zero}");
 
     let after = Policy::default().to_builder().jitter(stagger::Jitter::Factor(Ratio::percent(400))).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::RatioAboveOne]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::RatioAboveOne]));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_first_interval_above_the_largest_is_waited_there_and_no_policy_here() {
     let whole: Vec<_> = theirs(before).take(2).map(|delay| delay.as_micros()).collect();
     assert_eq!(whole, [10_000_000, 1_000_000]);
     let after = Policy::exponential(Duration::from_secs(10), Duration::from_secs(1)).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use backon::{BackoffBuilder as _, BlockingRetryable as _, ConstantBuilder, ExponentialBuilder, FibonacciBuilder};
 use stagger::testing::VirtualClock;
-use stagger::{Jitter, Policy, PolicyFault, StopReason, blocking};
+use stagger::{Jitter, Policy, PolicyProblem, StopReason, blocking};
 
 use super::delays::{assert_same, columns, distance, paused, printed};
 
@@ -131,7 +131,7 @@ fn a_least_delay_above_the_largest_is_waited_there_and_no_policy_here() {
     let before = ExponentialBuilder::default().with_min_delay(10 * SECOND).with_max_delay(SECOND);
     assert_eq!(before.build().collect::<Vec<_>>(), [10 * SECOND, SECOND, SECOND]);
     let after = Policy::exponential(10 * SECOND, SECOND).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! | what | how it is told | when |
 //! |---|---|---|
 //! | calls and retries | [`metrics()`](fn@metrics), [`tracing()`](fn@tracing): listeners for [`Retrier::on_event`](crate::Retrier::on_event) | at each decision |
-//! | budgets, breakers, levers, admission | [`Gauges`] | when the program asks for it |
+//! | budgets, breakers, controls, admission | [`Gauges`] | when the program asks for it |
 //! | hedges, batches, queues | [`record_hedged`], [`record_batch`], [`record_queue`] | when their report is there |
 //!
 //! # Metrics
@@ -26,7 +26,7 @@
 //! | message | level | fields | by |
 //! |---|---|---|---|
 //! | `breaker changed` | `WARN` if it is open, else `INFO` | `state`, `was`, `cause`, `transitions` since the last event | [`Gauges`] |
-//! | `lever moved` | `WARN`, `INFO` if it is back | `setting`, `was` | [`Gauges`] |
+//! | `operator control changed` | `WARN`, `INFO` if it is back | `setting`, `was` | [`Gauges`] |
 //! | `hedged` | `DEBUG` | `launched`, `refused`, `winner` | [`record_hedged`] |
 //! | `items failed` | `WARN` | `worked`, `failed`, `dead` | [`record_batch`] |
 

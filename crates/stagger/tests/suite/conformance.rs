@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::budget::{Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger::budget::{ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::testing::{Script, VirtualClock};
 use stagger::{Action, Budget, Fault, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer};
 
@@ -178,7 +178,7 @@ fn bd_17_failing_calls_on_many_threads_make_no_more_retries_than_the_budget_says
     let window = Window::builder().ratio(fifth).min_per_second(0).ttl(ms(60_000)).build().unwrap();
     let budgets: [(Arc<dyn Budget>, core::ops::RangeInclusive<u64>); 6] = [
         (Arc::new(Tokens::new()), 100..=100),
-        (Arc::new(Lever::new(Tokens::new())), 100..=100),
+        (Arc::new(ControlledBudget::new(Tokens::new())), 100..=100),
         (Arc::new(window), 1..=fifth.of(CALLS)),
         (Arc::new(Lifetime::with(fifth, 0).unwrap()), 1..=CALLS / 4),
         (Arc::new(Throttle::new(100, Ratio::percent(10)).unwrap()), 1..=49),

@@ -1,6 +1,6 @@
 //! [`Adaptive`].
 
-use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetFault};
+use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetProblem};
 use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, faults};
@@ -126,7 +126,7 @@ fn what_nobody_is_blamed_for_and_what_was_never_made_is_no_request() {
 #[test]
 fn every_fault_is_told_at_once() {
     let built = BARE.multiplier(Ratio::millionths(999_999)).window(ms(999)).max_refusal(Ratio::percent(101)).build();
-    assert_eq!(faults(built), [BudgetFault::RatioAboveOne, BudgetFault::WindowLength, BudgetFault::Multiplier]);
-    assert_eq!(faults(BARE.multiplier(Ratio::millionths(1_000_000_001)).build()), [BudgetFault::Multiplier]);
-    assert_eq!(faults(BARE.window(secs(3_601)).build()), [BudgetFault::WindowLength]);
+    assert_eq!(faults(built), [BudgetProblem::RatioAboveOne, BudgetProblem::WindowLength, BudgetProblem::Multiplier]);
+    assert_eq!(faults(BARE.multiplier(Ratio::millionths(1_000_000_001)).build()), [BudgetProblem::Multiplier]);
+    assert_eq!(faults(BARE.window(secs(3_601)).build()), [BudgetProblem::WindowLength]);
 }

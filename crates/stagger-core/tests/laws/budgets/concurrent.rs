@@ -1,6 +1,6 @@
 //! [`Concurrent`].
 
-use stagger_core::budget::{BudgetFault, Concurrent};
+use stagger_core::budget::{BudgetProblem, Concurrent};
 use stagger_core::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
 
 use super::{NOW, drain, faults};
@@ -85,7 +85,7 @@ fn however_a_call_ends_its_place_becomes_free() {
 
 #[test]
 fn a_share_above_all_is_refused() {
-    assert_eq!(faults(Concurrent::with(Ratio::percent(101), 3)), [BudgetFault::RatioAboveOne]);
+    assert_eq!(faults(Concurrent::with(Ratio::percent(101), 3)), [BudgetProblem::RatioAboveOne]);
     let all = Concurrent::with(Ratio::ONE, 0).unwrap();
     assert_eq!(firsts(&all, 10).into_iter().filter_map(|call| fail(&all, call)).count(), 10);
 }

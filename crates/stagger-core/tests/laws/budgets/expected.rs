@@ -1,10 +1,10 @@
 //! The burst invariant of what does not bound every burst: a budget that refuses by chance, by its expectation, and a
-//! lever that is moved, by what it lets through while it enforces.
+//! operator control that is moved, by what it lets through while it enforces.
 
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use stagger_core::budget::{Adaptive, Lever, Mode, Tokens};
+use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
 use stagger_core::{Budget, BudgetPermit, FailureKind, Now, Outcome, Ratio, Seed};
 
 use super::play::{Step, play, steps};
@@ -48,11 +48,11 @@ impl Budget for Foretold {
     }
 }
 
-/// A lever on tokens that is moved before every retry.
+/// An operator control on tokens that is moved before every retry.
 #[derive(Debug)]
 struct Moved {
-    lever: Lever<Tokens>,
-    modes: Vec<Mode>,
+    control: ControlledBudget<Tokens>,
+    modes: Vec<ControlMode>,
     lent: Mutex<Lent>,
 }
 
@@ -68,23 +68,23 @@ impl Budget for Moved {
         let mut lent = self.lent.lock().unwrap();
         let mode = self.modes[lent.asked % self.modes.len()];
         lent.asked += 1;
-        self.lever.set(mode);
-        let loan = self.lever.try_acquire(kind, now);
+        self.control.set(mode);
+        let loan = self.control.try_acquire(kind, now);
         let counted = u64::from(loan.is_some());
         match mode {
-            Mode::Enforced => lent.while_enforced += counted,
-            Mode::NoRetries => lent.while_there_are_none += counted,
+            ControlMode::Enforced => lent.while_enforced += counted,
+            ControlMode::NoRetries => lent.while_there_are_none += counted,
             _ => {}
         }
         loan
     }
 
     fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.lever.record(loan, outcome, now);
+        self.control.record(loan, outcome, now);
     }
 
     fn release(&self, loan: BudgetPermit) {
-        self.lever.release(loan);
+        self.control.release(loan);
     }
 }
 
@@ -103,15 +103,15 @@ proptest! {
     }
 
     #[test]
-    fn bd_17_a_lever_that_is_moved(
+    fn bd_17_a_control_that_is_moved(
         steps in steps(),
-        modes in prop::collection::vec(prop::sample::select(vec![Mode::Enforced, Mode::Observed, Mode::Off, Mode::NoRetries]), 1..20),
+        modes in prop::collection::vec(prop::sample::select(vec![ControlMode::Enforced, ControlMode::Observed, ControlMode::Off, ControlMode::NoRetries]), 1..20),
         capacity in 5_u32..40,
     ) {
         // What is given back could not be told from what was never paid.
         let steps: Vec<_> = steps.into_iter().filter(|step| !matches!(step, Step::GiveUp(_))).collect();
         let tokens = Tokens::builder().capacity(capacity).reward(2).build().unwrap();
-        let moved = Moved { lever: Lever::new(tokens), modes, lent: Mutex::default() };
+        let moved = Moved { control: ControlledBudget::new(tokens), modes, lent: Mutex::default() };
         let book = play(&moved, &steps, |_| Ok(()))?;
         let lent = *moved.lent.lock().unwrap();
         prop_assert!(lent.while_enforced * 5 <= u64::from(capacity) + 2 * book.successes, "{lent:?}");

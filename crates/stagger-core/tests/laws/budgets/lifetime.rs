@@ -1,6 +1,6 @@
 //! [`Lifetime`].
 
-use stagger_core::budget::{BudgetFault, Lifetime};
+use stagger_core::budget::{BudgetProblem, Lifetime};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, drain, faults};
@@ -74,6 +74,6 @@ fn what_was_never_used_comes_back_and_what_was_used_does_not() {
 
 #[test]
 fn a_share_that_is_never_reached_is_refused() {
-    assert_eq!(faults(Lifetime::with(Ratio::ONE, 100)), [BudgetFault::RatioOfOne]);
-    assert_eq!(faults(Lifetime::with(Ratio::percent(110), 100)), [BudgetFault::RatioAboveOne]);
+    assert_eq!(faults(Lifetime::with(Ratio::ONE, 100)), [BudgetProblem::RatioOfOne]);
+    assert_eq!(faults(Lifetime::with(Ratio::percent(110), 100)), [BudgetProblem::RatioAboveOne]);
 }

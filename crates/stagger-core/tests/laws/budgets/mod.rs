@@ -3,8 +3,8 @@
 mod adaptive;
 mod burst;
 mod concurrent;
+mod controlled;
 mod expected;
-mod lever;
 mod lifetime;
 mod play;
 mod settings;
@@ -14,7 +14,7 @@ mod throttle;
 mod tokens;
 mod window;
 
-use stagger_core::budget::{BudgetError, BudgetFault};
+use stagger_core::budget::{BudgetError, BudgetProblem};
 use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome};
 
 /// Moments at which nothing is read off the clock.
@@ -34,6 +34,6 @@ fn attempt(budget: &dyn Budget, outcome: Outcome, now: Instant) {
     budget.record(loan, &outcome, &now);
 }
 
-fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetFault> {
-    built.map_or_else(|error| error.faults().collect(), |built| panic!("{built:?} makes no sense"))
+fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetProblem> {
+    built.map_or_else(|error| error.problems().collect(), |built| panic!("{built:?} makes no sense"))
 }

@@ -1,6 +1,6 @@
 //! [`SuccessRate`].
 
-use stagger_core::budget::{BudgetFault, SuccessRate};
+use stagger_core::budget::{BudgetProblem, SuccessRate};
 use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, faults};
@@ -63,8 +63,8 @@ fn what_nobody_is_blamed_for_does_not_count() {
 #[test]
 fn a_number_or_a_share_out_of_range_is_refused_together() {
     for n in [0, 65] {
-        let both = [BudgetFault::RatioAboveOne, BudgetFault::Attempts];
+        let both = [BudgetProblem::RatioAboveOne, BudgetProblem::Attempts];
         assert_eq!(faults(SuccessRate::with(Ratio::percent(101), n)), both, "{n}");
     }
-    assert_eq!(faults(SuccessRate::with(Ratio::ZERO, 50)), [BudgetFault::RatioOfZero]);
+    assert_eq!(faults(SuccessRate::with(Ratio::ZERO, 50)), [BudgetProblem::RatioOfZero]);
 }

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use stagger_core::budget::{
-    Adaptive, Concurrent, Lever, Lifetime, Mode, SuccessRate, Throttle, Tokens, Unlimited, Window,
+    Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
 use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio, Seed};
 
@@ -92,24 +92,24 @@ fn threads_that_are_refused_by_chance_have_few_retries() {
 
 /// Whoever moves it, no more pass than the budget has while it is enforced, and every one that asks is counted.
 #[test]
-fn threads_under_a_lever_that_is_moved_spend_the_tokens_once() {
-    let lever = Lever::new(Tokens::new());
+fn threads_under_a_control_that_is_moved_spend_the_tokens_once() {
+    let control = ControlledBudget::new(Tokens::new());
     let asked = AtomicU64::new(0);
     let lent = together(|thread| {
         let mut lent = 0;
         for call in 0..CALLS {
             if thread == 0 {
-                lever.set(if call % 2 == 0 { Mode::NoRetries } else { Mode::Enforced });
+                control.set(if call % 2 == 0 { ControlMode::NoRetries } else { ControlMode::Enforced });
             }
             asked.fetch_add(1, Ordering::Relaxed);
-            lent += u64::from(lever.try_acquire(FailureKind::Transient, &NOW).is_some());
+            lent += u64::from(control.try_acquire(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
-    let seen = lever.snapshot();
+    let seen = control.snapshot();
     assert_eq!(lent + seen.refused + seen.stopped, asked.into_inner());
-    lever.set(Mode::Enforced);
-    assert_eq!(lent + drain(&lever, NOW).len() as u64, 100);
+    control.set(ControlMode::Enforced);
+    assert_eq!(lent + drain(&control, NOW).len() as u64, 100);
 }
 
 #[test]
@@ -203,10 +203,10 @@ fn what_threads_give_back_is_there_again() {
 }
 
 #[test]
-fn threads_together_get_the_share_of_a_lever_to_the_last() {
-    let (lever, share) = (Lever::new(Unlimited), Ratio::millionths(333_333));
-    lever.set(share);
+fn threads_together_get_the_share_of_a_control_to_the_last() {
+    let (control, share) = (ControlledBudget::new(Unlimited), Ratio::millionths(333_333));
+    control.set(share);
     let lent =
-        together(|_| (0..CALLS).filter(|_| lever.try_acquire(FailureKind::Transient, &NOW).is_some()).count() as u64);
-    assert_eq!((lent, lever.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
+        together(|_| (0..CALLS).filter(|_| control.try_acquire(FailureKind::Transient, &NOW).is_some()).count() as u64);
+    assert_eq!((lent, control.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
 }

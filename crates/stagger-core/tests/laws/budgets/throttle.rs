@@ -1,6 +1,6 @@
 //! [`Throttle`].
 
-use stagger_core::budget::{BudgetFault, Throttle};
+use stagger_core::budget::{BudgetProblem, Throttle};
 use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};
 
 use super::{NOW, attempt, faults};
@@ -55,10 +55,10 @@ fn gr_05_twelve_calls_against_a_server_that_mostly_fails() {
 #[test]
 fn gr_19_what_grpc_does_not_allow_is_refused() {
     for max in [0, 1_001, u32::MAX] {
-        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetFault::MaxTokens], "{max}");
+        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetProblem::MaxTokens], "{max}");
     }
     for ratio in [Ratio::ZERO, Ratio::millionths(999), Ratio::millionths(1_000_001_000)] {
-        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetFault::TokenRatio], "{ratio}");
+        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetProblem::TokenRatio], "{ratio}");
     }
     assert!(Throttle::new(1, Ratio::millionths(1_000)).is_ok() && Throttle::new(1_000, Ratio::percent(160)).is_ok());
     let kept = throttle(10, 10);

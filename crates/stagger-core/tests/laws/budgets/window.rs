@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::budget::{BudgetFault, Window, WindowBuilder};
+use stagger_core::budget::{BudgetProblem, Window, WindowBuilder};
 use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio};
 
 use super::{drain, faults};
@@ -166,7 +166,7 @@ fn a_clock_that_lags_behind_spends_in_the_newest_slot() {
 fn a_ttl_or_a_share_out_of_range_is_refused_together() {
     for ttl in [ms(999), ms(60_001), Duration::ZERO, Duration::MAX] {
         let built = Window::builder().ttl(ttl).ratio(Ratio::percent(101)).build();
-        assert_eq!(faults(built), [BudgetFault::RatioAboveOne, BudgetFault::WindowLength], "{ttl:?}");
+        assert_eq!(faults(built), [BudgetProblem::RatioAboveOne, BudgetProblem::WindowLength], "{ttl:?}");
     }
     assert!(Window::builder().ttl(secs(1)).build().is_ok() && Window::builder().ttl(secs(60)).build().is_ok());
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::POLLY_V8;
-use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, PolicyFault, Ratio, Seed, ServerHint, draw};
+use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, PolicyProblem, Ratio, Seed, ServerHint, draw};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, JITTERS, bits_of, ms, secs};
@@ -44,7 +44,7 @@ fn pl_07_the_profile_s_cap_comes_after_its_jitter() {
 
 #[test]
 fn pl_07_the_cap_comes_before_the_native_jitters() {
-    assert!(Policy::exponential(secs(10), secs(1)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(Policy::exponential(secs(10), secs(1)).build().unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
     for jitter in JITTERS {
         for builder in [Policy::exponential(ms(500), secs(1)), Policy::linear(ms(500), ms(500), secs(1))] {
             let Ok(policy) = builder.jitter(jitter).build() else {

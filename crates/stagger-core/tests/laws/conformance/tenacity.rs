@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::TENACITY;
-use stagger_core::{Jitter, Outcome, Policy, PolicyFault, Seed, StopReason};
+use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, StopReason};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, at, mean, ms, secs};
@@ -62,7 +62,7 @@ fn tn_17_a_chain_repeats_its_last() {
 
 #[test]
 fn tn_19_an_empty_chain_cannot_be_built() {
-    assert!(Policy::list(&[]).build().unwrap_err().faults().eq([PolicyFault::List]));
+    assert!(Policy::list(&[]).build().unwrap_err().problems().eq([PolicyProblem::List]));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn tn_25_at_the_maximum_every_client_waits_exactly_the_maximum() {
     for seed in 0..100 {
         assert!(policy.schedule(Seed::new(seed)).take(9).all(|delay| delay == secs(5)));
     }
-    assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]

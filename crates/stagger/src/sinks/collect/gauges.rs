@@ -2,15 +2,15 @@ use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::emit::gauge;
-use super::watch::{BreakerWatch, LeverWatches};
+use super::watch::{BreakerWatch, ControlWatches};
 use crate::breaker::CircuitBreaker;
-use crate::levers::Levers;
+use crate::control::RetryControls;
 use crate::{Admission, Budget, Clock, Instant, SystemClock};
 
 /// Collects what guards are and have counted, when it is asked to: [`record`](Self::record) it at each scrape, or once a
 /// second. The [contract](crate::sinks#metrics) has the names.
 ///
-/// With the feature `tracing` it also makes one event for each change that it finds: a breaker's of its state, a lever's
+/// With the feature `tracing` it also makes one event for each change that it finds: a breaker's of its state, an operator control's
 /// of its setting; never one for being asked.
 ///
 /// Each guard is collected under a name that the program chooses: the target's, as the [`Retrier`](crate::Retrier) was
@@ -21,15 +21,15 @@ use crate::{Admission, Budget, Clock, Instant, SystemClock};
 /// use std::sync::Arc;
 /// use stagger::breaker::CircuitBreaker;
 /// use stagger::budget::Tokens;
-/// use stagger::levers::Levers;
+/// use stagger::control::RetryControls;
 /// use stagger::sinks::Gauges;
 ///
-/// let (levers, budget) = (Levers::from_env()?, Arc::new(Tokens::new()));
+/// let (controls, budget) = (RetryControls::from_env()?, Arc::new(Tokens::new()));
 /// let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));
-/// let gauges = Gauges::new().levers(&levers).budget("api", budget).breaker("api", breaker);
+/// let gauges = Gauges::new().controls(&controls).budget("api", budget).breaker("api", breaker);
 /// // At each scrape:
 /// gauges.record();
-/// # Ok::<(), stagger::levers::LeversError>(())
+/// # Ok::<(), stagger::control::ControlError>(())
 /// ```
 pub struct Gauges<C = SystemClock> {
     clock: C,
@@ -76,10 +76,10 @@ impl<C: Clock> Gauges<C> {
         self.watch(move |now| watch.record(now))
     }
 
-    /// Where these levers are, and what they have refused: of every target, also of those that join later.
+    /// Where these operator controls are, and what they have refused: of every target, also of those that join later.
     #[must_use]
-    pub fn levers(self, levers: &Levers) -> Self {
-        let mut watches = LeverWatches::new(levers.clone());
+    pub fn controls(self, controls: &RetryControls) -> Self {
+        let mut watches = ControlWatches::new(controls.clone());
         self.watch(move |_| watches.record())
     }
 

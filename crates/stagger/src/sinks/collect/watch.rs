@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::emit::{gauge, one_of, total};
 use crate::breaker::{BreakerState, CircuitBreaker, Snapshot};
-use crate::budget::{LeverSnapshot, Mode, Setting};
-use crate::levers::Levers;
+use crate::budget::{ControlMode, ControlSetting, ControlSnapshot};
+use crate::control::RetryControls;
 use crate::{Enforcement, Instant};
 
 pub(super) struct BreakerWatch {
@@ -40,26 +40,26 @@ impl BreakerWatch {
     }
 }
 
-pub(super) struct LeverWatches {
-    levers: Levers,
-    /// Where each target's lever was.
-    were: BTreeMap<Arc<str>, Setting>,
+pub(super) struct ControlWatches {
+    controls: RetryControls,
+    /// Where each target's operator control was.
+    were: BTreeMap<Arc<str>, ControlSetting>,
 }
 
-impl LeverWatches {
-    pub(super) const fn new(levers: Levers) -> Self {
-        Self { levers, were: BTreeMap::new() }
+impl ControlWatches {
+    pub(super) const fn new(controls: RetryControls) -> Self {
+        Self { controls, were: BTreeMap::new() }
     }
 
     pub(super) fn record(&mut self) {
-        let modes: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-        for (target, seen) in self.levers.snapshots() {
-            one_of("stagger_lever_mode", &target, "mode", &modes, seen.mode.name());
-            gauge("stagger_lever_share", &target, None, seen.share.as_f64());
+        let modes: Vec<_> = ControlMode::ALL.iter().map(|mode| mode.name()).collect();
+        for (target, seen) in self.controls.snapshots() {
+            one_of("stagger_control_mode", &target, "mode", &modes, seen.mode.name());
+            gauge("stagger_control_share", &target, None, seen.share.as_f64());
             for (cause, refusals) in causes(&seen) {
-                total("stagger_lever_refusals_total", &target, Some(("cause", cause)), refusals);
+                total("stagger_control_refusals_total", &target, Some(("cause", cause)), refusals);
             }
-            let is = Setting::new(seen.mode, seen.share);
+            let is = ControlSetting::new(seen.mode, seen.share);
             let was = self.were.get(&target).copied().unwrap_or_default();
             if is != was {
                 tell_movement(&target, is, was);
@@ -70,7 +70,7 @@ impl LeverWatches {
 }
 
 /// Why a retry was refused, and how often; of what was only observed, would have been.
-const fn causes(seen: &LeverSnapshot) -> [(&'static str, u64); 4] {
+const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
     [
         ("budget", seen.refused),
         ("observed", seen.would_have_refused),
@@ -90,12 +90,12 @@ fn tell_transition(target_name: &str, seen: &Snapshot, was: BreakerState, transi
 }
 
 #[cfg(feature = "tracing")]
-fn tell_movement(target_name: &str, is: Setting, was: Setting) {
-    let (setting, is_normal, was) = (is.to_string(), is == Setting::default(), was.to_string());
+fn tell_movement(target_name: &str, is: ControlSetting, was: ControlSetting) {
+    let (setting, is_normal, was) = (is.to_string(), is == ControlSetting::default(), was.to_string());
     if is_normal {
-        tracing::info!(target: "stagger", target_name, setting, was, "lever moved");
+        tracing::info!(target: "stagger", target_name, setting, was, "operator control changed");
     } else {
-        tracing::warn!(target: "stagger", target_name, setting, was, "lever moved");
+        tracing::warn!(target: "stagger", target_name, setting, was, "operator control changed");
     }
 }
 
@@ -103,4 +103,4 @@ fn tell_movement(target_name: &str, is: Setting, was: Setting) {
 const fn tell_transition(_: &str, _: &Snapshot, _: BreakerState, _: u64) {}
 
 #[cfg(not(feature = "tracing"))]
-const fn tell_movement(_: &str, _: Setting, _: Setting) {}
+const fn tell_movement(_: &str, _: ControlSetting, _: ControlSetting) {}

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use stagger::batch::Batch;
 use stagger::breaker::{BreakerState, CircuitBreaker};
-use stagger::budget::{Mode, Tokens, Unlimited};
-use stagger::levers::Levers;
+use stagger::budget::{ControlMode, Tokens, Unlimited};
+use stagger::control::RetryControls;
 use stagger::queue::RetryQueue;
 use stagger::sinks::{self, Gauges};
 use stagger::testing::NoSleep;
@@ -52,13 +52,13 @@ fn contract() -> BTreeMap<String, Promise> {
 
 /// Everything that makes metrics and events, once.
 fn everything() {
-    let levers = Levers::new();
+    let controls = RetryControls::new();
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(100).build().unwrap());
     let admission = Arc::new(Admission::per_second(10).build().unwrap());
     let budget: Arc<dyn Budget> = Arc::new(Tokens::new());
-    let api = Retrier::new(POLICY).named("api").shared_budget(Arc::clone(&budget)).levers(&levers);
+    let api = Retrier::new(POLICY).named("api").shared_budget(Arc::clone(&budget)).controls(&controls);
     let api = api.on_event(sinks::metrics()).on_event(sinks::tracing());
-    let gauges = Gauges::new().budget("api", budget).breaker("api", Arc::clone(&breaker)).levers(&levers);
+    let gauges = Gauges::new().budget("api", budget).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let gauges = gauges.admission("door", admission);
 
     let mut left = 0;
@@ -71,7 +71,7 @@ fn everything() {
         let _ = call.timer(NoSleep).run();
     };
     (0..4).for_each(&mut call);
-    levers.set("api", Mode::NoRetries);
+    controls.set("api", ControlMode::NoRetries);
     call(1);
     breaker.force_open(&Instant::ZERO);
     gauges.record();
@@ -99,7 +99,7 @@ fn everything() {
         let _ = (queue.push(1, Duration::ZERO), queue.push(2, Duration::ZERO));
         sinks::record_queue("orders", &queue.snapshot());
     });
-    drop(levers.budget("api", Unlimited));
+    drop(controls.budget("api", Unlimited));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_contract_names_every_value_of_a_label() {
         ("stagger_retries_total", "source", sources.map(DelaySource::name).to_vec()),
         ("stagger_breaker_state", "state", BreakerState::ALL.iter().map(|state| state.name()).collect()),
         ("stagger_breaker_refusals_total", "enforcement", observable.map(|it| it.name()).collect()),
-        ("stagger_lever_mode", "mode", Mode::ALL.iter().map(|mode| mode.name()).collect()),
+        ("stagger_control_mode", "mode", ControlMode::ALL.iter().map(|mode| mode.name()).collect()),
     ] {
         let names: BTreeSet<_> = names.into_iter().map(str::to_owned).collect();
         assert_eq!(contract[name].labels[label], names, "{name}");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stagger::breaker::CircuitBreaker;
-use stagger::budget::{Mode, Setting, Tokens, Unlimited};
-use stagger::levers::Levers;
+use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
+use stagger::control::RetryControls;
 use stagger::sinks::Gauges;
 use stagger::testing::VirtualClock;
 use stagger::{Admission, Breaker, Budget, Clock as _, Enforcement, FailureKind, Instant, Outcome, Ratio, Seed};
@@ -23,8 +23,8 @@ fn fail(breaker: &CircuitBreaker, clock: &VirtualClock) {
 
 #[test]
 fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told() {
-    let (metrics, levers) = (Metrics::new(), Levers::new());
-    let budget = Arc::new(levers.budget("api", Tokens::builder().capacity(3).cost(1).build().unwrap()));
+    let (metrics, controls) = (Metrics::new(), RetryControls::new());
+    let budget = Arc::new(controls.budget("api", Tokens::builder().capacity(3).cost(1).build().unwrap()));
     let gauges = Gauges::new().budget("api", Arc::clone(&budget) as Arc<dyn Budget>);
     let left = || {
         metrics.during(|| gauges.record());
@@ -33,9 +33,9 @@ fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told(
     assert_eq!(left(), 3.0);
     let _ = budget.try_acquire(FailureKind::Transient, &Instant::ZERO);
     assert_eq!(left(), 2.0);
-    levers.set("api", Mode::Observed);
+    controls.set("api", ControlMode::Observed);
     assert!(left().is_nan());
-    levers.set("api", Mode::NoRetries);
+    controls.set("api", ControlMode::NoRetries);
     assert_eq!(left(), 0.0);
 }
 
@@ -68,30 +68,30 @@ fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
 }
 
 #[test]
-fn every_lever_is_collected_and_each_refusal_by_its_cause() {
-    let (metrics, levers) = (Metrics::new(), Levers::new());
-    let gauges = Gauges::new().levers(&levers);
-    let api = levers.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
+fn every_control_is_collected_and_each_refusal_by_its_cause() {
+    let (metrics, controls) = (Metrics::new(), RetryControls::new());
+    let gauges = Gauges::new().controls(&controls);
+    let api = controls.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
     let ask = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
     let _ = ask(3);
-    levers.set("api", Mode::Observed);
+    controls.set("api", ControlMode::Observed);
     let _ = ask(3);
-    levers.set("api", Mode::NoRetries);
+    controls.set("api", ControlMode::NoRetries);
     let _ = ask(4);
-    levers.set("api", Setting::new(Mode::Off, Ratio::percent(50)));
+    controls.set("api", ControlSetting::new(ControlMode::Off, Ratio::percent(50)));
     let _ = ask(10);
-    let _ = levers.budget("later", Unlimited);
+    let _ = controls.budget("later", Unlimited);
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
     for (cause, refusals) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
-        assert_eq!(values[&key("lever_refusals_total", cause)], refusals, "{cause}");
+        assert_eq!(values[&key("control_refusals_total", cause)], refusals, "{cause}");
     }
     for (mode, is) in [("enforced", 0.0), ("observed", 0.0), ("off", 1.0), ("no-retries", 0.0)] {
-        assert_eq!(values[&key("lever_mode", mode)], is, "{mode}");
+        assert_eq!(values[&key("control_mode", mode)], is, "{mode}");
     }
-    assert_eq!(values[&key("lever_share", "")], 0.5);
+    assert_eq!(values[&key("control_share", "")], 0.5);
     metrics.during(|| gauges.record());
-    assert_eq!(metrics.values("later")[&key("lever_mode", "enforced")], 1.0);
+    assert_eq!(metrics.values("later")[&key("control_mode", "enforced")], 1.0);
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn an_admission_is_collected_by_the_clock_that_is_given() {
 
 #[test]
 fn a_change_is_one_event_and_being_asked_is_none() {
-    let (logs, clock, levers) = (Logs::default(), VirtualClock::new(), Levers::new());
+    let (logs, clock, controls) = (Logs::default(), VirtualClock::new(), RetryControls::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
-    let _ = levers.budget("api", Unlimited);
-    let gauges = Gauges::on(clock.clone()).breaker("api", Arc::clone(&breaker)).levers(&levers);
+    let _ = controls.budget("api", Unlimited);
+    let gauges = Gauges::on(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let told = || {
         logs.during(|| (0..3).for_each(|_| gauges.record()));
         logs.take()
@@ -136,9 +136,9 @@ fn a_change_is_one_event_and_being_asked_is_none() {
     let pass = breaker.admit(&clock.now()).unwrap();
     breaker.record(pass, &Outcome::Success, &clock.now());
     assert_eq!(told(), [format!("INFO|breaker changed|{}", fields("closed", "open", "probes", 2))]);
-    levers.apply("api=observed 25%").unwrap();
-    assert_eq!(told(), [r#"WARN|lever moved|target_name="api" setting="observed 25%" was="enforced""#]);
-    levers.set("*", Mode::Enforced);
-    assert_eq!(told(), [r#"INFO|lever moved|target_name="api" setting="enforced" was="observed 25%""#]);
+    controls.apply("api=observed 25%").unwrap();
+    assert_eq!(told(), [r#"WARN|operator control changed|target_name="api" setting="observed 25%" was="enforced""#]);
+    controls.set("*", ControlMode::Enforced);
+    assert_eq!(told(), [r#"INFO|operator control changed|target_name="api" setting="enforced" was="observed 25%""#]);
     assert!(told().is_empty());
 }

@@ -3,12 +3,12 @@ use core::fmt;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Enforcement, Ratio};
 
-/// Where the lever of a target is, and what it has counted. It belongs to one [`Lever`](super::Lever), or several share
+/// Where the operator control of a target is, and what it has counted. It belongs to one [`ControlledBudget`](super::ControlledBudget), or several share
 /// it: then they are moved together, and together they let the share pass.
 ///
 /// Lock-free, shared by reference.
 #[derive(Debug)]
-pub struct Switch {
+pub struct RetryControl {
     /// The mode above, the millionths of the share below, so that both are seen together.
     setting: AtomicU64,
     /// How many retries the share was asked for.
@@ -19,28 +19,28 @@ pub struct Switch {
     stopped: AtomicU64,
 }
 
-/// Where a lever is put: in a [`Mode`], and which share of the retries passes beside it.
+/// Where an operator control is put: in a [`ControlMode`], and which share of the retries passes beside it.
 ///
-/// The default is [`Mode::Enforced`] and all of them. As text: `enforced`, `observed 25%`, `no-retries`.
+/// The default is [`ControlMode::Enforced`] and all of them. As text: `enforced`, `observed 25%`, `no-retries`.
 ///
 /// ```
 /// use stagger_core::Ratio;
-/// use stagger_core::budget::{Mode, Setting};
+/// use stagger_core::budget::{ControlMode, ControlSetting};
 ///
-/// assert_eq!(Setting::default(), Setting::new(Mode::Enforced, Ratio::ONE));
-/// assert_eq!(Setting::from(Ratio::percent(25)).to_string(), "enforced 25%");
-/// assert_eq!(Setting::from(Mode::NoRetries).to_string(), "no-retries");
+/// assert_eq!(ControlSetting::default(), ControlSetting::new(ControlMode::Enforced, Ratio::ONE));
+/// assert_eq!(ControlSetting::from(Ratio::percent(25)).to_string(), "enforced 25%");
+/// assert_eq!(ControlSetting::from(ControlMode::NoRetries).to_string(), "no-retries");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Setting {
-    mode: Mode,
+pub struct ControlSetting {
+    mode: ControlMode,
     share: Ratio,
 }
 
 /// What is done with what a budget says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Mode {
+pub enum ControlMode {
     /// What the budget refuses is refused. The default.
     #[default]
     Enforced,
@@ -52,12 +52,12 @@ pub enum Mode {
     NoRetries,
 }
 
-/// What a lever has counted, for metrics.
+/// What an operator control has counted, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeverSnapshot {
+pub struct ControlSnapshot {
     /// Its mode.
-    pub mode: Mode,
+    pub mode: ControlMode,
     /// The share of the retries that it lets pass.
     pub share: Ratio,
     /// Retries that the budget refused while it was enforced.
@@ -70,7 +70,7 @@ pub struct LeverSnapshot {
     pub stopped: u64,
 }
 
-impl Mode {
+impl ControlMode {
     /// All of them.
     pub const ALL: &'static [Self] = &[Self::Enforced, Self::Observed, Self::Off, Self::NoRetries];
 
@@ -94,23 +94,23 @@ impl Mode {
         }
     }
 
-    /// The mode of this [name](Self::name), for a lever that is moved by an environment variable or a file.
+    /// The mode of this [name](Self::name), for an operator control that is moved by an environment variable or a file.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mode| mode.name() == name)
     }
 }
 
-impl Setting {
+impl ControlSetting {
     /// This mode, and this share of the retries beside it. Range of the share: `0..=1`; what is above is 1.
     #[must_use]
-    pub const fn new(mode: Mode, share: Ratio) -> Self {
+    pub const fn new(mode: ControlMode, share: Ratio) -> Self {
         Self { mode, share: if share.is_above_one() { Ratio::ONE } else { share } }
     }
 
     /// The mode.
     #[must_use]
-    pub const fn mode(self) -> Mode {
+    pub const fn mode(self) -> ControlMode {
         self.mode
     }
 
@@ -125,45 +125,45 @@ impl Setting {
     }
 
     fn of_word(word: u64) -> Self {
-        let mode = Mode::ALL.iter().copied().find(|&mode| mode as u64 == word >> 32).unwrap_or_default();
+        let mode = ControlMode::ALL.iter().copied().find(|&mode| mode as u64 == word >> 32).unwrap_or_default();
         Self { mode, share: Ratio::millionths(word as u32) }
     }
 }
 
-impl Default for Setting {
+impl Default for ControlSetting {
     fn default() -> Self {
-        Self::new(Mode::Enforced, Ratio::ONE)
+        Self::new(ControlMode::Enforced, Ratio::ONE)
     }
 }
 
 /// This mode, and all retries.
-impl From<Mode> for Setting {
-    fn from(mode: Mode) -> Self {
+impl From<ControlMode> for ControlSetting {
+    fn from(mode: ControlMode) -> Self {
         Self::new(mode, Ratio::ONE)
     }
 }
 
 /// Enforced, and this share of the retries.
-impl From<Ratio> for Setting {
+impl From<Ratio> for ControlSetting {
     fn from(share: Ratio) -> Self {
-        Self::new(Mode::Enforced, share)
+        Self::new(ControlMode::Enforced, share)
     }
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for ControlSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.mode.name())?;
         if self.share == Ratio::ONE { Ok(()) } else { write!(f, " {}", self.share) }
     }
 }
 
-impl Switch {
+impl RetryControl {
     const_unless_loom! {
         /// Enforced, and all retries; nothing counted.
         #[must_use]
         pub const fn new() -> Self {
             Self {
-                setting: AtomicU64::new(Setting::new(Mode::Enforced, Ratio::ONE).to_word()),
+                setting: AtomicU64::new(ControlSetting::new(ControlMode::Enforced, Ratio::ONE).to_word()),
                 asked: AtomicU64::new(0),
                 refused: AtomicU64::new(0),
                 would_have_refused: AtomicU64::new(0),
@@ -173,23 +173,23 @@ impl Switch {
         }
     }
 
-    /// Moves it: to a [`Mode`], to a share of the retries ([`Ratio`]), or to both ([`Setting`]). It holds for every
+    /// Moves it: to a [`ControlMode`], to a share of the retries ([`Ratio`]), or to both ([`ControlSetting`]). It holds for every
     /// retry that is asked for from now on; those that were lent stay lent.
-    pub fn set(&self, to: impl Into<Setting>) {
+    pub fn set(&self, to: impl Into<ControlSetting>) {
         self.setting.store(to.into().to_word(), Ordering::Relaxed);
     }
 
     /// Where it is.
     #[must_use]
-    pub fn setting(&self) -> Setting {
-        Setting::of_word(self.setting.load(Ordering::Relaxed))
+    pub fn setting(&self) -> ControlSetting {
+        ControlSetting::of_word(self.setting.load(Ordering::Relaxed))
     }
 
     /// Where it is, and what it has counted so far.
     #[must_use]
-    pub fn snapshot(&self) -> LeverSnapshot {
+    pub fn snapshot(&self) -> ControlSnapshot {
         let setting = self.setting();
-        LeverSnapshot {
+        ControlSnapshot {
             mode: setting.mode,
             share: setting.share,
             refused: self.refused.load(Ordering::Relaxed),
@@ -226,7 +226,7 @@ impl Switch {
     }
 }
 
-impl Default for Switch {
+impl Default for RetryControl {
     fn default() -> Self {
         Self::new()
     }

@@ -5,14 +5,14 @@ use crate::ParseError;
 
 /// Everything that is wrong with a line of settings, with the way out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LeversError {
-    faults: Vec<LeverFault>,
+pub struct ControlError {
+    problems: Vec<ControlProblem>,
 }
 
 /// One thing that is wrong with a line of settings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum LeverFault {
+pub enum ControlProblem {
     /// There is no `=` in this.
     NoEqualsSign(String),
     /// The setting of this stands without a target.
@@ -31,26 +31,26 @@ pub enum LeverFault {
     NotText(&'static str),
 }
 
-impl LeversError {
-    /// The faults, in the order of the line.
+impl ControlError {
+    /// The problems, in the order of the line.
     #[must_use]
-    pub fn faults(&self) -> &[LeverFault] {
-        &self.faults
+    pub fn problems(&self) -> &[ControlProblem] {
+        &self.problems
     }
 
-    /// Nothing but faults is an error.
-    pub(super) fn unless_none(faults: Vec<LeverFault>) -> Result<(), Self> {
-        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
-    }
-}
-
-impl From<LeverFault> for LeversError {
-    fn from(fault: LeverFault) -> Self {
-        Self { faults: vec![fault] }
+    /// Nothing but problems is an error.
+    pub(super) fn unless_none(problems: Vec<ControlProblem>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 }
 
-impl fmt::Display for LeverFault {
+impl From<ControlProblem> for ControlError {
+    fn from(problem: ControlProblem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl fmt::Display for ControlProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEqualsSign(entry) => {
@@ -79,16 +79,16 @@ impl fmt::Display for LeverFault {
     }
 }
 
-impl fmt::Display for LeversError {
+impl fmt::Display for ControlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.faults.iter().enumerate() {
+        for (at, problem) in self.problems.iter().enumerate() {
             if at > 0 {
                 f.write_str("; ")?;
             }
-            fault.fmt(f)?;
+            problem.fmt(f)?;
         }
         Ok(())
     }
 }
 
-impl Error for LeversError {}
+impl Error for ControlError {}

@@ -3,40 +3,40 @@ use std::collections::BTreeMap;
 use std::env::{self, VarError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{LeverFault, LeversError, line};
-use crate::budget::{Lever, LeverSnapshot, Mode, Setting, Switch};
+use super::{ControlError, ControlProblem, line};
+use crate::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
 use crate::{Breaker, Budget, BudgetPermit, FailureKind, Now, Outcome};
 
-/// The levers of a program, by the names of its targets: see the [module](super).
+/// The operator controls of a program, by the names of its targets: see the [module](super).
 ///
-/// A handle: clones are the same levers. Moving one takes a lock and all guards of its targets; a retry that is asked for
-/// takes no lock and reads one word. Each name is kept for as long as the levers are, so names that anybody outside can
+/// A handle: clones are the same controls. Moving one takes a lock and all guards of its targets; a retry that is asked for
+/// takes no lock and reads one word. Each name is kept for as long as the operator controls are, so names that anybody outside can
 /// make up do not belong here. Breakers are not kept alive.
 #[derive(Clone, Default)]
-pub struct Levers {
+pub struct RetryControls {
     inner: Arc<Mutex<Inner>>,
 }
 
 #[derive(Default)]
 struct Inner {
     /// What was said of every target that is not named.
-    others: Option<Setting>,
-    named: BTreeMap<Arc<str>, Setting>,
+    others: Option<ControlSetting>,
+    named: BTreeMap<Arc<str>, ControlSetting>,
     targets: BTreeMap<Arc<str>, Target>,
 }
 
 #[derive(Default)]
 struct Target {
-    switch: Arc<Switch>,
+    switch: Arc<RetryControl>,
     breakers: Vec<Weak<dyn Breaker>>,
 }
 
 /// Stands for every target that is not named.
 const OTHERS: &str = "*";
 
-impl Levers {
+impl RetryControls {
     /// The environment variable that [`from_env`](Self::from_env) reads.
-    pub const ENV: &'static str = "STAGGER_LEVERS";
+    pub const ENV: &'static str = "STAGGER_CONTROL";
 
     /// Every target is enforced.
     #[must_use]
@@ -44,26 +44,26 @@ impl Levers {
         Self::default()
     }
 
-    /// Set as the environment variable [`STAGGER_LEVERS`](Self::ENV) says, if there is one: a line as
+    /// Set as the environment variable [`STAGGER_CONTROL`](Self::ENV) says, if there is one: a line as
     /// [`apply`](Self::apply) takes it. It is read now, and not again.
     ///
     /// # Errors
     /// Everything that is wrong with it, with the way out.
-    pub fn from_env() -> Result<Self, LeversError> {
-        let levers = Self::new();
+    pub fn from_env() -> Result<Self, ControlError> {
+        let controls = Self::new();
         match env::var(Self::ENV) {
-            Ok(line) => levers.apply(&line).map(|_| levers),
-            Err(VarError::NotPresent) => Ok(levers),
-            Err(VarError::NotUnicode(_)) => Err(LeverFault::NotText(Self::ENV).into()),
+            Ok(line) => controls.apply(&line).map(|_| controls),
+            Err(VarError::NotPresent) => Ok(controls),
+            Err(VarError::NotUnicode(_)) => Err(ControlProblem::NotText(Self::ENV).into()),
         }
     }
 
-    /// Moves the levers as this line says, all or, if anything is wrong with it, none; gives the names in it that nobody
+    /// Moves the operator controls as this line says, all or, if anything is wrong with it, none; gives the names in it that nobody
     /// has joined under yet. These get their setting when somebody does; if nobody is to come, they are misspelt.
     ///
     /// # Errors
     /// Everything that is wrong with the line, with the way out.
-    pub fn apply(&self, line: &str) -> Result<Vec<Arc<str>>, LeversError> {
+    pub fn apply(&self, line: &str) -> Result<Vec<Arc<str>>, ControlError> {
         let settings = line::parse(line)?;
         let mut inner = self.lock();
         inner.set(&settings);
@@ -71,23 +71,23 @@ impl Levers {
         Ok(settings.into_iter().map(|(name, _)| name).filter(is_unknown).map(Arc::from).collect())
     }
 
-    /// Moves the lever of this target, or with `*` of all: to a [`Mode`], to a share of the retries
-    /// ([`Ratio`](crate::Ratio)), or to both ([`Setting`]).
-    pub fn set(&self, target: &str, to: impl Into<Setting>) {
+    /// Moves the operator control of this target, or with `*` of all: to a [`ControlMode`], to a share of the retries
+    /// ([`Ratio`](crate::Ratio)), or to both ([`ControlSetting`]).
+    pub fn set(&self, target: &str, to: impl Into<ControlSetting>) {
         self.lock().set(&[(target, to.into())]);
     }
 
-    /// Where the lever of this target is, or will be when somebody joins under this name.
+    /// Where the operator control of this target is, or will be when somebody joins under this name.
     #[must_use]
-    pub fn setting(&self, target: &str) -> Setting {
+    pub fn setting(&self, target: &str) -> ControlSetting {
         self.lock().setting(target).unwrap_or_default()
     }
 
-    /// Puts a budget under the lever of this target. All budgets of one target share the lever, its share of the retries
+    /// Puts a budget under the control of this target. All budgets of one target share the control, its share of the retries
     /// included.
     #[must_use]
-    pub fn budget<B: Budget>(&self, target: &str, budget: B) -> Lever<B, Arc<Switch>> {
-        Lever::with_switch(budget, Arc::clone(&self.lock().target(target).switch))
+    pub fn budget<B: Budget>(&self, target: &str, budget: B) -> ControlledBudget<B, Arc<RetryControl>> {
+        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).switch))
     }
 
     /// The same for a budget that others share.
@@ -96,8 +96,8 @@ impl Levers {
         Arc::new(self.budget(target, Shared(budget)))
     }
 
-    /// Puts a breaker under the lever of this target, which calls its [`Breaker::enforce`]; not before the lever is
-    /// moved, if nothing was said of the target yet. Calls to these levers from in there block for ever.
+    /// Puts a breaker under the operator control of this target, which calls its [`Breaker::enforce`]; not before the operator control is
+    /// moved, if nothing was said of the target yet. Calls to these operator controls from in there block for ever.
     pub fn breaker(&self, target: &str, breaker: &Arc<dyn Breaker>) {
         let mut inner = self.lock();
         if let Some(setting) = inner.setting(target) {
@@ -108,9 +108,9 @@ impl Levers {
         breakers.push(Arc::downgrade(breaker));
     }
 
-    /// Every target that somebody has joined under, by name, with where its lever is and what it has counted.
+    /// Every target that somebody has joined under, by name, with where its operator control is and what it has counted.
     #[must_use]
-    pub fn snapshots(&self) -> Vec<(Arc<str>, LeverSnapshot)> {
+    pub fn snapshots(&self) -> Vec<(Arc<str>, ControlSnapshot)> {
         let inner = self.lock();
         inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.switch.snapshot())).collect()
     }
@@ -122,7 +122,7 @@ impl Levers {
 }
 
 impl Inner {
-    fn set(&mut self, settings: &[(&str, Setting)]) {
+    fn set(&mut self, settings: &[(&str, ControlSetting)]) {
         let others = settings.iter().find(|(name, _)| *name == OTHERS);
         if let Some((_, setting)) = others {
             self.others = Some(*setting);
@@ -141,7 +141,7 @@ impl Inner {
     }
 
     /// What was said of this target.
-    fn setting(&self, target: &str) -> Option<Setting> {
+    fn setting(&self, target: &str) -> Option<ControlSetting> {
         self.named.get(target).copied().or(self.others)
     }
 
@@ -156,13 +156,13 @@ impl Inner {
     }
 }
 
-fn enforce(breaker: &dyn Breaker, mode: Mode) {
+fn enforce(breaker: &dyn Breaker, mode: ControlMode) {
     if let Some(enforcement) = mode.enforcement() {
         breaker.set_enforcement(enforcement);
     }
 }
 
-impl fmt::Debug for Levers {
+impl fmt::Debug for RetryControls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.snapshots()).finish()
     }

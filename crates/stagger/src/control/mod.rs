@@ -1,25 +1,25 @@
-//! Levers for incidents: the guards of every target enforced, observed only or off, and its retries turned down or off,
+//! RetryControls for incidents: the guards of every target enforced, observed only or off, and its retries turned down or off,
 //! by the target's name, while the program runs.
 //!
 //! ```
-//! use stagger::budget::{Mode, Tokens};
-//! use stagger::levers::Levers;
+//! use stagger::budget::{ControlMode, Tokens};
+//! use stagger::control::RetryControls;
 //! use stagger::{Policy, Ratio, Retrier};
 //!
-//! // At the start: what STAGGER_LEVERS says, such as "db=observed; *=25%".
-//! let levers = Levers::from_env()?;
-//! let api = Retrier::new(Policy::DEFAULT).named("api").budget(Tokens::new()).levers(&levers);
+//! // At the start: what STAGGER_CONTROL says, such as "db=observed; *=25%".
+//! let controls = RetryControls::from_env()?;
+//! let api = Retrier::new(Policy::DEFAULT).named("api").budget(Tokens::new()).controls(&controls);
 //!
 //! // In an incident, from a signal handler's task, a watched file or an admin page:
-//! let unknown = levers.apply("api=no-retries; db=observed; *=25%")?;
+//! let unknown = controls.apply("api=no-retries; db=observed; *=25%")?;
 //! assert_eq!(unknown, ["db".into()]);
 //! // And back.
-//! levers.set("*", Mode::Enforced);
+//! controls.set("*", ControlMode::Enforced);
 //! # let _ = (api, Ratio::ONE);
-//! # Ok::<(), stagger::levers::LeversError>(())
+//! # Ok::<(), stagger::control::ControlError>(())
 //! ```
 //!
-//! # What a lever moves
+//! # What an operator control moves
 //!
 //! | setting | retries and hedges | the target's breakers |
 //! |---|---|---|
@@ -32,17 +32,17 @@
 //! *off* is the guard, not the retries: who wants fewer of these says `no-retries` or a share. A refused retry ends its
 //! call with [`StopReason::Budget`](crate::StopReason::Budget) and its own last error; a refused hedge changes nothing for its call.
 //!
-//! What is lent by anything but a [`Retrier`](crate::Retrier) comes under a lever by [`Levers::budget`]: the hedges of a
+//! What is lent by anything but a [`Retrier`](crate::Retrier) comes under an operator control by [`RetryControls::budget`]: the hedges of a
 //! call, a retry queue, a batch, the budgets of single calls, such as those by key.
 //!
 //! ```
 //! use stagger::budget::{Partitioned, Tokens, Unlimited};
-//! use stagger::levers::Levers;
+//! use stagger::control::RetryControls;
 //! # use std::num::NonZeroUsize;
 //!
-//! let levers = Levers::new();
-//! let hedges = levers.budget("api", Unlimited);
-//! let inner = levers.clone();
+//! let controls = RetryControls::new();
+//! let hedges = controls.budget("api", Unlimited);
+//! let inner = controls.clone();
 //! let hosts: Partitioned<String, _> =
 //!     Partitioned::new(NonZeroUsize::new(100).unwrap(), move || inner.budget("api", Tokens::new()));
 //! # let _ = (hedges, hosts);
@@ -60,5 +60,5 @@ mod error;
 mod line;
 mod registry;
 
-pub use error::{LeverFault, LeversError};
-pub use registry::Levers;
+pub use error::{ControlError, ControlProblem};
+pub use registry::RetryControls;
