@@ -70,7 +70,7 @@ pub trait Budget: fmt::Debug + Send + Sync {
     }
 
     /// Whether it is no bound at all. Layers that share such a budget are not bounded together, so the inner one
-    /// [stands down](Nested::SharesBudget). Default: it is one.
+    /// [stands down](NestedRetries::ShareBudget). Default: it is one.
     fn is_unlimited(&self) -> bool {
         false
     }
@@ -190,23 +190,34 @@ impl Permits {
     }
 }
 
-/// Whether an outer layer is already retrying what this call belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether a call retries if it is made inside an attempt of another call.
+///
+/// With three attempts in each of three layers and a persistent failure, the innermost operation runs
+///
+/// | | times |
+/// |---|---|
+/// | [`Disable`](Self::Disable) | 3 |
+/// | [`ShareBudget`](Self::ShareBudget) | 3, plus the retries that the shared budget grants |
+/// | [`Allow`](Self::Allow) | 27 |
+///
+/// The driver resolves it for each call: [`Guards::nested`] is [`Allow`](Self::Allow) if there is no outer attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Nested {
-    /// No, or this call shall retry all the same.
+pub enum NestedRetries {
+    /// The call makes one attempt and leaves retrying to the outer layer. The default.
     #[default]
-    No,
-    /// Yes, and this call leaves it to that layer: one attempt, no retry.
-    StandDown,
-    /// Yes, and both have one budget, which pays for the retries of both and so bounds them together. This call's first
-    /// attempt is a part of that layer's attempt, and not told to the budget a second time. Without a budget, or with
-    /// one that [bounds nothing](Budget::is_unlimited), it is [`StandDown`](Self::StandDown).
-    SharesBudget,
+    Disable,
+    /// The call retries, and one budget bounds the retries of both layers: give the same budget to both.
+    ///
+    /// The call's first attempt is part of the outer layer's attempt, so the budget counts it once. Without a budget,
+    /// or with one that is [unlimited](Budget::is_unlimited), this is the same as [`Disable`](Self::Disable).
+    ShareBudget,
+    /// The call retries as if there were no outer layer: the attempts multiply.
+    Allow,
 }
 
 /// What a decision asks besides the policy. None of it is needed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Guards<'a> {
     /// The shared allowance for retries.
@@ -214,7 +225,13 @@ pub struct Guards<'a> {
     /// What keeps calls away from a server that is down.
     pub breaker: Option<&'a dyn Breaker>,
     /// Whether an outer layer is already retrying.
-    pub nested: Nested,
+    pub nested: NestedRetries,
+}
+
+impl Default for Guards<'_> {
+    fn default() -> Self {
+        Self::none()
+    }
 }
 
 impl<'a> Guards<'a> {
@@ -222,7 +239,7 @@ impl<'a> Guards<'a> {
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, nested: Nested::No }
+        Self { budget: None, breaker: None, nested: NestedRetries::Allow }
     }
 
     /// These guards, with this budget.
@@ -244,7 +261,7 @@ impl<'a> Guards<'a> {
     /// These guards, told whether an outer layer is already retrying.
     #[inline]
     #[must_use]
-    pub const fn nested(mut self, nested: Nested) -> Self {
+    pub const fn nested(mut self, nested: NestedRetries) -> Self {
         self.nested = nested;
         self
     }
@@ -260,9 +277,9 @@ impl<'a> Guards<'a> {
     #[inline]
     pub(crate) fn stand_down(&self) -> bool {
         match self.nested {
-            Nested::No => false,
-            Nested::StandDown => true,
-            Nested::SharesBudget => self.budget.is_none_or(Budget::is_unlimited),
+            NestedRetries::Allow => false,
+            NestedRetries::Disable => true,
+            NestedRetries::ShareBudget => self.budget.is_none_or(Budget::is_unlimited),
         }
     }
 
@@ -270,7 +287,7 @@ impl<'a> Guards<'a> {
     #[inline]
     pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         match (self.budget, self.nested) {
-            (None, _) | (_, Nested::SharesBudget) => BudgetPermit::NONE,
+            (None, _) | (_, NestedRetries::ShareBudget) => BudgetPermit::NONE,
             (Some(budget), _) => budget.on_first_attempt(now),
         }
     }
@@ -305,7 +322,7 @@ impl<'a> Guards<'a> {
         if let Some(breaker) = self.breaker {
             breaker.record(permits.breaker, outcome, now);
         }
-        let is_outer = self.nested == Nested::SharesBudget && permits.budget == BudgetPermit::NONE;
+        let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
         if let (Some(budget), false) = (self.budget, is_outer) {
             budget.record(permits.budget, outcome, now);
         }

@@ -70,7 +70,9 @@ pub mod text;
 #[cfg(target_has_atomic = "64")]
 pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted, Appointment, Ticket};
 pub use backoff::{Backoff, DelayList};
-pub use guard::{Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Enforcement, Guards, Nested, Now, Permits};
+pub use guard::{
+    Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Enforcement, Guards, NestedRetries, Now, Permits,
+};
 pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
 pub use hint::{HintMode, ServerHint};
 pub use instant::Instant;

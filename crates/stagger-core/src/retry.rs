@@ -39,7 +39,7 @@ pub enum Health {
 /// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
 /// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
-/// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
+/// | 6 | is an outer layer already retrying? | `Stop(NestedRetries)` |
 /// | 7 | hint `DoNotRetry`, or larger than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |

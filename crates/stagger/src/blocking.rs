@@ -13,7 +13,7 @@ use crate::error::Refused;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
 use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
-use crate::scope::{Inside, Mark};
+use crate::scope::Mark;
 use crate::setup::{
     Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
     Reported, Setup,

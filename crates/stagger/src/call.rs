@@ -9,8 +9,8 @@ use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
 use crate::until::Until;
 use crate::{
-    BreakerOpen, Clock, Decision, DelaySource, Nested, Outcome, Policy, RetryMachine, RetryState, Seed, StopReason,
-    testing,
+    BreakerOpen, Clock, Decision, DelaySource, NestedRetries, Outcome, Policy, RetryMachine, RetryState, Seed,
+    StopReason, testing,
 };
 
 /// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
@@ -164,8 +164,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// Whether an outer layer is already retrying, and what this call does about it.
     #[inline]
-    fn nested(&self) -> Nested {
-        if self.flags & INSIDE == 0 { Nested::No } else { self.extras.inside().nested() }
+    fn nested(&self) -> NestedRetries {
+        if self.flags & INSIDE == 0 { NestedRetries::Allow } else { self.extras.nested() }
     }
 
     /// The attempt that was let in is left to the caller, who may not make it; or is made now.

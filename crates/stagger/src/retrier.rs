@@ -15,11 +15,10 @@ use crate::event::{Event, EventError};
 use crate::future::{Retrying, Uncancelled};
 use crate::hand::{HandCall, Lend};
 use crate::rule::{Plain, Reading};
-use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
-use crate::{Breaker, Budget, Clock, Error, Outcome, Policy, Seed, Sleep, ThreadSleep};
+use crate::{Breaker, Budget, Clock, Error, NestedRetries, Outcome, Policy, Seed, Sleep, ThreadSleep};
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
 ///
@@ -67,7 +66,7 @@ impl Retrier {
                 name: Arc::from(""),
                 budget: None,
                 breaker: None,
-                inside: Inside::StandDown,
+                nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
                 control: None,
                 rules: HashMap::new(),
@@ -125,8 +124,8 @@ impl Retrier {
 
     /// What a call does when it is made inside an attempt of another. Default: it stands down.
     #[must_use]
-    pub fn inside(self, inside: Inside) -> Self {
-        self.change(|shared| shared.inside = inside)
+    pub fn nested(self, nested: NestedRetries) -> Self {
+        self.change(|shared| shared.nested = nested)
     }
 
     /// For errors of this type: another attempt if `is_transient` is true, none otherwise. It takes the place of an
@@ -316,7 +315,7 @@ impl Retrier {
     fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
         Setup {
             sink: Listeners(&self.shared),
-            guards: Guarded { guards: self.shared.guards(), inside: self.shared.inside, clock },
+            guards: Guarded { guards: self.shared.guards(), nested: self.shared.nested, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
             mode: Explained,

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use crate::control::RetryControls;
 use crate::event::{Event, EventError, Sink};
 use crate::rule::Rule;
-use crate::scope::Inside;
 use crate::setup::{Limits, Listening};
-use crate::{Breaker, Budget, Entropy, Guards, Instant, Outcome, Policy, Seed, SystemEntropy, classify};
+use crate::{Breaker, Budget, Entropy, Guards, Instant, NestedRetries, Outcome, Policy, Seed, SystemEntropy, classify};
 /// What the clones of a retrier share.
 #[derive(Clone)]
 pub struct Shared {
@@ -20,7 +19,7 @@ pub struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) budget: Option<Arc<dyn Budget>>,
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
-    pub(crate) inside: Inside,
+    pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
     pub(crate) control: Option<Controlled>,
     pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -66,8 +65,8 @@ impl Shared {
         Limits { deadline, ..self.limits }
     }
 
-    pub(crate) const fn inside(&self) -> Inside {
-        self.inside
+    pub(crate) const fn nested(&self) -> NestedRetries {
+        self.nested
     }
 
     pub(crate) const fn seeds(&self) -> Seeds {

@@ -148,7 +148,7 @@ macro_rules! steps {
                 Setup<S, Guarded<'g, T>, L, Y, Explained>: Extras,
             {
                 let parts = self.into_parts();
-                let guarded = Guarded { guards, inside: Inside::StandDown, clock: parts.timer.clone() };
+                let guarded = Guarded { guards, nested: crate::NestedRetries::Disable, clock: parts.timer.clone() };
                 $Call::from_parts(parts.with_setup(|setup| setup.with_guards(guarded).with_mode(Explained)))
             }
         }
@@ -168,8 +168,8 @@ macro_rules! steps {
 
             /// What the call does inside an attempt of another. Default: what its [`Retrier`](crate::Retrier) says, else
             /// it stands down.
-            pub fn inside(self, inside: Inside) -> Self {
-                self.guarded(|guarded| guarded.inside = inside)
+            pub fn nested(self, nested: crate::NestedRetries) -> Self {
+                self.guarded(|guarded| guarded.nested = nested)
             }
 
             fn guarded(self, change: impl FnOnce(&mut Guarded<'g, C>)) -> Self {

@@ -1,5 +1,4 @@
-use crate::scope::Inside;
-use crate::{Clock, Guards, Instant, Nested, Permits};
+use crate::{Clock, Guards, Instant, NestedRetries, Permits};
 
 /// Which guards are asked.
 pub trait Guarding {
@@ -10,12 +9,12 @@ pub trait Guarding {
     fn guards(&self) -> Guards<'_>;
 
     /// What the call does inside an attempt of another.
-    fn inside(&self) -> Inside {
-        Inside::StandDown
+    fn nested(&self) -> NestedRetries {
+        NestedRetries::Disable
     }
 
     /// Holds a permit for an attempt that is not yet made, or is being made.
-    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
 }
 
 /// What happens to a permit whose call is dropped.
@@ -54,7 +53,7 @@ impl Guarding for Unguarded {
     }
 
     #[inline]
-    fn hold(&self, _: Permits, _: Stage, _: Nested) {}
+    fn hold(&self, _: Permits, _: Stage, _: NestedRetries) {}
 }
 
 impl Hold for () {
@@ -73,7 +72,7 @@ impl Hold for () {
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<'g, C> {
     pub(crate) guards: Guards<'g>,
-    pub(crate) inside: Inside,
+    pub(crate) nested: NestedRetries,
     pub(crate) clock: C,
 }
 
@@ -84,11 +83,11 @@ impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
         self.guards
     }
 
-    fn inside(&self) -> Inside {
-        self.inside
+    fn nested(&self) -> NestedRetries {
+        self.nested
     }
 
-    fn hold(&self, permit: Permits, stage: Stage, nested: Nested) -> Lent<Self> {
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Lent<Self> {
         Lent::new(self, permit, stage, nested)
     }
 }
@@ -111,19 +110,20 @@ pub struct Lent<L: Lender> {
     lender: Option<L>,
     permit: Permits,
     stage: Stage,
-    nested: Nested,
+    nested: NestedRetries,
 }
 
 impl<L: Lender> Lent<L> {
     /// Those who have lent nothing, and hear of nothing, are not kept.
-    pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: Nested) -> Self {
+    pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: NestedRetries) -> Self {
         let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
         Self { lender, permit, stage, nested }
     }
 }
 
 impl<L: Lender> Hold for Lent<L> {
-    const EMPTY: Self = Self { lender: None, permit: Permits::NONE, stage: Stage::Waiting, nested: Nested::No };
+    const EMPTY: Self =
+        Self { lender: None, permit: Permits::NONE, stage: Stage::Waiting, nested: NestedRetries::Allow };
 
     fn take(&mut self) -> Permits {
         self.lender = None;

@@ -10,8 +10,8 @@ use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::{ControlProblem, RetryControls};
 use stagger::testing::NoSleep;
 use stagger::{
-    Breaker, Budget, Enforcement, Error, FailureKind, Hedge, Instant, Outcome, Policy, Ratio, Retrier, Seed,
-    StopReason, hedge, policy, scope::Inside,
+    Breaker, Budget, Enforcement, Error, FailureKind, Hedge, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier,
+    Seed, StopReason, hedge, policy,
 };
 use tokio::time::sleep;
 
@@ -248,7 +248,7 @@ fn all_that_join_under_one_name_share_its_control() {
 fn a_control_is_no_budget_that_layers_could_share() {
     let controls = RetryControls::new();
     let outer = Retrier::new(POLICY).named("api").controls(&controls);
-    let inner = outer.clone().inside(Inside::SharesBudget);
+    let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let attempts = |outer: &Retrier, inner: &Retrier| {
         let mut attempts = 0;
         let mut once = || {

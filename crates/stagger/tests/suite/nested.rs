@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_lite::future::{block_on, yield_now};
+use stagger::NestedRetries;
 use stagger::budget::{Concurrent, Lifetime, Tokens};
-use stagger::scope::Inside;
 use stagger::testing::NoSleep;
 use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
 
@@ -241,12 +241,12 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
 
 /// Two layers that share a budget of five retries; gives how often the inner operation was called.
 fn sharing(
-    inside: Inside,
+    nested: NestedRetries,
     budget: &Arc<dyn Budget>,
     run: impl Fn(&Retrier, &mut dyn FnMut() -> Result<(), &'static str>),
 ) -> u32 {
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(budget));
-    let (inner, calls) = (retrier.clone().inside(inside), Cell::new(0));
+    let (inner, calls) = (retrier.clone().nested(nested), Cell::new(0));
     let mut operation = || {
         let count = || {
             calls.set(calls.get() + 1);
@@ -267,17 +267,17 @@ fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
     let outer = |retrier: &Retrier, operation: &mut dyn FnMut() -> Result<(), &'static str>| {
         retrier.blocking_call(|_| operation()).timer(NoSleep).run().unwrap_err();
     };
-    assert_eq!(sharing(Inside::SharesBudget, &five(), outer), 1 + 5);
-    assert_eq!(sharing(Inside::StandDown, &five(), outer), 3);
+    assert_eq!(sharing(NestedRetries::ShareBudget, &five(), outer), 1 + 5);
+    assert_eq!(sharing(NestedRetries::Disable, &five(), outer), 3);
     // As if nobody else did: three times three, of which five retries are paid for by whoever comes first.
     let plenty: Arc<dyn Budget> = Arc::new(Tokens::new());
-    assert_eq!(sharing(Inside::Retries, &plenty, outer), 9);
-    assert_eq!(sharing(Inside::SharesBudget, &plenty, outer), 9);
+    assert_eq!(sharing(NestedRetries::Allow, &plenty, outer), 9);
+    assert_eq!(sharing(NestedRetries::ShareBudget, &plenty, outer), 9);
 }
 
 #[test]
 fn meaning_15_without_a_budget_there_is_nothing_to_share() {
-    let alone = Retrier::new(THREE).inside(Inside::SharesBudget);
+    let alone = Retrier::new(THREE).nested(NestedRetries::ShareBudget);
     let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop());
     assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
@@ -291,7 +291,7 @@ fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
     let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), places.clone(), tokens.clone()];
     for budget in budgets {
         let outer = Retrier::new(THREE).shared_budget(budget);
-        let inner = outer.clone().inside(Inside::SharesBudget);
+        let inner = outer.clone().nested(NestedRetries::ShareBudget);
         let seen = || {
             assert!(places.snapshot().firsts <= 1);
             Ok::<_, ()>(())
@@ -309,7 +309,7 @@ fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
 fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
     let places = Arc::new(Concurrent::new());
     let outer = Retrier::new(THREE).shared_budget(places.clone());
-    let inner = outer.clone().inside(Inside::SharesBudget);
+    let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let hangs = async || {
         let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
         assert!(polled(call.as_mut(), 1).is_pending());
@@ -326,19 +326,19 @@ fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
 fn meaning_15_one_call_can_choose_for_itself_what_it_does_inside() {
     let budget = five();
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&budget));
-    let attempts = |inside: Inside| {
+    let attempts = |inside: NestedRetries| {
         let inner = || {
             let no = || Err::<(), _>("no");
             let free =
-                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).inside(inside);
-            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).inside(inside);
+                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).nested(inside);
+            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).nested(inside);
             Ok::<_, ()>((free.run().unwrap_err().attempts(), bound.run().unwrap_err().attempts()))
         };
         blocking::retry(&THREE, inner).run().unwrap()
     };
-    assert_eq!(attempts(Inside::StandDown), (1, 1));
-    assert_eq!(attempts(Inside::SharesBudget), (3, 3));
-    assert_eq!(attempts(Inside::Retries), (2, 1), "one token's worth is left");
+    assert_eq!(attempts(NestedRetries::Disable), (1, 1));
+    assert_eq!(attempts(NestedRetries::ShareBudget), (3, 3));
+    assert_eq!(attempts(NestedRetries::Allow), (2, 1), "one token's worth is left");
 }
 
 #[test]

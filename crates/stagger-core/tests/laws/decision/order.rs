@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, Nested, Outcome, Permits, Policy, Profile, RetryMachine, RetryState,
-    Seed, ServerHint, StopReason,
+    Decision, DelaySource, FailureKind, Guards, NestedRetries, Outcome, Permits, Policy, Profile, RetryMachine,
+    RetryState, Seed, ServerHint, StopReason,
 };
 
 use crate::laws::support::{Purse, Watch, at, ms, secs};
@@ -54,7 +54,7 @@ impl World {
 
     fn decide(&self, outcome: Outcome) -> Decision {
         let has = |stop| self.reasons.contains(&stop);
-        let nested = if has(StopReason::Nested) { Nested::StandDown } else { Nested::No };
+        let nested = if has(StopReason::Nested) { NestedRetries::Disable } else { NestedRetries::Allow };
         let guards = Guards::none().budget(&self.purse).breaker(&self.watch).nested(nested);
         let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
         let mut state = RetryState::new();

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, HintMode, Nested, Outcome, Permits, Policy, Ratio, RetryMachine,
+    Decision, DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Permits, Policy, Ratio, RetryMachine,
     RetryState, Seed, ServerHint, StopReason,
 };
 
@@ -80,7 +80,7 @@ proptest! {
         let (purse, watch) = (Purse::tight(), Watch::default());
         watch.set_open(open);
         let guards = Guards::none().budget(&purse).breaker(&watch);
-        let guards = if nested { guards.nested(Nested::StandDown) } else { guards };
+        let guards = if nested { guards.nested(NestedRetries::Disable) } else { guards };
         let mut call = Call::new(&policy);
         call.guards = guards;
         call.deadline = late.then_some(at(Duration::ZERO));
@@ -229,7 +229,7 @@ proptest! {
     ) {
         let purse = Purse::default();
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(Nested::StandDown);
+        call.guards = Guards::none().budget(&purse).nested(NestedRetries::Disable);
         let trace = call.run([outcome]);
         prop_assert_eq!(trace.attempts, 1);
         prop_assert!(purse.events().iter().all(|event| !event.starts_with("lend")));
@@ -245,7 +245,7 @@ proptest! {
     ) {
         let (purse, alone) = (Purse::default(), Purse::default());
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(Nested::SharesBudget);
+        call.guards = Guards::none().budget(&purse).nested(NestedRetries::ShareBudget);
         let trace = call.run(outcomes.clone());
         let same = Call::new(&policy).seed(seed).budget(&alone).run(outcomes);
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
@@ -262,10 +262,10 @@ proptest! {
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().nested(Nested::SharesBudget);
+        call.guards = Guards::none().nested(NestedRetries::ShareBudget);
         let shared = call.run([outcome]);
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().nested(Nested::StandDown);
+        call.guards = Guards::none().nested(NestedRetries::Disable);
         let down = call.run([outcome]);
         prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (down.attempts, down.runs, down.stop));
     }
