@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod appointment_text;
+pub mod reservation_text;
 pub mod decide;
 pub mod duration_text;
 mod guards;

@@ -68,7 +68,9 @@ mod sync;
 pub mod text;
 
 #[cfg(target_has_atomic = "64")]
-pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted, Appointment, Ticket};
+pub use admission::{
+    Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admit, Reservation, ReservationToken,
+};
 pub use backoff::{Backoff, DelayList};
 pub use guard::{
     Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Enforcement, Guards, NestedRetries, Now, Permits,

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use stagger::{
-    Admission, Admitted, Decision, FailureKind, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState,
-    Seed, ServerHint, StopReason,
+    Admission, Admit, Decision, FailureKind, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
+    ServerHint, StopReason,
 };
 use stagger_http::advice::{RetryAfter, SLOT, hint, parse_http_date, rate_limit, retry_after, slot};
 
@@ -213,8 +213,8 @@ fn a_reset_beside_what_remains() {
 fn an_appointment_comes_before_everything_else() {
     let admission = Admission::per_second(10).burst(1).build().unwrap();
     let at = Instant::from_nanos(1_000_000_000);
-    assert_eq!(admission.ask(at), Admitted::Yes);
-    let Admitted::Later(appointment) = admission.ask(at) else { panic!("there was room for one") };
+    assert_eq!(admission.try_admit(at), Admit::Now);
+    let Admit::At(appointment) = admission.try_admit(at) else { panic!("there was room for one") };
     let text = appointment.to_string();
     let told = headers(&[(SLOT, &text), ("retry-after", "1")]);
     assert_eq!(slot(&told), Some(appointment));

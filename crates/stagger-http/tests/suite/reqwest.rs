@@ -243,7 +243,7 @@ async fn a_server_that_says_when_is_not_called_before() {
 #[tokio::test(start_paused = true)]
 async fn an_appointment_is_kept_to_the_tick_and_its_ticket_brought_along_once() {
     let ticket = "0123456789abcdef0123456789abcdef";
-    let server = Server::new([saying(503, "stagger-slot", &format!("1520;ticket={ticket}")), status(503)]);
+    let server = Server::new([saying(503, "stagger-slot", &format!("1520;token={ticket}")), status(503)]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
     assert_eq!(server.headers("stagger-ticket"), [None, Some(ticket.to_owned()), None]);
     let kept = server.times()[1];

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Admitted, ServerHint, Ticket};
+use stagger_core::{Admission, Admit, ReservationToken, ServerHint};
 
 use crate::time::{instant, micros};
 
@@ -137,25 +137,25 @@ pub(super) struct Appointments {
 }
 
 impl Server for Appointments {
-    type Note = Option<Ticket>;
+    type Note = Option<ReservationToken>;
 
-    fn arrive(&mut self, at: u64, ticket: &mut Option<Ticket>) -> Answer {
+    fn arrive(&mut self, at: u64, ticket: &mut Option<ReservationToken>) -> Answer {
         let now = instant(at);
         let admitted = match ticket.take() {
-            Some(ticket) => self.admission.come(&ticket, now),
-            None => self.admission.ask(now),
+            Some(ticket) => self.admission.admit_reserved(&ticket, now),
+            None => self.admission.try_admit(now),
         };
         match admitted {
             // Who is let in can still find the backlog full, if it is shorter than the burst.
-            Admitted::Yes => match self.acceptor.take(at) {
+            Admit::Now => match self.acceptor.take(at) {
                 Some(done) => Answer::Accepted(done as u64),
                 None => Answer::Refused(None),
             },
-            Admitted::Later(appointment) => {
-                *ticket = Some(appointment.ticket);
+            Admit::At(appointment) => {
+                *ticket = Some(appointment.token);
                 Answer::Refused(Some(ServerHint::Reserved(appointment.after)))
             }
-            Admitted::Full(after) => Answer::Refused(Some(ServerHint::AtLeast(after))),
+            Admit::Full(after) => Answer::Refused(Some(ServerHint::AtLeast(after))),
             _ => Answer::Refused(None),
         }
     }

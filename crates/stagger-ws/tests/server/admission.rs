@@ -81,7 +81,7 @@ async fn over_sockets_a_thousand_come_in_one_line() {
     let took = start.elapsed();
     assert!(took >= SECOND / rate * (CLIENTS - 1), "{took:?}");
     // Whoever came while there was room was let in without one; nobody has the appointment of another.
-    let given: Vec<_> = came.iter().flat_map(|(_, told)| told).map(|appointment| appointment.ticket).collect();
+    let given: Vec<_> = came.iter().flat_map(|(_, told)| told).map(|appointment| appointment.token).collect();
     let different: HashSet<_> = given.iter().collect();
     assert!(
         given.len() > CLIENTS as usize / 2 && different.len() == given.len(),

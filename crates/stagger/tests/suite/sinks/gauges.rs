@@ -107,7 +107,7 @@ fn an_admission_is_collected_by_the_clock_that_is_given() {
     clock.advance(ms(1_000));
     assert_eq!(seen(), [0.0, 0.0, 2.0]);
     (0..5).for_each(|_| {
-        admission.ask(clock.now());
+        admission.try_admit(clock.now());
     });
     let [waiting, wait, room] = seen();
     assert_eq!((waiting, room), (4.0, 0.0));

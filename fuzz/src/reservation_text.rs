@@ -3,18 +3,18 @@
 
 use core::time::Duration;
 
-use stagger_core::{Admission, Admitted, Appointment, Instant, Seed};
+use stagger_core::{Admission, Admit, Reservation, Instant, Seed};
 
 /// Reads `text` as an appointment, and comes with it to a server after `millis`.
 pub fn check((text, millis): (&str, u32)) {
-    match text.parse::<Appointment>() {
+    match text.parse::<Reservation>() {
         Ok(appointment) => {
             assert_eq!(appointment.to_string().parse(), Ok(appointment), "{text:?} is printed as {appointment}");
             let server = Admission::per_second(100).burst(1).secret(Seed::new(1)).build();
             let Ok(server) = server else { panic!("these settings make sense") };
             let now = Instant::ZERO.saturating_add(Duration::from_millis(millis.into()));
-            assert_eq!(server.ask(now), Admitted::Yes);
-            if let Admitted::Later(other) = server.come(&appointment.ticket, now) {
+            assert_eq!(server.ask(now), Admit::Now);
+            if let Admit::At(other) = server.come(&appointment.ticket, now) {
                 assert!(other.after <= Duration::from_secs(300), "{other} is further away than the longest");
             }
         }
