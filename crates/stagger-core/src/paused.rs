@@ -69,7 +69,7 @@ impl Paused {
 
     /// The same with more time passed: for who knows how long it has rested, and wants a limit of time to count it.
     #[must_use]
-    pub const fn older(self, by: Duration) -> Self {
+    pub const fn advanced_by(self, by: Duration) -> Self {
         Self { elapsed: self.elapsed.saturating_add(by), ..self }
     }
 

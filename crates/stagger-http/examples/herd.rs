@@ -40,7 +40,7 @@ pub(crate) enum Says {
 impl Says {
     const fn name(self) -> &'static str {
         match self {
-            Self::Appointment => "an appointment",
+            Self::Reservation => "an appointment",
             Self::RetryAfter => "Retry-After",
             Self::Nothing => "nothing",
         }

@@ -92,7 +92,7 @@ fn main() {
         let answer = if calls < 4 { Err("not yet") } else { Ok("done") };
         async move { answer }
     };
-    let report = block_on(retry_with_timer(&POLICY, Threads, operation).report());
+    let report = block_on(retry_with_timer(&POLICY, Threads, operation).with_report());
     println!("{} attempts in {:?}", report.attempts, report.elapsed);
     // Three waits, each drawn from 5 to 10 ms.
     assert!(report.elapsed >= Duration::from_millis(15));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use stagger::budget::{BudgetError, Tokens};
 use stagger::{NestedRetries, scope};
-use stagger::{OwnError as _, Policy, Retrier, policy, retry};
+use stagger::{Policy, Retrier, RetryResultExt as _, policy, retry};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
 const ONE_RETRY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(2));
@@ -40,8 +40,8 @@ async fn load(database: Database) -> Result<(), &'static str> {
 async fn three_layers(outside: &Retrier, inside: &Retrier, database: &Database) -> u32 {
     let refused = |_| "refused";
     let query = async || database.query().await;
-    let repository = async || inside.run(query).await.own_or(refused);
-    let service = async || inside.run(repository).await.own_or(refused);
+    let repository = async || inside.run(query).await.into_inner_or(refused);
+    let service = async || inside.run(repository).await.into_inner_or(refused);
     assert!(outside.run(service).await.is_err());
     database.queries()
 }

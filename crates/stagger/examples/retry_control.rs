@@ -78,6 +78,6 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     controls.set("api", ControlMode::NoRetries);
     let error = api.run(|| server.answer()).await.err().ok_or("the server is down")?;
     println!("{error}");
-    assert_eq!((error.stop(), error.attempts()), (StopReason::Budget, 1));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Budget, 1));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::error::Refused;
+use crate::error::Rejected;
 use crate::event::{Action, Event, Sink};
 use crate::own::Terms;
 use crate::scope;
@@ -107,7 +107,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
     #[inline]
     pub(crate) fn begins_at_once(&self) -> bool {
-        self.extras.is_plain() && self.policy().begins_at_once()
+        self.extras.is_plain() && self.policy().starts_immediately()
     }
 
     /// The first attempt was made without a beginning, and is not over, or has failed.
@@ -295,7 +295,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         if X::LISTENS {
             self.emit::<E>(Action::Stop(StopReason::Cancelled), None);
         }
-        self.given_up::<M, T, E>(kept, StopReason::Cancelled, Refused::Cancelled)
+        self.given_up::<M, T, E>(kept, StopReason::Cancelled, Rejected::Cancelled)
     }
 
     /// Settles what was borrowed for an attempt that is not brought to its end; nothing more happens.
@@ -349,7 +349,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         &mut self,
         kept: &mut impl Keep<E>,
         stop: StopReason,
-        why: Refused,
+        why: Rejected,
     ) -> Option<M::Output>
     where
         M: Finish<T, E>,

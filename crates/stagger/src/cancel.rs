@@ -19,7 +19,7 @@ use std::time::Instant;
 /// });
 /// cancel.cancel();
 /// let error = thread.join().unwrap().unwrap_err();
-/// assert_eq!((error.stop(), error.error()), (StopReason::Cancelled, Some(&"not yet")));
+/// assert_eq!((error.stop_reason(), error.error()), (StopReason::Cancelled, Some(&"not yet")));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<Shared>);

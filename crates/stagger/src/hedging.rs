@@ -36,7 +36,7 @@ use crate::{Budget, BudgetPermit, Clock, FailureKind, Hedge, HedgeState, Instant
 ///         Ok::<_, ()>("answer")
 ///     }
 /// })
-/// .report()
+/// .with_report()
 /// .await;
 /// assert_eq!((report.result, report.winner, report.launched), (Ok("answer"), Some(1), 2));
 /// # });

@@ -18,8 +18,8 @@
 //! | retry one blocking call | [`blocking::retry`] |
 //! | share budget, breaker, rules and listeners among calls | [`Retrier`] |
 //! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
-//! | say from inside the operation what an error means | [`Fault`] |
-//! | keep a connection up | [`Reconnecting`] |
+//! | say from inside the operation what an error means | [`Marked`] |
+//! | keep a connection up | [`Reconnect`] |
 //! | keep many retries pending on one task | [`queue::RetryQueue`] |
 //! | send a batch, and only its failed items again | [`batch::Batch`] |
 //! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
@@ -85,15 +85,15 @@ mod entropy;
 mod error;
 mod event;
 mod fairness;
-mod fault;
 mod future;
-mod hand;
 mod hedging;
+mod marked;
 mod own;
-mod polled;
+mod poll_retry;
 pub mod queue;
 mod reconnect;
 mod retrier;
+mod retry_loop;
 mod rule;
 pub mod scope;
 mod setup;
@@ -111,19 +111,19 @@ pub use call::Attempt;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use entropy::{Entropy, SystemEntropy, seed};
-pub use error::{Error, Last, OwnError, Refused, Report};
+pub use error::{Cause, Error, Rejected, Report, RetryResultExt};
 pub use event::{Action, Event, EventError};
-pub use fault::Fault;
 #[cfg(feature = "tokio")]
 pub use future::retry;
-pub use future::{Retrying, retry_with_timer};
-pub use hand::{HandCall, Lend};
+pub use future::{RetryFuture, retry_with_timer};
 #[cfg(feature = "tokio")]
 pub use hedging::hedge;
 pub use hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};
-pub use polled::PolledCall;
-pub use reconnect::Reconnecting;
+pub use marked::Marked;
+pub use poll_retry::PollRetry;
+pub use reconnect::Reconnect;
 pub use retrier::Retrier;
+pub use retry_loop::{Lend, RetryLoop};
 pub use setup::LastAttempt;
 pub use ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 #[cfg(feature = "async-io")]

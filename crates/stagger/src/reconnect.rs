@@ -5,8 +5,9 @@ use core::time::Duration;
 use crate::fairness;
 use crate::scope::{self, Mark};
 use crate::{
-    BlockingSleep, Clock, DelaySource, Entropy, Error, Guards, Last, Outcome, Policy, ReconnectMachine, ReconnectPhase,
-    ReconnectStep, Refused, RetryMachine, RetryState, Seed, Sleep, StopReason, SystemEntropy, ThreadSleep, classify,
+    BlockingSleep, Cause, Clock, DelaySource, Entropy, Error, Guards, Outcome, Policy, ReconnectMachine,
+    ReconnectPhase, ReconnectStep, Rejected, RetryMachine, RetryState, Seed, Sleep, StopReason, SystemEntropy,
+    ThreadSleep, classify,
 };
 
 /// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
@@ -16,12 +17,12 @@ use crate::{
 /// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
-/// use stagger::{Policy, Reconnecting, policy};
+/// use stagger::{Policy, Reconnect, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).spread(ms(1)).max_attempts(5));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut links = Reconnecting::new(&POLICY, async || Ok::<_, String>("a connection"));
+/// let mut links = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
 /// for _ in 0..3 {
 ///     let connection = links.next().await?;
 ///     // Use it until it is lost, then go round.
@@ -29,7 +30,7 @@ use crate::{
 /// }
 /// # Ok::<(), stagger::Error<String>>(()) }).unwrap();
 /// ```
-pub struct Reconnecting<'p, F, T: Clock> {
+pub struct Reconnect<'p, F, T: Clock> {
     policy: &'p Policy,
     connect: F,
     timer: T,
@@ -40,7 +41,7 @@ pub struct Reconnecting<'p, F, T: Clock> {
     begun: Option<crate::Instant>,
 }
 
-impl<F, T: Clock> fmt::Debug for Reconnecting<'_, F, T> {
+impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reconnecting")
             .field("policy", &self.policy)
@@ -50,29 +51,29 @@ impl<F, T: Clock> fmt::Debug for Reconnecting<'_, F, T> {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p, F> Reconnecting<'p, F, crate::Tokio> {
+impl<'p, F> Reconnect<'p, F, crate::Tokio> {
     /// Connects with this operation, on tokio's timer.
     pub fn new(policy: &'p Policy, connect: F) -> Self {
-        Self::on(crate::Tokio, policy, connect)
+        Self::with_timer(crate::Tokio, policy, connect)
     }
 }
 
-impl<'p, F> Reconnecting<'p, F, ThreadSleep> {
+impl<'p, F> Reconnect<'p, F, ThreadSleep> {
     /// Connects with this blocking operation, in the thread of the caller; see
-    /// [`next_blocking`](Reconnecting::next_blocking).
+    /// [`next_blocking`](Reconnect::next_blocking).
     pub fn blocking(policy: &'p Policy, connect: F) -> Self {
-        Self::on(ThreadSleep, policy, connect)
+        Self::with_timer(ThreadSleep, policy, connect)
     }
 }
 
-impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
+impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     /// Connects with this operation, on this timer.
-    pub fn on(timer: T, policy: &'p Policy, connect: F) -> Self {
-        Self::seeded(timer, policy, connect, SystemEntropy.seed())
+    pub fn with_timer(timer: T, policy: &'p Policy, connect: F) -> Self {
+        Self::with_seed(timer, policy, connect, SystemEntropy.seed())
     }
 
     /// The same with waits that can be repeated.
-    pub const fn seeded(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
+    pub const fn with_seed(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
         let machine = ReconnectMachine::new(seed);
         Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
     }
@@ -128,12 +129,12 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
     fn given_up<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
         let elapsed = self.begun.map_or(Duration::ZERO, |begun| self.timer.now().saturating_since(begun));
         let last = match (last, stop) {
-            (Some(error), _) => Last::Failed(error),
+            (Some(error), _) => Cause::Operation(error),
             (None, StopReason::Breaker) => {
                 let open = self.guards.breaker.map(|breaker| breaker.retry_in(&self.timer.now()));
-                Last::Refused(Refused::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
+                Cause::Rejected(Rejected::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
             }
-            (None, _) => Last::Refused(Refused::Lost),
+            (None, _) => Cause::Rejected(Rejected::Lost),
         };
         Error::new(stop, self.machine.attempt(), elapsed, last)
     }
@@ -146,7 +147,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
     }
 }
 
-impl<F, T, O, C, E> Reconnecting<'_, F, T>
+impl<F, T, O, C, E> Reconnect<'_, F, T>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<C, E>>,
@@ -204,7 +205,7 @@ where
 }
 
 /// A connection while the future of `next` lives: dropped while it connects, it gives back what it has borrowed.
-struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnecting<'p, F, T>);
+struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
 
 impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
     fn drop(&mut self) {
@@ -215,14 +216,14 @@ impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
 }
 
 /// Gives back what was borrowed for an attempt that is not made, or not brought to its end.
-impl<F, T: Clock> Drop for Reconnecting<'_, F, T> {
+impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
     fn drop(&mut self) {
         let timer = &self.timer;
         self.machine.close(|| timer.now(), &self.guards);
     }
 }
 
-impl<F, T: Clock> Reconnecting<'_, F, T> {
+impl<F, T: Clock> Reconnect<'_, F, T> {
     /// The timer has woken up. Only a hint is held to the nanosecond; what was put on a coarse timer's tick before its
     /// time is due.
     fn woken(&mut self, source: DelaySource) -> ReconnectStep {
@@ -236,7 +237,7 @@ impl<F, T: Clock> Reconnecting<'_, F, T> {
     }
 }
 
-impl<F, T, C, E> Reconnecting<'_, F, T>
+impl<F, T, C, E> Reconnect<'_, F, T>
 where
     F: FnMut() -> Result<C, E>,
     T: BlockingSleep,

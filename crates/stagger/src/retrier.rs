@@ -5,15 +5,15 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::blocking::Blocking;
+use crate::blocking::BlockingRetry;
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
 #[cfg(target_has_atomic = "64")]
 use crate::control::RetryControls;
 use crate::event::{Event, EventError};
-use crate::future::{Retrying, Uncancelled};
-use crate::hand::{HandCall, Lend};
+use crate::future::{RetryFuture, Uncancelled};
+use crate::retry_loop::{Lend, RetryLoop};
 use crate::rule::{Plain, Reading};
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
@@ -23,22 +23,22 @@ use crate::{Breaker, Budget, Clock, Error, NestedRetries, Outcome, Policy, Seed,
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are kept by error type. Clones share
-/// everything. What runs through it gives [`Error<E>`]; [`own`](crate::OwnError::own) turns that into the caller's own
+/// everything. What runs through it gives [`Error<E>`]; [`own`](crate::RetryResultExt::own) turns that into the caller's own
 /// error.
 ///
 /// ```
-/// use stagger::{OwnError as _, Policy, Refused, Retrier, policy};
+/// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
 ///
 /// #[derive(Debug, PartialEq)]
-/// enum ApiError { Busy, Gone, Refused(Refused) }
-/// # impl From<Refused> for ApiError { fn from(why: Refused) -> Self { Self::Refused(why) } }
+/// enum ApiError { Busy, Gone, Rejected(Rejected) }
+/// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Refused(why) } }
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(3));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let api = Retrier::new(POLICY).named("api").when(|error: &ApiError| *error == ApiError::Busy);
 /// let error = api.run(async || Err::<(), _>(ApiError::Gone)).await.unwrap_err();
-/// assert_eq!((error.attempts(), error.own()), (1, ApiError::Gone));
+/// assert_eq!((error.attempts(), error.into_inner()), (1, ApiError::Gone));
 /// # });
 /// ```
 #[derive(Clone)]
@@ -50,11 +50,11 @@ pub struct Retrier {
 type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
 
 /// A call through a retrier.
-type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
+type Running<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
 
 /// A blocking call through a retrier.
 type RunningBlocking<'a, F, O> =
-    Blocking<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
 
 impl Retrier {
     /// Calls are retried as this policy says.
@@ -174,8 +174,8 @@ impl Retrier {
         &self.shared.policy
     }
 
-    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.report()`,
-    /// `.own()`, `.marked()`, `.check(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
+    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.with_report()`,
+    /// `.into_inner()`, `.with_marks()`, `.validate(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
     #[cfg(feature = "tokio")]
     pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::Tokio>
     where
@@ -194,7 +194,7 @@ impl Retrier {
         T: Sleep + Clone,
         Plain: Reading<O::Output>,
     {
-        Retrying::from_parts(self.parts(timer, operation))
+        RetryFuture::from_parts(self.parts(timer, operation))
     }
 
     /// Runs an async operation that borrows `context`, mutably, anew for each attempt.
@@ -260,26 +260,26 @@ impl Retrier {
         self.blocking_call(move |_| operation()).run()
     }
 
-    /// A blocking call that can be refined before it is run: `.report()`, `.marked()`, `.deadline(..)`,
+    /// A blocking call that can be refined before it is run: `.with_report()`, `.with_marks()`, `.deadline(..)`,
     /// `.cancelled_by(..)`. Its operation is told which attempt it makes, and how long it may take.
     pub fn blocking_call<F, O>(&self, operation: F) -> RunningBlocking<'_, F, O>
     where
         F: FnMut(Attempt) -> O,
         Plain: Reading<O>,
     {
-        Blocking::from_parts(self.parts(ThreadSleep, operation))
+        BlockingRetry::from_parts(self.parts(ThreadSleep, operation))
     }
 
-    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`HandCall`].
+    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`RetryLoop`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<&Shared>> {
+    pub fn call(&self) -> RetryLoop<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<&Shared>> {
         self.call_on(crate::Tokio)
     }
 
     /// [`call`](Self::call) on another timer.
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<&Shared>> {
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, Shares<'_, T>, Rules<&Shared>> {
         let setup = self.shares(timer.clone());
-        HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
+        RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
     pub(crate) fn shared(&self) -> &Shared {

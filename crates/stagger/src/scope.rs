@@ -127,7 +127,7 @@ pub(crate) fn attempt<F: Future>(future: F, policy: &crate::Policy) -> Scoped<F>
 /// One layer deeper, if the layer at hand can retry at all: one that is turned off must not make the others stand down.
 #[inline]
 fn deeper(policy: &crate::Policy) -> u32 {
-    depth().wrapping_add(u32::from(policy.retries()))
+    depth().wrapping_add(u32::from(policy.allows_retries()))
 }
 
 pin_project! {

@@ -285,25 +285,25 @@ pub(crate) fn sleeps_are_skipped() -> bool {
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::testing::{Faults, VirtualClock};
+/// use stagger::testing::{FaultInjector, VirtualClock};
 /// use stagger::{Ratio, Seed};
 ///
 /// let clock = VirtualClock::new();
-/// let faults = Faults::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
+/// let faults = FaultInjector::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
 /// let results: Vec<_> = (0..1000).map(|_| faults.inject(&clock, || "injected").and(Ok(()))).collect();
 /// let failed = results.iter().filter(|result| result.is_err()).count();
 /// assert!((250..350).contains(&failed));
 /// assert!((70..130).contains(&clock.elapsed().as_secs()));
 /// ```
 #[derive(Debug)]
-pub struct Faults {
+pub struct FaultInjector {
     seed: Seed,
     drawn: Cell<u64>,
     errors: Ratio,
     latency: (Ratio, Duration),
 }
 
-impl Faults {
+impl FaultInjector {
     /// None yet.
     #[must_use]
     pub const fn new(seed: Seed) -> Self {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::circuit::CircuitBreaker;
 use super::ledger::Opening;
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
 use crate::{BreakerOpen, BreakerPermit, Enforcement, Now, ServerHint};
@@ -48,7 +48,14 @@ impl CircuitBreaker {
                         }
                     }
                     if self.is_overdue(word, at) {
-                        self.trip(word, self.overdue_from(), None, Cause::ProbeWait, self.probes_found(word), 0);
+                        self.trip(
+                            word,
+                            self.overdue_from(),
+                            None,
+                            TransitionCause::ProbeWait,
+                            self.probes_found(word),
+                            0,
+                        );
                         continue;
                     }
                 }

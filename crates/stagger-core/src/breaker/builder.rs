@@ -196,5 +196,5 @@ impl CircuitBreakerBuilder {
 
 /// Whether a delay of this policy can be 0, or there is none. Only a list can begin higher than it goes on.
 fn can_be_zero(policy: &Policy) -> bool {
-    (1..=DelayList::MOST as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
+    (1..=DelayList::MAX_LEN as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
 }

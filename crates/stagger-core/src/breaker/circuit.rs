@@ -4,7 +4,7 @@ use core::time::Duration;
 use super::builder::CircuitBreakerBuilder;
 use super::ledger::Ledger;
 use super::rules::Rules;
-use super::snapshot::{BreakerState, Cause, Snapshot};
+use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 use super::window::Record;
 use super::word::{Mode, Word, generation_of, pass};
 use crate::instant::nanos;
@@ -93,7 +93,7 @@ impl CircuitBreaker {
 
     /// It, for metrics and events. The clock is read for a window of time.
     #[must_use]
-    pub fn snapshot(&self, now: &dyn Now) -> Snapshot {
+    pub fn snapshot(&self, now: &dyn Now) -> BreakerSnapshot {
         loop {
             let word = self.at_rest();
             let snapshot = self.describe(word, now);
@@ -189,7 +189,7 @@ impl CircuitBreaker {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    fn describe(&self, word: Word, now: &dyn Now) -> Snapshot {
+    fn describe(&self, word: Word, now: &dyn Now) -> BreakerSnapshot {
         let ledger = &self.ledger.0;
         let (tally, consecutive) = match word.mode() {
             Mode::Closed => (self.record.0.tally(word.generation(), || now.now().as_nanos()), word.streak()),
@@ -197,9 +197,9 @@ impl CircuitBreaker {
             _ => (ledger.tripped_by(), ledger.consecutive.get()),
         };
         let transitions = ledger.transitions.get();
-        Snapshot {
+        BreakerSnapshot {
             state: state_of(word.mode()),
-            cause: Cause::of(ledger.cause.get()),
+            cause: TransitionCause::of(ledger.cause.get()),
             enforcement: self.enforcement(),
             transitions,
             since: (transitions > 0).then(|| Instant::from_nanos(ledger.since.get())),

@@ -1,4 +1,4 @@
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::Tally;
 use crate::instant::nanos;
 use crate::seed::Purpose;
@@ -96,7 +96,7 @@ impl Ledger {
     }
 
     /// Notes a change of state.
-    pub(super) fn enter(&self, at: u64, cause: Cause) {
+    pub(super) fn enter(&self, at: u64, cause: TransitionCause) {
         self.since.set(at);
         self.cause.set(cause as u64);
         self.transitions.set(self.transitions.get().wrapping_add(1));

@@ -40,5 +40,5 @@ mod word;
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;
 pub use error::{CircuitBreakerError, CircuitBreakerProblem};
-pub use snapshot::{BreakerState, Cause, Snapshot};
+pub use snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 pub use window::Window;

@@ -1,4 +1,4 @@
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
 use super::word::{Probe, age_of};
 use crate::{BreakerPermit, Outcome, Ratio, ServerHealth};
@@ -47,15 +47,15 @@ impl Rules {
     }
 
     /// Whether what the window holds trips the breaker.
-    pub(super) fn tripped(&self, tally: Tally) -> Option<Cause> {
+    pub(super) fn tripped(&self, tally: Tally) -> Option<TransitionCause> {
         if tally.calls < u64::from(self.min_calls) {
             return None;
         }
         if self.failure_ratio.is_some_and(|ratio| reaches(tally.failures, tally.calls, ratio)) {
-            return Some(Cause::FailureRatio);
+            return Some(TransitionCause::FailureRatio);
         }
         let slow = self.slow.is_some_and(|slow| reaches(tally.slow, tally.calls, slow.ratio));
-        slow.then_some(Cause::SlowRatio)
+        slow.then_some(TransitionCause::SlowRatio)
     }
 }
 

@@ -59,13 +59,13 @@ impl Hedge {
 
     /// At most `copies` besides the first attempt, each a delay after the one before it. Range 0 (none) to 10; more is 10.
     #[must_use]
-    pub const fn at_most(self, copies: u32) -> Self {
+    pub const fn with_max_copies(self, copies: u32) -> Self {
         Self { most: if copies > MOST { MOST } else { copies }, ..self }
     }
 
     /// How many copies there may be besides the first attempt.
     #[must_use]
-    pub const fn most(&self) -> u32 {
+    pub const fn max_copies(&self) -> u32 {
         self.most
     }
 

@@ -19,8 +19,8 @@ impl HedgeState {
     /// The first attempt is launched now; the first copy is due after `delay`.
     #[must_use]
     pub fn new(hedge: &Hedge, delay: Duration, now: Instant) -> Self {
-        let next = if hedge.most() == 0 { None } else { Some(now.saturating_add(delay)) };
-        Self { launched: 1, most: hedge.most().saturating_add(1), next }
+        let next = if hedge.max_copies() == 0 { None } else { Some(now.saturating_add(delay)) };
+        Self { launched: 1, most: hedge.max_copies().saturating_add(1), next }
     }
 
     /// When the next copy is to be launched; `None` if there is to be none.

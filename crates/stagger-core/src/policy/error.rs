@@ -221,7 +221,7 @@ impl PolicyError {
             RatioAboveOne => text.text("a share is above 100%: use at most 1"),
             PolicyProblem::List => text
                 .text("the list needs 1 to ")
-                .number(DelayList::MOST as u64)
+                .number(DelayList::MAX_LEN as u64)
                 .text(" delays that are multiples of a common unit: shorten it, or round its delays"),
             Decorrelated => text.text(
                 "decorrelated jitter takes base and cap of an exponential backoff and nothing else: \

@@ -219,7 +219,7 @@ impl Policy {
     /// Whether there can be a second attempt: `max_attempts` is not 1.
     #[inline]
     #[must_use]
-    pub const fn retries(&self) -> bool {
+    pub const fn allows_retries(&self) -> bool {
         self.curve.retries
     }
 
@@ -227,7 +227,7 @@ impl Policy {
     /// the clock is read.
     #[inline]
     #[must_use]
-    pub const fn begins_at_once(&self) -> bool {
+    pub const fn starts_immediately(&self) -> bool {
         self.curve.begins_at_once
     }
 
@@ -383,7 +383,7 @@ mod tests {
             (plain.max_elapsed(second), false),
             (plain.spread(second).max_elapsed(second), false),
         ] {
-            assert_eq!(builder.build().unwrap().begins_at_once(), want, "{builder:?}");
+            assert_eq!(builder.build().unwrap().starts_immediately(), want, "{builder:?}");
         }
     }
 
@@ -396,7 +396,7 @@ mod tests {
             (plain.max_attempts(1), false),
             (plain.unlimited_attempts(), true),
         ] {
-            assert_eq!(builder.build().unwrap().retries(), want, "{builder:?}");
+            assert_eq!(builder.build().unwrap().allows_retries(), want, "{builder:?}");
         }
     }
 }

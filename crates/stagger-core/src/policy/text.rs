@@ -361,7 +361,7 @@ fn count(value: &str) -> Result<Option<u32>, ParseError> {
 }
 
 fn list(value: &str) -> Result<DelayList, ParseError> {
-    let mut delays = [Duration::ZERO; DelayList::MOST];
+    let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
     for text in value.split(',') {
         let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;

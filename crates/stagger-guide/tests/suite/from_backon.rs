@@ -89,8 +89,8 @@ fn three_times_there_are_four_attempts_here() {
     assert_eq!(calls, 4);
 
     let policy = printed(PAGE, SUGGESTED);
-    let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).report().run();
-    assert_eq!((report.attempts, report.stop()), (4, Some(StopReason::Attempts)));
+    let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).with_report().run();
+    assert_eq!((report.attempts, report.stop_reason()), (4, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -121,9 +121,12 @@ fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
         Err::<(), _>("no")
     })
     .timer(clock)
-    .report()
+    .with_report()
     .run();
-    assert_eq!((report.attempts, report.elapsed, report.stop()), (1, operation_takes, Some(StopReason::Elapsed)));
+    assert_eq!(
+        (report.attempts, report.elapsed, report.stop_reason()),
+        (1, operation_takes, Some(StopReason::Elapsed))
+    );
 }
 
 #[test]
@@ -164,8 +167,8 @@ fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
 
         let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))
             .classify(|_| stagger::Outcome::throttled(Some(stagger::ServerHint::AtLeast(SECOND))))
-            .report()
+            .with_report()
             .await;
-        assert_eq!((report.attempts, report.stop()), (4, Some(StopReason::Attempts)));
+        assert_eq!((report.attempts, report.stop_reason()), (4, Some(StopReason::Attempts)));
     });
 }

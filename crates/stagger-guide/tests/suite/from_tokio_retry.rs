@@ -76,8 +76,8 @@ fn take_three_are_four_attempts_here() {
         assert_eq!(calls.take(), 4);
 
         let policy = printed(PAGE, SAME);
-        let report = stagger::retry(&policy, operation).report().await;
-        assert_eq!((report.attempts, report.stop(), calls.get()), (4, Some(StopReason::Attempts), 4));
+        let report = stagger::retry(&policy, operation).with_report().await;
+        assert_eq!((report.attempts, report.stop_reason(), calls.get()), (4, Some(StopReason::Attempts), 4));
     });
 }
 

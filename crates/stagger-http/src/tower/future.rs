@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, EventError, FailureKind, Outcome, PolledCall, Refused, Sleep};
+use stagger::{Attempt, EventError, FailureKind, Outcome, PollRetry, Rejected, Sleep};
 use tower_service::Service;
 
 use super::error::Error;
@@ -32,7 +32,7 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PolledCall<T, Held>,
+        call: PollRetry<T, Held>,
         message: Message<B>,
         // The attempt that is being made, from the moment that it may begin.
         attempt: Option<Attempt>,
@@ -57,7 +57,7 @@ where
         let held = Held(Arc::clone(settings));
         Self {
             service,
-            call: PolledCall::held(held, timer.clone(), message.deadline(&timer)).untimed(),
+            call: PollRetry::from_retrier(held, timer.clone(), message.deadline(&timer)).untimed(),
             timer,
             message,
             attempt: None,
@@ -90,7 +90,7 @@ where
                     *this.attempt = None;
                     let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps, this.call.retrier());
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                        return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
                     }
                     continue;
                 };
@@ -139,7 +139,7 @@ where
                 match ready!(poll_begin(this.call, this.leftover, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let refused = Error::Refused(Refused::BreakerOpen(open));
+                        let refused = Error::Refused(Rejected::BreakerOpen(open));
                         return Poll::Ready(Err(this.last.take().map_or(refused, Error::Service)));
                     }
                 }
@@ -161,7 +161,7 @@ where
                         *this.attempt = None;
                         let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                            return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
                         }
                         continue;
                     }

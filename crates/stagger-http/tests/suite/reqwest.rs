@@ -13,7 +13,7 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Action, Clock as _, Policy, Refused, Retrier, StopReason, Tokio, policy};
+use stagger::{Action, Clock as _, Policy, Rejected, Retrier, StopReason, Tokio, policy};
 use stagger_http::reqwest::Retry;
 use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
@@ -122,7 +122,7 @@ impl Middleware for Counter {
     }
 }
 
-fn refusal(error: &Error) -> Option<&Refused> {
+fn refusal(error: &Error) -> Option<&Rejected> {
     if let Error::Middleware(inner) = error { inner.downcast_ref() } else { None }
 }
 
@@ -295,7 +295,7 @@ async fn an_attempt_that_takes_too_long_is_dropped() {
     let server = Server { takes: ms(5000), ..Server::new([]) };
     let client = server.behind(Retry::new(Retrier::new(POLICY).timeout(ms(10))));
     let error = client.get(URL).send().await.unwrap_err();
-    assert_eq!(refusal(&error), Some(&Refused::TimedOut));
+    assert_eq!(refusal(&error), Some(&Rejected::TimedOut));
     assert_eq!(server.times().len(), 4);
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
 }
@@ -309,7 +309,7 @@ async fn the_refusal_of_an_open_breaker_can_be_told_from_an_error() {
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(matches!(refusal(&error), Some(Refused::BreakerOpen(_))), "{error:?}");
+    assert!(matches!(refusal(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 

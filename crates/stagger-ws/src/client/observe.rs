@@ -92,7 +92,7 @@ pub(super) fn closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
 
         // One for all clients: an outage hits them all.
         static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
-        let silenced = match LIMIT.get_or_init(|| LogLimit::on(Tokio)).admit(target) {
+        let silenced = match LIMIT.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
             _ => return,
         };

@@ -46,16 +46,16 @@ impl<T, E> Entry<T, E> {
 /// What came of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Finished<T, E> {
+pub struct BatchResult<T, E> {
     /// How many items worked.
-    pub worked: usize,
+    pub succeeded: usize,
     /// How many were put aside as dead letters.
-    pub dead: usize,
+    pub dead_lettered: usize,
     /// The items that never worked, in the order in which they were given up.
     pub failed: Vec<Failed<T, E>>,
 }
 
-impl<T, E> Finished<T, E> {
+impl<T, E> BatchResult<T, E> {
     /// The answer to a service that delivers the failed items again: see [`PartialResponse`].
     #[must_use]
     pub fn response(&self) -> PartialResponse<'_, T, E> {

@@ -3,7 +3,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::whole::whole;
-use super::{Entry, Failed, Finished, UnknownItem};
+use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
     Decision, Entropy, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, ServerHint, Sleep,
     StopReason, SystemEntropy,
@@ -41,7 +41,7 @@ use crate::{
 /// # let mut send = async |items: Vec<&u32>| { rounds += 1; Answer { failed: if rounds == 1 { vec![("b", 503), ("c", 400)] } else { vec![] } } };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2), ("c", 3)]);
-/// while batch.next_round().await {
+/// while batch.next_attempt().await {
 ///     let answer = send(batch.entries().iter().map(|entry| &entry.item).collect()).await;
 ///     for (id, status) in answer.failed {
 ///         let outcome = if status >= 500 { Outcome::TRANSIENT } else { Outcome::Permanent };
@@ -66,7 +66,7 @@ pub struct Batch<'p, T, E, S: Sleep> {
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services speak of failures in the order of the items.
     search: usize,
-    done: Finished<T, E>,
+    done: BatchResult<T, E>,
 }
 
 struct DeadLetter<T, E> {
@@ -86,13 +86,13 @@ enum Phase {
 impl<'p, T, E> Batch<'p, T, E, crate::Tokio> {
     /// These items, with their ids; on tokio's timer.
     pub fn new<I: Into<String>>(policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
-        Self::on(crate::Tokio, policy, items)
+        Self::with_timer(crate::Tokio, policy, items)
     }
 }
 
 impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// These items, with their ids; on this timer.
-    pub fn on<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
+    pub fn with_timer<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
         let entry =
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
         Self {
@@ -107,7 +107,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             phase: Phase::Due(Instant::ZERO),
             entries: items.into_iter().map(entry).collect(),
             search: 0,
-            done: Finished { worked: 0, dead: 0, failed: Vec::new() },
+            done: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
         }
     }
 
@@ -161,7 +161,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Waits for the next round, and begins it. `false` when nothing is left to do, or nothing more will be done.
     ///
     /// Cancel-safe: dropped in its wait, it goes on with the same wait when it is called again.
-    pub async fn next_round(&mut self) -> bool {
+    pub async fn next_attempt(&mut self) -> bool {
         if self.phase == Phase::InRound {
             self.settle();
         }
@@ -214,9 +214,9 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// What came of it: every item that did not work is given back. In the middle of a round, that is all that are in
     /// it.
     #[must_use]
-    pub fn finish(mut self) -> Finished<T, E> {
+    pub fn finish(mut self) -> BatchResult<T, E> {
         self.end(StopReason::Cancelled);
-        core::mem::replace(&mut self.done, Finished { worked: 0, dead: 0, failed: Vec::new() })
+        core::mem::replace(&mut self.done, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
@@ -256,7 +256,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         for entry in core::mem::take(&mut self.entries) {
             let is_dead = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
-                Outcome::Success => self.done.worked += 1,
+                Outcome::Success => self.done.succeeded += 1,
                 Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
                 Outcome::UnsafeToRetry(_) => self.put_aside(entry.failed(StopReason::UnsafeToRetry)),
                 Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
@@ -292,7 +292,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     fn put_aside(&mut self, failed: Failed<T, E>) {
         match &mut self.dead_letter {
             Some(dead) => {
-                self.done.dead += 1;
+                self.done.dead_lettered += 1;
                 (dead.put_aside)(failed);
             }
             None => self.done.failed.push(failed),
@@ -325,7 +325,7 @@ impl<T, E, S: Sleep> fmt::Debug for Batch<'_, T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
-            .field("worked", &self.done.worked)
+            .field("worked", &self.done.succeeded)
             .field("phase", &self.phase)
             .finish_non_exhaustive()
     }

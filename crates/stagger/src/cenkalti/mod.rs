@@ -98,7 +98,7 @@
 //! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
 //! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 is one call |
 //! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
-//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Fault::permanent`](crate::Fault::permanent) and [`marked`](Call::marked) for an error with a type |
+//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](crate::Marked::permanent) and [`marked`](Call::marked) for an error with a type |
 //! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
 //! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
 //! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
@@ -170,7 +170,7 @@ pub use exponential::{
 pub use options::{ExponentialBackOffOptions, OptionsError};
 pub use permanent::{PermanentError, permanent};
 pub use random::{Random, Seeded};
-pub use retry::{Retrying, retry_notify_with_timer};
+pub use retry::{RetryFuture, retry_notify_with_timer};
 #[cfg(feature = "tokio")]
 pub use retry::{retry, retry_notify};
 #[cfg(feature = "tokio")]

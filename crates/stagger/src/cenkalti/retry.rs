@@ -110,11 +110,11 @@ where
     N: Future,
 {
     type Output = M::Output;
-    type IntoFuture = Retrying<F, O, E, B, P, W, T, M, N>;
+    type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Self { operation, backoff, reading, notify, timer, cancel, gives } = self;
-        Retrying {
+        RetryFuture {
             operation,
             reading,
             notify,
@@ -135,7 +135,7 @@ pin_project! {
     ///
     /// Dropping it stops at once; nothing is left behind.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Retrying<F, O, E, B, P, W, T, M, N>
+    pub struct RetryFuture<F, O, E, B, P, W, T, M, N>
     where
         T: Sleep,
     {
@@ -169,7 +169,7 @@ enum Phase {
     Ended,
 }
 
-impl<F, O, E, B, P, W, T, M, N> Future for Retrying<F, O, E, B, P, W, T, M, N>
+impl<F, O, E, B, P, W, T, M, N> Future for RetryFuture<F, O, E, B, P, W, T, M, N>
 where
     F: FnMut() -> O,
     O: Future,
@@ -253,8 +253,8 @@ where
     }
 }
 
-impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for Retrying<F, O, E, B, P, W, T, M, N> {
+impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for RetryFuture<F, O, E, B, P, W, T, M, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("RetryFuture").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
     }
 }

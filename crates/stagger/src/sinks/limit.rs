@@ -17,7 +17,7 @@ use crate::{Clock, Instant, SystemClock};
 /// use stagger::testing::VirtualClock;
 ///
 /// let clock = VirtualClock::new();
-/// let limit = LogLimit::on(clock.clone());
+/// let limit = LogLimit::with_timer(clock.clone());
 /// assert_eq!(limit.admit("api"), Verbosity::Full { since: 0 });
 /// assert_eq!(limit.admit("database"), Verbosity::Full { since: 0 });
 /// clock.advance(Duration::from_millis(700));
@@ -67,7 +67,7 @@ impl LogLimit {
     /// By the system's clock.
     #[must_use]
     pub fn new() -> Self {
-        Self::on(SystemClock)
+        Self::with_clock(SystemClock)
     }
 }
 
@@ -79,7 +79,7 @@ impl Default for LogLimit {
 
 impl<C: Clock> LogLimit<C> {
     /// By this clock.
-    pub fn on(clock: C) -> Self {
+    pub fn with_clock(clock: C) -> Self {
         Self { clock, targets: Mutex::new(HashMap::new()) }
     }
 
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_storm_is_one_line_a_second_and_every_event_is_counted() {
         let clock = VirtualClock::new();
-        let limit = LogLimit::on(clock.clone());
+        let limit = LogLimit::with_clock(clock.clone());
         let (mut lines, mut counted) = (0, 0);
         for _ in 0..10_000 {
             match limit.admit("api") {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_by_forgetting_the_quietest() {
         let clock = VirtualClock::new();
-        let limit = LogLimit::on(clock.clone());
+        let limit = LogLimit::with_clock(clock.clone());
         for n in 0..3 * TARGETS {
             limit.admit(&n.to_string());
             limit.admit("busy");

@@ -32,14 +32,14 @@ impl<'p> Ticker<Scheduled<'p>> {
     /// Ticks at the times that this policy gives; the thread sleeps in between.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
-        Self::on(ThreadSleep, policy)
+        Self::with_timer(ThreadSleep, policy)
     }
 }
 
 impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
     /// Ticks at the times that this policy gives, on this timer.
     #[must_use]
-    pub fn on(timer: T, policy: &'p Policy) -> Self {
+    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
         Self::of(Scheduled::new(policy), timer)
     }
 }

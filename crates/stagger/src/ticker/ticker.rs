@@ -54,14 +54,14 @@ impl<'p> Ticker<Scheduled<'p>, crate::Tokio> {
     /// Ticks at the times that this policy gives, on tokio's timer.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
-        Self::on(crate::Tokio, policy)
+        Self::with_timer(crate::Tokio, policy)
     }
 }
 
 impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
     /// Ticks at the times that this policy gives, on this timer.
     #[must_use]
-    pub fn on(timer: T, policy: &'p Policy) -> Self {
+    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
         Self::of(Scheduled::new(policy), timer)
     }
 }

@@ -77,6 +77,6 @@ fn a_panic_in_the_operation_frees_its_place() {
 fn a_spent_budget_is_a_stop_of_its_own_and_leaves_the_error() {
     let empty = Arc::new(Tokens::builder().initial(0).build().unwrap());
     let error = retrier(&empty).blocking(|| Err::<(), _>(7_u8)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (stagger::StopReason::Budget, 1));
+    assert_eq!((error.stop_reason(), error.attempts()), (stagger::StopReason::Budget, 1));
     assert_eq!(empty.try_acquire(stagger::FailureKind::Transient, &Instant::ZERO), None);
 }

@@ -4,7 +4,7 @@ use core::future::poll_fn;
 
 use futures_lite::future::block_on;
 use stagger::{
-    Guards, Outcome, Policy, PolledCall, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
+    Guards, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
 };
 
 use super::support::{Bank, Counted, Fail, ms, nanos};
@@ -38,7 +38,7 @@ fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 3] {
 
 fn reads_when_polled(policy: &Policy, failures: u32, with: Outcome) -> u32 {
     let clock = Counted::default();
-    let mut call = PolledCall::new(&Retrier::new(*policy), &clock).untimed();
+    let mut call = PollRetry::new(&Retrier::new(*policy), &clock).untimed();
     let mut operation = failing(failures, with);
     for n in 1..=failures + 1 {
         assert_eq!(block_on(poll_fn(|cx| call.poll_begin(cx))).unwrap().number, n);
@@ -72,7 +72,7 @@ fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
 #[test]
 fn meaning_06_a_report_or_a_listener_has_the_clock_read_on_success() {
     let clock = Counted::default();
-    let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).report().run();
+    let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).with_report().run();
     assert_eq!((report.result, clock.reads()), (Ok(()), 2), "at the start and at the end");
 
     let clock = Counted::default();
@@ -93,7 +93,7 @@ fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
         clock.advance(ms(100));
         Err::<(), _>("no")
     };
-    let report = blocking::retry(&UNTIMED, slow).timer(&clock).report().run();
+    let report = blocking::retry(&UNTIMED, slow).timer(&clock).with_report().run();
     assert_eq!((report.attempts, report.elapsed), (3, ms(320)));
     assert_eq!(report.result.unwrap_err().elapsed(), ms(320));
 }
@@ -113,8 +113,8 @@ fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
             clock.advance(ms(10));
             Err::<(), _>("no")
         };
-        let error = blocking::retry(&policy, slow).timer(&clock).explained().run().unwrap_err();
-        assert_eq!((error.attempts(), error.stop()), (attempts, stop), "{limit:?}");
+        let error = blocking::retry(&policy, slow).timer(&clock).detailed().run().unwrap_err();
+        assert_eq!((error.attempts(), error.stop_reason()), (attempts, stop), "{limit:?}");
         // It does not sleep before it stops.
         assert_eq!(error.elapsed(), ms(10) * attempts + ms(10) * (attempts - 1), "{limit:?}");
     }
@@ -130,8 +130,8 @@ fn meaning_06_zero_is_not_unlimited() {
         clock.advance(nanos(takes));
         Err::<(), _>("no")
     };
-    let error = blocking::retry(&NOW, || operation(1)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (StopReason::Elapsed, 1));
-    let error = blocking::retry(&NOW, || operation(0)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), calls), (StopReason::Attempts, 3, 4));
+    let error = blocking::retry(&NOW, || operation(1)).timer(&clock).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, 1));
+    let error = blocking::retry(&NOW, || operation(0)).timer(&clock).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), calls), (StopReason::Attempts, 3, 4));
 }

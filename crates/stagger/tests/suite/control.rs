@@ -22,7 +22,7 @@ const POLICY: Policy = policy!(zero().max_attempts(4));
 /// Why a call that always fails ends, and after how many attempts.
 fn end(retrier: &Retrier) -> (StopReason, u32) {
     let error: Error<&str> = retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
-    (error.stop(), error.attempts())
+    (error.stop_reason(), error.attempts())
 }
 
 fn lent(budget: &dyn Budget, asked: usize) -> usize {

@@ -53,10 +53,10 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
         let recorder = Recorder::new();
         let clock = VirtualClock::new();
         let call = blocking::retry(policy, || Err::<(), _>(Fail(outcome))).timer(&clock).classify(Fail::outcome);
-        let error = call.guards(guards).on_event(recorder.listener()).explained().run().unwrap_err();
+        let error = call.guards(guards).on_event(recorder.listener()).detailed().run().unwrap_err();
         let last = recorder.events().pop().unwrap();
-        assert_eq!(last.action, Action::Stop(error.stop()), "the event and the error agree");
-        (last.attempt, error.stop())
+        assert_eq!(last.action, Action::Stop(error.stop_reason()), "the event and the error agree");
+        (last.attempt, error.stop_reason())
     };
     let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
     let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));

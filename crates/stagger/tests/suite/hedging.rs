@@ -4,7 +4,7 @@ use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
-use stagger::{Fault, Hedge, Latencies, Outcome, Ratio, hedge};
+use stagger::{Hedge, Latencies, Marked, Outcome, Ratio, hedge};
 use tokio::time::{Instant, sleep};
 
 use super::support::{Bank, ms, polled};
@@ -31,7 +31,7 @@ impl Script {
     }
 }
 
-const HEDGE: Hedge = Hedge::after(ms(100)).at_most(2);
+const HEDGE: Hedge = Hedge::after(ms(100)).with_max_copies(2);
 
 #[tokio::test(start_paused = true)]
 async fn a_quick_attempt_gets_no_copy() {
@@ -170,8 +170,8 @@ async fn a_hedged_call_can_be_spawned_and_retried() {
     const RETRY: stagger::Policy = stagger::policy!(constant(ms(1)).max_attempts(3));
     let call = stagger::retry(&RETRY, || {
         hedge(&HEDGE, || async {
-            if CALLS.fetch_add(1, Ordering::Relaxed) < 4 { Err(Fault::transient("no")) } else { Ok(5) }
+            if CALLS.fetch_add(1, Ordering::Relaxed) < 4 { Err(Marked::transient("no")) } else { Ok(5) }
         })
     });
-    assert_eq!(tokio::spawn(call.marked()).await.unwrap(), Ok(5));
+    assert_eq!(tokio::spawn(call.with_marks()).await.unwrap(), Ok(5));
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BlockingSleep, Fault, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, ServerHint, Sleep, SleepFn, blocking,
+    BlockingSleep, Instant, Marked, Outcome, Policy, Reconnect, Retrier, Seed, ServerHint, Sleep, SleepFn, blocking,
     policy, retry_with_timer,
 };
 
@@ -35,9 +35,9 @@ where
     driver("blocking::retry", &|timer, last| {
         let fails = || {
             *last = timer.now();
-            Err::<(), _>(Fault::throttled("no", Some(hint)))
+            Err::<(), _>(Marked::throttled("no", Some(hint)))
         };
-        blocking::retry(&POLICY, fails).marked().seed(seed).timer(timer).run().unwrap_err();
+        blocking::retry(&POLICY, fails).with_marks().seed(seed).timer(timer).run().unwrap_err();
     });
     driver("retry", &|timer, last| {
         let fails = || {
@@ -54,12 +54,12 @@ where
         };
         block_on(retrier.run_with_on(timer.clone(), last, fails)).unwrap_err();
     });
-    driver("Reconnecting::next", &|timer, last| {
+    driver("Reconnect::next", &|timer, last| {
         let fails = || {
             *last = timer.now();
             ready(Err::<(), _>(hinted(hint)))
         };
-        block_on(Reconnecting::seeded(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
+        block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
     });
     at
 }
@@ -129,7 +129,7 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
         connects.borrow_mut().push(clock.elapsed());
         Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
-    let mut links = Reconnecting::seeded(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
+    let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
     assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());
     assert!(polled(pin!(links.next_by(Fail::outcome)), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);

@@ -11,7 +11,7 @@ use futures_lite::future::{block_on, yield_now};
 use stagger::NestedRetries;
 use stagger::budget::{Concurrent, Lifetime, Tokens};
 use stagger::testing::NoSleep;
-use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
+use stagger::{Budget, Guards, Policy, Reconnect, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
 
 use super::support::{Patient, ms, polled};
 
@@ -54,10 +54,11 @@ fn meaning_15_a_layer_that_cannot_retry_makes_no_other_stand_down() {
 
 #[test]
 fn meaning_15_who_stands_down_says_so() {
-    let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).explained().run();
-    let outer = blocking::retry(&THREE, || inner().map_err(|error| (error.stop(), error.attempts()))).timer(NoSleep);
+    let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).detailed().run();
+    let outer =
+        blocking::retry(&THREE, || inner().map_err(|error| (error.stop_reason(), error.attempts()))).timer(NoSleep);
     assert_eq!(outer.run(), Err((StopReason::Nested, 1)));
-    assert_eq!(inner().unwrap_err().stop(), StopReason::Attempts, "nothing is left of the mark");
+    assert_eq!(inner().unwrap_err().stop_reason(), StopReason::Attempts, "nothing is left of the mark");
 }
 
 #[test]
@@ -84,12 +85,12 @@ fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
     };
     let no = || Err::<(), _>("no");
     let stops = [
-        inside(&|| blocking::retry(&THREE, no).timer(NoSleep).explained().run().unwrap_err().stop()),
-        inside(&|| block_on(retry_with_timer(&THREE, NoSleep, async || no()).explained()).unwrap_err().stop()),
-        inside(&|| retrier.blocking(no).unwrap_err().stop()),
-        inside(&|| block_on(retrier.run_on(NoSleep, async || no())).unwrap_err().stop()),
-        inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop()),
-        inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop()),
+        inside(&|| blocking::retry(&THREE, no).timer(NoSleep).detailed().run().unwrap_err().stop_reason()),
+        inside(&|| block_on(retry_with_timer(&THREE, NoSleep, async || no()).detailed()).unwrap_err().stop_reason()),
+        inside(&|| retrier.blocking(no).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.run_on(NoSleep, async || no())).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop_reason()),
     ];
     assert_eq!(stops, [StopReason::Nested; 6]);
 }
@@ -124,7 +125,7 @@ fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
     blocking::retry(&THREE, || scope::detached_fn(inner)()).timer(NoSleep).run().unwrap_err();
     assert_eq!(calls.get(), 9);
 
-    let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).report().run().attempts;
+    let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).with_report().run().attempts;
     let seen = Cell::new((0, 0));
     let outer = blocking::retry(&THREE, || {
         let (alone, inherited) = (thread::spawn(attempts), thread::spawn(scope::inherit_fn(attempts)));
@@ -143,14 +144,14 @@ fn meaning_15_connecting_is_an_attempt_too() {
         depths.set(scope::depth());
         Ok::<_, &str>(())
     };
-    block_on(Reconnecting::on(NoSleep, &THREE, connect).next()).unwrap();
+    block_on(Reconnect::with_timer(NoSleep, &THREE, connect).next()).unwrap();
     assert_eq!((depths.get(), scope::depth()), (1, 0));
 
     let connect = || {
         depths.set(10 + scope::depth());
         Ok::<_, &str>(())
     };
-    Reconnecting::on(NoSleep, &THREE, connect).next_blocking().unwrap();
+    Reconnect::with_timer(NoSleep, &THREE, connect).next_blocking().unwrap();
     assert_eq!((depths.get(), scope::depth()), (11, 0));
 }
 
@@ -178,16 +179,16 @@ fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
 /// Depth is read once, at the inner call's first poll: who began outside goes on retrying when polled inside.
 #[test]
 fn meaning_15_depth_is_read_at_the_first_poll() {
-    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).explained());
+    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).detailed());
 
     let mut begun_outside = inner();
     assert!(polled(begun_outside.as_mut(), 1).is_pending());
     let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), StopReason::Attempts);
+    assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Attempts);
 
     let mut made_outside = inner();
     let outer = blocking::retry(&THREE, || block_on(made_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), StopReason::Nested);
+    assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Nested);
 }
 
 /// Each poll in a thread of its own.
@@ -204,8 +205,8 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
             threads.insert(thread::current().id());
             yield_now().await;
         }
-        let inner = retry_with_timer(&THREE, NoSleep, inner).explained().await;
-        Ok::<_, ()>((threads.len(), inner.unwrap_err().stop()))
+        let inner = retry_with_timer(&THREE, NoSleep, inner).detailed().await;
+        Ok::<_, ()>((threads.len(), inner.unwrap_err().stop_reason()))
     };
     let mut call = Box::pin(retry_with_timer(&THREE, NoSleep, outer));
     let ended = (0..10).find_map(|_| {
@@ -223,7 +224,7 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
             tokio::time::sleep(ms(1)).await;
             Err::<(), _>("no")
         });
-        call.explained().await.unwrap_err().stop()
+        call.detailed().await.unwrap_err().stop_reason()
     }
     let stops = stagger::retry(&THREE, async || {
         let spawned = tokio::spawn(stop()).await.unwrap();
@@ -278,7 +279,7 @@ fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
 #[test]
 fn meaning_15_without_a_budget_there_is_nothing_to_share() {
     let alone = Retrier::new(THREE).nested(NestedRetries::ShareBudget);
-    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop());
+    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop_reason());
     assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
 
@@ -347,9 +348,9 @@ fn one_call_can_be_paid_for_by_another_budget() {
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&usual));
     let no = || Err::<(), _>("no");
     let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
-    assert_eq!((blocking.attempts(), blocking.stop()), (2, StopReason::Budget));
+    assert_eq!((blocking.attempts(), blocking.stop_reason()), (2, StopReason::Budget));
     let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
     let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
-    assert_eq!((run.stop(), by_hand.stop()), (StopReason::Budget, StopReason::Budget));
+    assert_eq!((run.stop_reason(), by_hand.stop_reason()), (StopReason::Budget, StopReason::Budget));
     assert_eq!(usual.available(), Some(5));
 }

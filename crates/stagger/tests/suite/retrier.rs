@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::testing::NoSleep;
-use stagger::{Error, Outcome, OwnError as _, Policy, Retrier, StopReason, policy};
+use stagger::{Error, Outcome, Policy, Retrier, RetryResultExt as _, StopReason, policy};
 
 use super::support::{Bank, Fail, Gate, ms};
 
@@ -20,7 +20,7 @@ enum Api {
 
 /// Why, and after how many attempts, a call that always fails with this error ended.
 fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (StopReason, u32) {
-    let of = |error: Error<E>| (error.stop(), error.attempts());
+    let of = |error: Error<E>| (error.stop_reason(), error.attempts());
     let ends = [
         of(retrier.blocking(|| Err::<(), _>(error())).unwrap_err()),
         of(block_on(retrier.run_on(NoSleep, async || Err::<(), _>(error()))).unwrap_err()),
@@ -70,7 +70,7 @@ fn every_call_through_a_retrier_and_its_clones_pays_from_one_budget() {
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone());
     let named = retrier.clone().named("another");
     let fails = || Err::<(), _>(Fail::TRANSIENT);
-    let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop();
+    let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop_reason();
     assert_eq!(stop(retrier.blocking(fails)), StopReason::Attempts);
     assert_eq!(stop(named.blocking(fails)), StopReason::Attempts);
     assert_eq!(stop(retrier.blocking(fails)), StopReason::Budget, "five retries were paid for");
@@ -86,11 +86,11 @@ fn every_call_through_a_retrier_asks_one_breaker() {
     let gate = Arc::new(Gate::new(3, Duration::from_secs(1 << 30)));
     let retrier = Retrier::new(POLICY).shared_breaker(gate.clone());
     let error = retrier.blocking(|| Err::<(), _>(Fail::TRANSIENT)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (StopReason::Attempts, 3));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     let error = retrier.clone().blocking(|| Ok::<_, Fail>(())).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (StopReason::Breaker, 0));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
     let error = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX)).blocking(|| Ok::<_, Fail>(())).unwrap_err();
-    assert_eq!(error.stop(), StopReason::Breaker);
+    assert_eq!(error.stop_reason(), StopReason::Breaker);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_outcome_of_each_attempt_is_told_to_the_guards() {
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
     let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
-    assert_eq!(retrier.classify(Fail::outcome).blocking(operation).own(), Ok(7));
+    assert_eq!(retrier.classify(Fail::outcome).blocking(operation).into_inner(), Ok(7));
     // The immediate repeat is the same loan; to the breaker it is an attempt like any other.
     assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
     assert_eq!(gate.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
@@ -108,19 +108,19 @@ fn the_outcome_of_each_attempt_is_told_to_the_guards() {
 #[tokio::test(start_paused = true)]
 async fn what_runs_through_a_retrier_can_be_refined() {
     let retrier = Retrier::new(POLICY).when(|error: &Api| *error == Api::Busy);
-    let report = retrier.run(async || Err::<(), _>(Api::Gone)).report().await;
-    assert_eq!((report.stop(), report.attempts), (Some(StopReason::Permanent), 1));
+    let report = retrier.run(async || Err::<(), _>(Api::Gone)).with_report().await;
+    assert_eq!((report.stop_reason(), report.attempts), (Some(StopReason::Permanent), 1));
     let call =
-        retrier.run(async || Ok::<_, Fail>(7)).check(|value| if value > 7 { Ok(()) } else { Err(Fail::TRANSIENT) });
-    assert_eq!(call.own().await, Err(Fail::TRANSIENT));
+        retrier.run(async || Ok::<_, Fail>(7)).validate(|value| if value > 7 { Ok(()) } else { Err(Fail::TRANSIENT) });
+    assert_eq!(call.with_inner_error().await, Err(Fail::TRANSIENT));
     let hangs = async || core::future::pending::<Result<(), Fail>>().await;
     let start = tokio::time::Instant::now();
-    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop(), StopReason::Elapsed);
+    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop_reason(), StopReason::Elapsed);
     assert_eq!(
-        retrier.run(hangs).cancelled_by(tokio::time::sleep(ms(20))).await.unwrap_err().stop(),
+        retrier.run(hangs).cancelled_by(tokio::time::sleep(ms(20))).await.unwrap_err().stop_reason(),
         StopReason::Cancelled
     );
     assert_eq!(start.elapsed(), ms(50));
-    let report = retrier.blocking_call(|attempt| Ok::<_, Fail>(attempt.number)).report().run();
+    let report = retrier.blocking_call(|attempt| Ok::<_, Fail>(attempt.number)).with_report().run();
     assert_eq!((report.attempts, report.result), (1, Ok(1)));
 }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Cancel, Clock, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, blocking, policy, retry_with_timer,
+    Cancel, Clock, Instant, Outcome, Policy, Reconnect, Retrier, Seed, Sleep, blocking, policy, retry_with_timer,
 };
 
 use super::support::{Fail, Untouchable, ms, polled};
@@ -24,8 +24,8 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
     let retrier = Retrier::new(ZERO);
     let run = block_on(retrier.run_on(Untouchable, async || fails())).unwrap_err();
     let run_with = block_on(retrier.run_with_on(Untouchable, &mut (), async |(), _| fails())).unwrap_err();
-    let reconnecting = block_on(Reconnecting::on(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
-    let in_blocking = Reconnecting::on(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
+    let reconnecting = block_on(Reconnect::with_timer(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
+    let in_blocking = Reconnect::with_timer(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
     assert_eq!([run, run_with, reconnecting, in_blocking].map(attempts), [5; 4]);
 
     // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
@@ -68,7 +68,7 @@ fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
 
         let (clock, lost) = (VirtualClock::new(), VirtualClock::new());
         block_on(retry_with_timer(&policy, Ticking(&clock), fails).seed(seed)).unwrap_err();
-        block_on(Reconnecting::seeded(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
+        block_on(Reconnect::with_seed(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
         for (driver, clock) in [("retry", clock), ("Reconnecting", lost)] {
             let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
             // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause};
+use stagger_core::breaker::{BreakerState, TransitionCause};
 use stagger_core::{Breaker, Jitter, Outcome, Policy, Ratio};
 
 use super::support::{Bench, FAILED, five_seconds};
@@ -28,7 +28,7 @@ fn it_lets_as_many_probes_pass_as_asked_for_and_closes_when_all_are_healthy() {
         bench.refused();
         bench.record(probe, Outcome::Success);
     }
-    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Closed, Cause::Probes));
+    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Closed, TransitionCause::Probes));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn footgun_23_a_leaked_probe_cannot_stick_it() {
     assert_eq!(bench.state(), BreakerState::HalfOpen);
     // Overdue, it opened when they were due, though the first who looks comes a second later.
     assert_eq!(bench.after(Duration::from_nanos(1_000_000_001)).refused(), secs(4));
-    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Open, Cause::ProbeWait));
+    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Open, TransitionCause::ProbeWait));
     let probes = [bench.after(secs(4)).pass(), bench.pass()];
     for late in leaked {
         bench.record(late, FAILED);

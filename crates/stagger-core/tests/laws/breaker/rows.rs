@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
 use stagger_core::{Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::support::{Bench, FAILED, exactly, five_seconds};
@@ -20,7 +20,7 @@ fn r4_11_a_time_window_trips_at_its_least_number_of_calls() {
     }
     bench.after(ms(100)).call(Outcome::Success);
     let snapshot = bench.snapshot();
-    assert_eq!((snapshot.state, snapshot.cause), (BreakerState::Open, Cause::FailureRatio));
+    assert_eq!((snapshot.state, snapshot.cause), (BreakerState::Open, TransitionCause::FailureRatio));
     assert_eq!((snapshot.failures, snapshot.calls), (3, 5));
 }
 

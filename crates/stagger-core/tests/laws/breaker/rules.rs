@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
 use stagger_core::{Breaker, FailureKind, Instant, Now, Outcome, Ratio, Seed};
 
 use super::support::{Bench, FAILED, five_seconds};
@@ -46,10 +46,10 @@ fn failures_and_slow_calls_trip_each_by_itself() {
     for length in [secs(2), ms(10), ms(10), secs(2)] {
         slow.long_call(length, Outcome::Success);
     }
-    assert_eq!((slow.state(), slow.snapshot().cause), (BreakerState::Open, Cause::SlowRatio));
+    assert_eq!((slow.state(), slow.snapshot().cause), (BreakerState::Open, TransitionCause::SlowRatio));
     let failing = Bench::new(builder);
     failing.calls([FAILED, FAILED, FAILED, Outcome::Success]);
-    assert_eq!((failing.state(), failing.snapshot().cause), (BreakerState::Open, Cause::FailureRatio));
+    assert_eq!((failing.state(), failing.snapshot().cause), (BreakerState::Open, TransitionCause::FailureRatio));
     // A call can be both, and counts in each.
     let mut both = Bench::new(builder.min_calls(10));
     both.long_call(secs(2), FAILED);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
 use stagger_core::{Breaker, Enforcement, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
 
 use super::support::{Bench, FAILED, five_seconds};
@@ -204,16 +204,19 @@ fn a_snapshot_tells_each_change_of_state() {
     let tripped = bench.now;
     bench.after(secs(1)).refused();
     let open = bench.snapshot();
-    assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, Cause::Consecutive, Some(tripped)));
+    assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, TransitionCause::Consecutive, Some(tripped)));
     assert_eq!((open.consecutive, open.refusals, open.transitions, open.openings), (2, 1, 1, 1));
     assert_eq!(open.next_probe, Some(tripped.saturating_add(secs(5))));
     let probe = bench.after(secs(4)).pass();
     let half_open = bench.snapshot();
-    assert_eq!((half_open.state, half_open.cause, half_open.probes), (BreakerState::HalfOpen, Cause::OpenTime, 1));
+    assert_eq!(
+        (half_open.state, half_open.cause, half_open.probes),
+        (BreakerState::HalfOpen, TransitionCause::OpenTime, 1)
+    );
     assert_eq!((half_open.since, half_open.next_probe, half_open.transitions), (Some(bench.now), None, 2));
     bench.record(probe, Outcome::Success);
     let closed = bench.snapshot();
-    assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, Cause::Probes, 3));
+    assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, TransitionCause::Probes, 3));
     assert_eq!(bench.breaker.transitions(), 3);
 }
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Snapshot};
+use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
 use stagger_core::{Breaker, BreakerOpen, BreakerPermit, Instant, Jitter, Outcome, Policy, Seed};
 
 use crate::laws::support::secs;
@@ -61,7 +61,7 @@ impl Bench {
         self.breaker.state()
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> BreakerSnapshot {
         self.breaker.snapshot(&self.now)
     }
 }

@@ -139,7 +139,8 @@ fn a_window_of_calls_counts_every_result_once() {
         for _ in 0..size {
             call(Outcome::Success);
         }
-        let tally = |snapshot: stagger_core::breaker::Snapshot| (snapshot.calls, snapshot.failures, snapshot.slow);
+        let tally =
+            |snapshot: stagger_core::breaker::BreakerSnapshot| (snapshot.calls, snapshot.failures, snapshot.slow);
         assert_eq!(tally(breaker.snapshot(&early)), (u64::from(size), 0, 0), "window {size}");
         call(FAILED);
         assert_eq!(tally(breaker.snapshot(&early)), (u64::from(size), 1, 0), "window {size}");

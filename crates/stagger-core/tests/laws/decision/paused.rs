@@ -54,14 +54,14 @@ proptest! {
 fn time_at_rest_counts_only_if_somebody_says_so() {
     for (rest, decisions) in [(0, 5), (5, 4), (10, 3), (15, 3), (16, 2)] {
         let made =
-            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).older(ms(rest)).resume(*now), seed));
+            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).advanced_by(ms(rest)).resume(*now), seed));
         assert_eq!(made.len(), decisions, "{rest} ms of rest after every attempt: {made:?}");
     }
 }
 
 #[test]
 fn a_call_that_was_not_asked_for_the_time_has_none_at_rest() {
-    let paused = RetryState::new().pause(Seed::new(1), at(ms(50))).older(ms(5));
+    let paused = RetryState::new().pause(Seed::new(1), at(ms(50))).advanced_by(ms(5));
     assert_eq!((paused.elapsed(), paused.resume(at(ms(90)))), (None, RetryState::new()));
 }
 
@@ -116,7 +116,7 @@ mod written_down {
         #[test]
         fn what_is_written_is_read_back_to_the_last_bit(policy in any_policy(), seed: u64, rest: u64) {
             failing(&policy, 5, |state, own, now| {
-                let file = File { retry: state.pause(Seed::new(seed), *now).older(Duration::from_nanos(rest)) };
+                let file = File { retry: state.pause(Seed::new(seed), *now).advanced_by(Duration::from_nanos(rest)) };
                 let json = serde_json::to_string(&file).unwrap();
                 assert_eq!(serde_json::from_str::<File>(&json).unwrap(), file, "{json}");
                 let toml = toml::to_string(&file).unwrap();

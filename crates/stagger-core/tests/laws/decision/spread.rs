@@ -46,7 +46,7 @@ fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
         (plain.max_elapsed(secs(9)), false),
         (plain.spread(secs(1)).max_elapsed(secs(9)), false),
     ] {
-        assert_eq!(builder.build().unwrap().begins_at_once(), want);
+        assert_eq!(builder.build().unwrap().starts_immediately(), want);
     }
 }
 

@@ -17,7 +17,7 @@ proptest! {
         prop_assert!(policy.max_attempts().is_none_or(|most| most.get() >= 1));
         prop_assert!(base <= cap && policy.floor() <= cap);
         let limit = policy.max_elapsed().unwrap_or(Duration::MAX);
-        prop_assert!(policy.spread() <= limit && (policy.floor() <= limit || !policy.retries()));
+        prop_assert!(policy.spread() <= limit && (policy.floor() <= limit || !policy.allows_retries()));
         if let Backoff::Exponential { multiplier, .. } = policy.backoff() {
             prop_assert!(multiplier.is_finite() && *multiplier >= 1.0);
         }
@@ -32,7 +32,7 @@ proptest! {
         for delay in policy.delays(Seed::new(7)).take(20) {
             prop_assert!(delay >= policy.floor().min(Duration::from_nanos(i64::MAX as u64)));
         }
-        prop_assert_eq!(policy.delays(Seed::new(7)).take(3).count() == 0, !policy.retries() || *policy.backoff() == Backoff::Stop);
+        prop_assert_eq!(policy.delays(Seed::new(7)).take(3).count() == 0, !policy.allows_retries() || *policy.backoff() == Backoff::Stop);
         prop_assert_eq!(policy.to_builder().build(), Ok(policy));
     }
 

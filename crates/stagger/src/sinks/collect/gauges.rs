@@ -42,7 +42,7 @@ impl Gauges {
     /// Nothing is collected yet.
     #[must_use]
     pub fn new() -> Self {
-        Self::on(SystemClock)
+        Self::with_clock(SystemClock)
     }
 }
 
@@ -55,7 +55,7 @@ impl Default for Gauges {
 impl<C: Clock> Gauges<C> {
     /// By this clock, which is to be the one that the guards are asked by.
     #[must_use]
-    pub const fn on(clock: C) -> Self {
+    pub const fn with_clock(clock: C) -> Self {
         Self { clock, watched: Mutex::new(Vec::new()) }
     }
 

@@ -2,7 +2,7 @@
 
 use super::emit::{gauge, more, total};
 use crate::Hedged;
-use crate::batch::Finished;
+use crate::batch::BatchResult;
 use crate::queue::QueueSnapshot;
 
 /// Counts the copies of a hedged call, by its report. The [contract](crate::sinks#metrics) has the names.
@@ -10,7 +10,7 @@ use crate::queue::QueueSnapshot;
 /// ```
 /// # use stagger::Hedge;
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let report = stagger::hedge(&Hedge::after(std::time::Duration::from_millis(100)), async || Ok::<_, ()>(7)).report().await;
+/// let report = stagger::hedge(&Hedge::after(std::time::Duration::from_millis(100)), async || Ok::<_, ()>(7)).with_report().await;
 /// stagger::sinks::record_hedged("api", &report);
 /// # assert_eq!(report.result, Ok(7));
 /// # });
@@ -36,8 +36,9 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
 /// let batch = Batch::<_, (), _>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
 /// stagger::sinks::record_batch("orders", &batch.finish());
 /// ```
-pub fn record_batch<T, E>(target: &str, finished: &Finished<T, E>) {
-    let (worked, failed, dead) = (finished.worked as u64, finished.failed.len() as u64, finished.dead as u64);
+pub fn record_batch<T, E>(target: &str, finished: &BatchResult<T, E>) {
+    let (worked, failed, dead) =
+        (finished.succeeded as u64, finished.failed.len() as u64, finished.dead_lettered as u64);
     for (result, number) in [("worked", worked), ("failed", failed), ("dead", dead)] {
         more("stagger_batch_items_total", target, Some(("result", result)), number);
     }

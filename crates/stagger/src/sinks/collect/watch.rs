@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::emit::{gauge, one_of, total};
-use crate::breaker::{BreakerState, CircuitBreaker, Snapshot};
+use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use crate::budget::{ControlMode, ControlSetting, ControlSnapshot};
 use crate::control::RetryControls;
 use crate::{Enforcement, Instant};
@@ -80,7 +80,7 @@ const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
 }
 
 #[cfg(feature = "tracing")]
-fn tell_transition(target_name: &str, seen: &Snapshot, was: BreakerState, transitions: u64) {
+fn tell_transition(target_name: &str, seen: &BreakerSnapshot, was: BreakerState, transitions: u64) {
     let (state, was, cause) = (seen.state.name(), was.name(), seen.cause.name());
     if matches!(seen.state, BreakerState::Open | BreakerState::ForcedOpen) {
         tracing::warn!(target: "stagger", target_name, state, was, cause, transitions, "breaker changed");

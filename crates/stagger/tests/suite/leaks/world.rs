@@ -147,7 +147,7 @@ impl World {
         let mut script =
             Script::new([Err(Fail(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })), Ok(())]);
         let call = blocking::retry(&POLICY, || script.next(Fail::TRANSIENT)).timer(NoSleep).classify(Fail::outcome);
-        let report = call.guards(self.guards()).report().run();
+        let report = call.guards(self.guards()).with_report().run();
         assert_eq!((report.result.is_ok(), report.attempts), (true, 2), "{}, {what:?}, {before:?}", self.watched.name);
         assert_eq!((self.breaker.state(), self.breaker.snapshot(&Instant::ZERO).probes), (BreakerState::Closed, 0));
     }

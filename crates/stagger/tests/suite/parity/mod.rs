@@ -66,7 +66,7 @@ impl Case<'_> {
         self.expect("Retrier::run", &drivers::run(self, &world()).await, want);
         self.expect("Retrier::run_with", &drivers::run_with(self, &world()).await, want);
         self.expect("Retrier::call", &drivers::hand_call(self, &world()).await, want);
-        self.expect("PolledCall", &drivers::polled(self, &world()).await, want);
+        self.expect("PollRetry", &drivers::polled(self, &world()).await, want);
     }
 }
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{FailureKind, Fault, Outcome, ServerHint};
+use stagger::{FailureKind, Marked, Outcome, ServerHint};
 
 use crate::suite::support::{Fail, ms};
 
@@ -32,12 +32,12 @@ const AFTERWARDS: Play = Play { takes: Duration::ZERO, gives: Gives::Value(99) }
 
 impl Play {
     /// What an operation returns whose marks are read.
-    pub(crate) fn raw(self) -> Result<u32, Fault<Fail>> {
+    pub(crate) fn raw(self) -> Result<u32, Marked<Fail>> {
         match self.gives {
             Gives::Value(value) => Ok(value),
             Gives::Unwanted => Ok(UNWANTED),
-            Gives::Error(outcome) => Err(Fault::from(Fail(outcome))),
-            Gives::Marked(outcome) => Err(Fault::of(Fail(Outcome::Permanent), outcome)),
+            Gives::Error(outcome) => Err(Marked::from(Fail(outcome))),
+            Gives::Marked(outcome) => Err(Marked::with_outcome(Fail(Outcome::Permanent), outcome)),
         }
     }
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Action, Error, Last, StopReason};
+use stagger::{Action, Cause, Error, StopReason};
 
 use crate::suite::support::Fail;
 
@@ -43,10 +43,10 @@ impl From<Result<u32, Error<Fail>>> for End {
         match result {
             Ok(value) => Self::Value(value),
             Err(error) => {
-                let (stop, attempts, elapsed) = (error.stop(), error.attempts(), error.elapsed());
-                match error.last() {
-                    Last::Failed(_) => Self::Failed { stop, attempts, elapsed },
-                    Last::Refused(_) => Self::Refused { stop, attempts, elapsed },
+                let (stop, attempts, elapsed) = (error.stop_reason(), error.attempts(), error.elapsed());
+                match error.cause() {
+                    Cause::Operation(_) => Self::Failed { stop, attempts, elapsed },
+                    Cause::Rejected(_) => Self::Refused { stop, attempts, elapsed },
                 }
             }
         }

@@ -92,10 +92,10 @@ fn everything() {
             sinks::record_hedged("api", &report);
         }
         let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2)]);
-        assert!(batch.next_round().await);
+        assert!(batch.next_attempt().await);
         batch.failed("a", Outcome::Permanent, "no").unwrap();
         sinks::record_batch("orders", &batch.finish());
-        let mut queue = RetryQueue::new(POLICY).bounded(1);
+        let mut queue = RetryQueue::new(POLICY).capacity(1);
         let _ = (queue.push(1, Duration::ZERO), queue.push(2, Duration::ZERO));
         sinks::record_queue("orders", &queue.snapshot());
     });

@@ -48,7 +48,7 @@ fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
     breaker.set_enforcement(Enforcement::Observed);
     let _ = (breaker.admit(&clock.now()), breaker.admit(&clock.now()));
     // What was counted before it is collected for the first time is there, and asking twice does not count twice.
-    let gauges = Gauges::on(clock.clone()).breaker("api", Arc::clone(&breaker));
+    let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker));
     metrics.during(|| (gauges.record(), gauges.record()));
     let values = metrics.values("api");
     for (state, is) in
@@ -98,7 +98,7 @@ fn every_control_is_collected_and_each_refusal_by_its_cause() {
 fn an_admission_is_collected_by_the_clock_that_is_given() {
     let (metrics, clock) = (Metrics::new(), VirtualClock::new());
     let admission = Arc::new(Admission::per_second(10).burst(2).build().unwrap());
-    let gauges = Gauges::on(clock.clone()).admission("door", Arc::clone(&admission));
+    let gauges = Gauges::with_clock(clock.clone()).admission("door", Arc::clone(&admission));
     let seen = || {
         metrics.during(|| gauges.record());
         let values = metrics.values("door");
@@ -121,7 +121,7 @@ fn a_change_is_one_event_and_being_asked_is_none() {
     let (logs, clock, controls) = (Logs::default(), VirtualClock::new(), RetryControls::new());
     let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
     let _ = controls.budget("api", Unlimited);
-    let gauges = Gauges::on(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
+    let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let told = || {
         logs.during(|| (0..3).for_each(|_| gauges.record()));
         logs.take()

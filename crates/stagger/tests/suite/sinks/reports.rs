@@ -47,14 +47,14 @@ fn a_call_that_the_breaker_refused_made_no_attempt() {
     let metrics = Metrics::new();
     let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(sinks::metrics());
     let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
-    assert_eq!((error.stop(), error.attempts()), (StopReason::Breaker, 0));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
     let value = counted(&metrics);
     assert_eq!((value("attempts_total", ""), value("stops_total", "breaker")), (0.0, 1.0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn hedges_are_counted_as_launched_won_and_refused() {
-    let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).at_most(2));
+    let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).with_max_copies(2));
     let call = async |budget: Bank, slow: u64| {
         let mut attempts = 0;
         let operation = || {
@@ -84,9 +84,9 @@ async fn hedges_are_counted_as_launched_won_and_refused() {
 fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
     let (metrics, logs, clock) = (Metrics::new(), Logs::default(), VirtualClock::new());
     let finished = |fails: &[(&str, Outcome)]| {
-        let mut batch = Batch::on(clock.clone(), &POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
+        let mut batch = Batch::with_timer(clock.clone(), &POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
         batch = batch.dead_letter(NonZeroU32::MIN, drop);
-        while block_on(batch.next_round()) {
+        while block_on(batch.next_attempt()) {
             fails.iter().for_each(|(id, outcome)| batch.failed(id, *outcome, "no").unwrap());
         }
         let finished = batch.finish();
@@ -103,7 +103,7 @@ fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_tells_what_is_pending_overdue_and_refused() {
-    let (metrics, mut queue) = (Metrics::new(), RetryQueue::new(POLICY).bounded(2));
+    let (metrics, mut queue) = (Metrics::new(), RetryQueue::new(POLICY).capacity(2));
     queue.push("soon", ms(1_000)).unwrap();
     queue.push("late", ms(60_000)).unwrap();
     assert!(queue.push("refused", ms(1)).is_err());
@@ -118,7 +118,7 @@ async fn a_queue_tells_what_is_pending_overdue_and_refused() {
     assert_eq!((pending, overdue.round()), (2.0, 5.0));
     assert!(queue.next().await.unwrap().is_ok());
     assert_eq!(seen(&queue), [1.0, 0.0, 1.0]);
-    let mut plain = DelayQueue::new().bounded(0);
+    let mut plain = DelayQueue::new().capacity(0);
     assert!(plain.push("refused", ms(1)).is_err());
     assert_eq!(plain.snapshot().refused, 1);
 }

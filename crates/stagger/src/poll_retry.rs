@@ -12,7 +12,7 @@ use crate::own::{OfRetrier, Own};
 use crate::rule::Rule as _;
 use crate::scope::{self, Mark};
 use crate::setup::Stage;
-use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, StopReason};
+use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, Sleep, StopReason};
 
 /// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
 /// as long as they like, and must know when an attempt begins and ends. Everybody else uses [`Retrier::run`].
@@ -28,12 +28,12 @@ use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, StopReas
 ///
 /// ```
 /// use core::future::{Future, poll_fn};
-/// use stagger::{Outcome, Policy, PolledCall, Retrier, policy};
+/// use stagger::{Outcome, Policy, PollRetry, Retrier, policy};
 ///
 /// const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut call = PolledCall::new(&Retrier::new(POLICY), stagger::Tokio);
+/// let mut call = PollRetry::new(&Retrier::new(POLICY), stagger::Tokio);
 /// let stop = loop {
 ///     let attempt = poll_fn(|cx| call.poll_begin(cx)).await.unwrap();
 ///     let mut future = Box::pin(async { Err::<(), _>("busy") });
@@ -46,7 +46,7 @@ use crate::{BreakerOpen, Error, Instant, Last, Outcome, Retrier, Sleep, StopReas
 /// # });
 /// ```
 #[must_use = "a call does nothing until it is polled"]
-pub struct PolledCall<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
+pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
     call: Call<OfRetrier, T, Own<T, R>>,
     /// The one timer: for a sleep, or for the time limit of an attempt.
     sleeping: Option<T::Sleeping>,
@@ -56,23 +56,23 @@ pub struct PolledCall<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
     is_stateless: bool,
 }
 
-impl<T: Sleep + Clone> PolledCall<T> {
+impl<T: Sleep + Clone> PollRetry<T> {
     /// A call as this retrier makes them, on this timer.
     pub fn new(retrier: &Retrier, timer: T) -> Self {
-        Self::until(retrier, timer, None)
+        Self::with_deadline(retrier, timer, None)
     }
 
     /// The same with a deadline, on the timer's clock: no retry starts then or later, and an attempt's
     /// [limit](Attempt::time_limit) is what is left until then.
-    pub fn until(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
-        Self::held(retrier.clone(), timer, deadline)
+    pub fn with_deadline(retrier: &Retrier, timer: T, deadline: Option<Instant>) -> Self {
+        Self::from_retrier(retrier.clone(), timer, deadline)
     }
 }
 
-impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// The same for a caller who holds the retrier anyway, as a part of something else: one count of references less. With
     /// `&Retrier` the call borrows it.
-    pub fn held(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
+    pub fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
         let own = Own::new(retrier, timer.clone(), deadline);
         Self { call: Call::new(OfRetrier, timer, own), sleeping: None, yields: false, is_stateless: false }
     }
@@ -164,7 +164,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
     }
 
     /// The call as an [`Error`], after its end.
-    pub fn error<E>(&self, stop: StopReason, last: Last<E>) -> Error<E> {
+    pub fn error<E>(&self, stop: StopReason, last: Cause<E>) -> Error<E> {
         Error::new(stop, self.attempts(), self.elapsed(), last)
     }
 
@@ -223,8 +223,8 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PolledCall<T, R> {
     }
 }
 
-impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> fmt::Debug for PolledCall<T, R> {
+impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> fmt::Debug for PollRetry<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolledCall").field("attempt", &self.attempts()).finish_non_exhaustive()
+        f.debug_struct("PollRetry").field("attempt", &self.attempts()).finish_non_exhaustive()
     }
 }

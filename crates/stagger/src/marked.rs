@@ -5,67 +5,70 @@ use crate::{FailureKind, Outcome, ServerHint};
 
 /// An error with a mark that says whether to retry, for operations that know best themselves.
 ///
-/// The operation returns `Result<T, Fault<E>>`, and the call is [`marked`](crate::Retrying::marked): the caller gets
+/// The operation returns `Result<T, Marked<E>>`, and the call is [`marked`](crate::RetryFuture::marked): the caller gets
 /// the original `E` back. `?` makes an unmarked fault, for which the call's rule decides.
 ///
 /// ```
 /// use std::io;
-/// use stagger::{Fault, Policy, blocking};
+/// use stagger::{Marked, Policy, blocking};
 ///
 /// let mut calls = 0;
 /// let answer: Result<(), io::Error> = blocking::retry(&Policy::DEFAULT, || {
 ///     calls += 1;
-///     Err(Fault::permanent(io::Error::other("no such account")))
+///     Err(Marked::permanent(io::Error::other("no such account")))
 /// })
-/// .marked()
+/// .with_marks()
 /// .run();
 /// assert_eq!(answer.unwrap_err().to_string(), "no such account");
 /// assert_eq!(calls, 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault<E> {
+pub struct Marked<E> {
     error: E,
     mark: Option<Outcome>,
 }
 
-impl<E> Fault<E> {
+impl<E> Marked<E> {
     /// It would fail again: no retry.
     pub const fn permanent(error: E) -> Self {
-        Self::of(error, Outcome::Permanent)
+        Self::with_outcome(error, Outcome::Permanent)
     }
 
     /// It may work next time, whatever the rule says.
     pub const fn transient(error: E) -> Self {
-        Self::of(error, Outcome::TRANSIENT)
+        Self::with_outcome(error, Outcome::TRANSIENT)
     }
 
     /// It may work next time, and the server asked not to be called before `delay` has passed.
     pub const fn retry_after(error: E, delay: Duration) -> Self {
-        Self::of(error, Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(delay)) })
+        Self::with_outcome(
+            error,
+            Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(delay)) },
+        )
     }
 
     /// The server has too much to do.
     pub const fn throttled(error: E, hint: Option<ServerHint>) -> Self {
-        Self::of(error, Outcome::throttled(hint))
+        Self::with_outcome(error, Outcome::throttled(hint))
     }
 
     /// This side is out of something: descriptors, ports, pooled connections.
-    pub const fn local(error: E) -> Self {
-        Self::of(error, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })
+    pub const fn local_exhaustion(error: E) -> Self {
+        Self::with_outcome(error, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })
     }
 
     /// Something of it may have been carried out, and it must not be done twice: no retry.
-    pub const fn unrepeatable(error: E) -> Self {
-        Self::of(error, Outcome::UnsafeToRetry(FailureKind::Transient))
+    pub const fn unsafe_to_retry(error: E) -> Self {
+        Self::with_outcome(error, Outcome::UnsafeToRetry(FailureKind::Transient))
     }
 
     /// It was certainly not processed; it is repeated at once, once per call.
-    pub const fn unprocessed(error: E) -> Self {
-        Self::of(error, Outcome::NotProcessed)
+    pub const fn not_processed(error: E) -> Self {
+        Self::with_outcome(error, Outcome::NotProcessed)
     }
 
     /// With this outcome.
-    pub const fn of(error: E, outcome: Outcome) -> Self {
+    pub const fn with_outcome(error: E, outcome: Outcome) -> Self {
         Self { error, mark: Some(outcome) }
     }
 
@@ -90,19 +93,19 @@ impl<E> Fault<E> {
 }
 
 /// Without a mark: the call's rule decides.
-impl<E> From<E> for Fault<E> {
+impl<E> From<E> for Marked<E> {
     fn from(error: E) -> Self {
         Self { error, mark: None }
     }
 }
 
-impl<E: fmt::Display> fmt::Display for Fault<E> {
+impl<E: fmt::Display> fmt::Display for Marked<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl<E: core::error::Error + 'static> core::error::Error for Fault<E> {
+impl<E: core::error::Error + 'static> core::error::Error for Marked<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         self.error.source()
     }

@@ -7,7 +7,7 @@ use core::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::call::{Attempt, Call, Next};
-use crate::error::{Error, Refused};
+use crate::error::{Error, Rejected};
 use crate::event::Sink;
 use crate::fairness;
 use crate::rule::Rule;
@@ -37,7 +37,7 @@ use crate::{Budget, Outcome, Policy, Sleep, StopReason};
 ///
 /// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end it begins a new call.
 #[must_use = "a call does nothing until `attempt`"]
-pub struct HandCall<'p, T: Sleep, X: Extras, R> {
+pub struct RetryLoop<'p, T: Sleep, X: Extras, R> {
     call: Call<&'p Policy, T, X>,
     rule: R,
     sleeping: Option<T::Sleeping>,
@@ -53,13 +53,13 @@ enum Stage {
     Begun,
 }
 
-impl<T: Sleep, X: Extras, R> fmt::Debug for HandCall<'_, T, X, R> {
+impl<T: Sleep, X: Extras, R> fmt::Debug for RetryLoop<'_, T, X, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandCall").field("attempt", &self.call.attempt()).finish_non_exhaustive()
+        f.debug_struct("RetryLoop").field("attempt", &self.call.attempt()).finish_non_exhaustive()
     }
 }
 
-impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
+impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
     pub(crate) const fn new(call: Call<&'p Policy, T, X>, rule: R) -> Self {
         Self { call, rule, sleeping: None, stage: Stage::Fresh }
     }
@@ -111,7 +111,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
             None => (Outcome::TRANSIENT, None),
         };
         match hand.call.failed(outcome, error.as_ref(), hand.call.clock.resolution()) {
-            Next::Stop(stop) => Some(Err(hand.end(stop, error, Refused::TimedOut))),
+            Next::Stop(stop) => Some(Err(hand.end(stop, error, Rejected::TimedOut))),
             Next::Wait(ask) => {
                 hand.sleep(ask).await;
                 // The breaker is asked while the last error is still at hand.
@@ -132,13 +132,13 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
             }
             Err(stop) => {
                 self.call.refused::<E>(stop);
-                let why = Refused::BreakerOpen(self.call.breaker_open());
+                let why = Rejected::BreakerOpen(self.call.breaker_open());
                 Err(self.end(stop, last, why))
             }
         }
     }
 
-    fn end<E>(&mut self, stop: StopReason, last: Option<E>, why: Refused) -> Error<E> {
+    fn end<E>(&mut self, stop: StopReason, last: Option<E>, why: Rejected) -> Error<E> {
         let ending = last.map_or(Ending::Refused(why), Ending::Failed);
         match self.call.end::<Infallible, _, _>(Err((stop, ending))).explained() {
             Err(error) => error,
@@ -165,7 +165,7 @@ impl<'p, T: Sleep, X: Extras, R> HandCall<'p, T, X, R> {
 }
 
 /// More about the guards.
-impl<'p, T, S, L, Y, M, R> HandCall<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
+impl<'p, T, S, L, Y, M, R> RetryLoop<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
 where
     T: Sleep,
     Setup<S, Guarded<'p, T>, L, Y, M>: Extras,
@@ -179,7 +179,7 @@ where
 }
 
 /// A call while the future of an attempt lives: dropped in the middle of it, it gives back what it has borrowed.
-struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut HandCall<'p, T, X, R>);
+struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut RetryLoop<'p, T, X, R>);
 
 impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
     fn drop(&mut self) {
