@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Admission, Admit, Reservation, Instant, Seed};
+use stagger_core::{Instant, Seed, admission::Admission, admission::Admit, admission::Reservation};
 
 /// Reads `text` as an appointment, and comes with it to a server after `millis`.
 pub fn check((text, millis): (&str, u32)) {
@@ -13,8 +13,8 @@ pub fn check((text, millis): (&str, u32)) {
             let server = Admission::per_second(100).burst(1).secret(Seed::new(1)).build();
             let Ok(server) = server else { panic!("these settings make sense") };
             let now = Instant::ZERO.saturating_add(Duration::from_millis(millis.into()));
-            assert_eq!(server.ask(now), Admit::Now);
-            if let Admit::At(other) = server.come(&appointment.ticket, now) {
+            assert_eq!(server.try_admit(now), Admit::Now);
+            if let Admit::At(other) = server.admit_reserved(&appointment.token, now) {
                 assert!(other.after <= Duration::from_secs(300), "{other} is further away than the longest");
             }
         }

@@ -1,8 +1,11 @@
+//! What a decision asks besides the policy: budgets, circuit breakers, and the permits that they hand out.
+
 use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
+pub use crate::outcome::ServerHealth;
 use crate::outcome::{FailureKind, Outcome};
 
 /// The present, read from the driver's clock at most once per decision, and only if somebody asks.
@@ -153,7 +156,7 @@ impl core::error::Error for BreakerOpen {}
 pub struct BudgetPermit(pub u64);
 
 impl BudgetPermit {
-    /// Nothing was lent: there is nothing to give back, and only [`record`](Budget::settle) hears of it.
+    /// Nothing was lent: there is nothing to give back, and only [`record`](Budget::record) hears of it.
     pub const NONE: Self = Self(0);
 }
 
@@ -170,7 +173,7 @@ impl BreakerPermit {
 
 /// What the guards have lent for one attempt.
 ///
-/// The driver holds it between [`begin`](crate::RetryMachine::begin) and [`decide`](crate::RetryMachine::decide), and between
+/// The driver holds it between [`begin`](crate::machine::RetryMachine::begin) and [`decide`](crate::machine::RetryMachine::decide), and between
 /// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::release`] after `decide`,
 /// with [`Guards::abandon`] in the attempt, and with [`Guards::release_begun`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]

@@ -102,7 +102,7 @@ pub enum Decision {
         after: Duration,
         /// Where the delay comes from.
         source: DelaySource,
-        /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::RetryMachine::begin), or give it back.
+        /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::machine::RetryMachine::begin), or give it back.
         permit: Permits,
     },
     /// No further attempt.

@@ -2,23 +2,23 @@ use core::time::Duration;
 
 use crate::instant::nanos;
 use crate::state::TIMED;
-use crate::{Instant, RetryState, Seed};
+use crate::{Instant, Seed, machine::RetryState};
 
 /// A retry at rest: what a call remembers, apart from any clock, to be taken up again later, in another process if need
 /// be.
 ///
 /// It knows the time that has passed in place of the instant at which the call began. How long it rests does not count,
-/// unless somebody says so with [`older`](Self::older).
+/// unless somebody says so with [`advanced_by`](Self::advanced_by).
 ///
 /// What the guards have lent is not part of it: it is given back before, and borrowed again with
-/// [`RetryMachine::borrow_again`](crate::RetryMachine::borrow_again).
+/// [`RetryMachine::borrow_again`](crate::machine::RetryMachine::borrow_again).
 ///
 /// With the feature `serde` it is written as a table of numbers, which every format can keep; what could not have been
 /// written is refused. The table is for this library alone to understand, and stays readable by later versions.
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Instant, Seed, RetryState};
+/// use stagger_core::{Instant, Seed, machine::RetryState};
 ///
 /// let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
 /// let paused = RetryState::started(at(1_000)).pause(Seed::new(7), at(1_400));
@@ -26,7 +26,7 @@ use crate::{Instant, RetryState, Seed};
 ///
 /// // On another clock.
 /// assert_eq!(paused.resume(at(90_000)).start(), Some(at(89_600)));
-/// assert_eq!(paused.older(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
+/// assert_eq!(paused.advanced_by(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paused {

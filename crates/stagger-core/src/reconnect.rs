@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use crate::guard::Permits;
 use crate::{
-    Decision, DelaySource, Guards, Health, Instant, Outcome, Policy, RetryMachine, RetryState, Seed, StopReason,
+    DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::Health,
+    machine::RetryMachine, machine::RetryState,
 };
 
 /// What a connection must have lived at least to count as healthy, if the policy does not say.
@@ -24,7 +25,7 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Guards, Instant, Outcome, Policy, ReconnectMachine, Seed, ReconnectStep};
+/// use stagger_core::{Guards, Instant, Outcome, Policy, machine::ReconnectMachine, Seed, machine::ReconnectStep};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
 ///     .spread(Duration::from_secs(10))

@@ -8,7 +8,7 @@ use crate::outcome::FailureKind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
 use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
-use crate::{Decision, DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason};
+use crate::{DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision};
 
 /// Whether a connection that was lost had lived long enough to count as healthy. There is nothing in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Health {
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Decision, Guards, Instant, Outcome, Permits, Policy, RetryMachine, Seed, RetryState, StopReason};
+/// use stagger_core::{machine::Decision, Guards, Instant, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
 /// let mut state = RetryState::new();
@@ -138,7 +138,7 @@ impl<'a> RetryMachine<'a> {
     }
 
     /// For a retry that was granted, whose permit was given back, and that shall be made after all: one that was
-    /// [paused](crate::Paused). The budget pays for it as after a transient failure. A first attempt and the one
+    /// [paused](crate::machine::Paused). The budget pays for it as after a transient failure. A first attempt and the one
     /// immediate repeat cost nothing, as ever. Next is [`begin`](Self::begin), when its time has come.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl<'a> RetryMachine<'a> {
         }
     }
 
-    /// A connection that had been opened was lost: what [`ReconnectMachine`](crate::ReconnectMachine) does, for those who keep no more
+    /// A connection that had been opened was lost: what [`ReconnectMachine`](crate::machine::ReconnectMachine) does, for those who keep no more
     /// than a [`RetryState`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
     ///
     /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
@@ -331,7 +331,7 @@ impl<'a> RetryMachine<'a> {
     #[cold]
     fn repeat(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let pass = core::mem::replace(&mut permit.breaker, crate::BreakerPermit::NONE);
+            let pass = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
             breaker.record(pass, &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;

@@ -2,13 +2,15 @@
 
 use core::time::Duration;
 
+pub use crate::backoff::{Backoff, DelayList};
 use crate::instant::nanos;
+pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
 use crate::policy::{Curve, Draw, Route, Shape};
 use crate::profile::{polly, socket_io};
 use crate::seed::{Purpose, Series};
-use crate::{Backoff, HintMode, Policy, Seed, ServerHint};
+use crate::{HintMode, Policy, Seed, ServerHint};
 
 /// The endless series of delays of one call.
 ///

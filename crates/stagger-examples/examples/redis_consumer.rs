@@ -10,7 +10,7 @@ use core::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::streams::{StreamReadOptions, StreamReadReply};
 use redis::{AsyncCommands as _, Client, RedisError, pipe};
-use stagger::{Policy, Reconnect, Retrier, policy};
+use stagger::{Policy, Retrier, policy, reconnect::Reconnect};
 use stagger_kit::{Port, Program, Ready, Server, User};
 use tokio::task::block_in_place;
 

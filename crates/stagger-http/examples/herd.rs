@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use stagger::{Admission, Policy, Retrier, policy};
+use stagger::{Policy, Retrier, admission::Admission, policy};
 use stagger_http::advice::SLOT;
 use stagger_http::attempt_number;
 use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};

@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use stagger::{Admission, Admit, Instant};
+use stagger::{Instant, admission::Admission, admission::Admit};
 
 use crate::advice::{SLOT, TICKET};
 
@@ -28,7 +28,7 @@ pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admit {
 ///
 /// ```
 /// use http::HeaderMap;
-/// use stagger::{Admission, Instant};
+/// use stagger::{admission::Admission, Instant};
 /// use stagger_http::admission::{ask, refuse};
 ///
 /// let admission = Admission::per_second(100).burst(1).build()?;

@@ -1,6 +1,9 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Health, Outcome, Permits, Policy, RetryMachine, RetryState, Seed};
+use stagger_core::{
+    Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::time::instant;
 
@@ -20,7 +23,7 @@ impl<'a> Rule<'a> {
     /// The connection is lost, at `now` in microseconds. Says after what time the first attempt is sent; `None` if there
     /// is none.
     ///
-    /// From here on these are the decisions of [`stagger_core::ReconnectMachine`], on a fifth of its memory; the test below holds
+    /// From here on these are the decisions of [`stagger_core::machine::ReconnectMachine`], on a fifth of its memory; the test below holds
     /// them to it, delay by delay.
     pub(crate) fn lost(&self, id: u32, state: &mut RetryState, now: u64) -> Option<Duration> {
         *state = RetryState::new();
@@ -83,7 +86,7 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{Profile, ReconnectMachine, ReconnectStep};
+    use stagger_core::{machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
 
     use super::*;
 

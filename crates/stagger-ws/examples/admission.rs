@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::{TICKET, slot};
 use stagger_ws::Advice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};

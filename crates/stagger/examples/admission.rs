@@ -9,7 +9,10 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger::{Admission, AdmissionError, Admit, Instant, Policy, ReservationToken, Seed, policy};
+use stagger::{
+    Instant, Policy, Seed, admission::Admission, admission::AdmissionError, admission::Admit,
+    admission::ReservationToken, policy,
+};
 
 const CLIENTS: u64 = 5_000;
 /// What the server takes a second.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
 use stagger::budget::Tokens;
-use stagger::{Clock as _, Guards, Outcome, Policy, Tokio, policy};
+use stagger::{Guards, Outcome, Policy, policy, time::Clock as _, time::Tokio};
 use tokio::time::sleep;
 
 const POLICY: Policy = policy!(exponential(ms(200), secs(5)).max_attempts(4));

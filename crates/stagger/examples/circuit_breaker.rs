@@ -14,7 +14,8 @@ use std::sync::Arc;
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::Recorder;
 use stagger::{
-    Breaker as _, Clock as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, Tokio, policy, retry,
+    Breaker as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry, time::Clock as _,
+    time::Tokio,
 };
 use tokio::time::sleep;
 

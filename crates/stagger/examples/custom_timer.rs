@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
 use std::thread::{self, Thread};
 
-use stagger::{Clock, Instant, Policy, Sleep, SleepFn, SystemClock, policy, retry_with_timer};
+use stagger::{Instant, Policy, policy, retry_with_timer, time::Clock, time::Sleep, time::SleepFn, time::SystemClock};
 
 const POLICY: Policy = policy!(constant(ms(10)).max_attempts(4));
 

@@ -7,7 +7,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use stagger::{Error, Policy, Reconnect, policy};
+use stagger::{Error, Policy, policy, reconnect::Reconnect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

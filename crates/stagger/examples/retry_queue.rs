@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use stagger::budget::Tokens;
 use stagger::queue::{Key, Pending, RetryQueue};
-use stagger::{Clock as _, Outcome, Policy, Tokio, policy};
+use stagger::{Outcome, Policy, policy, time::Clock as _, time::Tokio};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 

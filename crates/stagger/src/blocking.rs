@@ -20,7 +20,7 @@ use crate::setup::{
 };
 use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
-use crate::{BlockingSleep, Budget, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
+use crate::{Budget, Guards, Instant, Outcome, Policy, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
 /// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///

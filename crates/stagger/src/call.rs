@@ -9,8 +9,8 @@ use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
 use crate::until::Until;
 use crate::{
-    BreakerOpen, Clock, Decision, DelaySource, NestedRetries, Outcome, Policy, RetryMachine, RetryState, Seed,
-    StopReason, testing,
+    BreakerOpen, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason, machine::Decision,
+    machine::RetryMachine, machine::RetryState, testing, time::Clock,
 };
 
 /// One call: what it remembers, what it brings along, and what it has borrowed from its guards.

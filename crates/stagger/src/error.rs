@@ -37,7 +37,7 @@ pub enum Rejected {
     TimedOut,
     /// The caller cancelled.
     Cancelled,
-    /// The connection was lost, and is not to be had again: see [`Reconnect`](crate::Reconnect).
+    /// The connection was lost, and is not to be had again: see [`Reconnect`](crate::reconnect::Reconnect).
     Lost,
 }
 

@@ -17,7 +17,7 @@ use crate::setup::{
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
-use crate::{Budget, Entropy, Guards, Instant, Outcome, Policy, Sleep};
+use crate::{Budget, Guards, Instant, Outcome, Policy, time::Entropy, time::Sleep};
 
 /// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///
@@ -51,13 +51,13 @@ use crate::{Budget, Entropy, Guards, Instant, Outcome, Policy, Sleep};
 pub fn retry<F, O>(
     policy: &Policy,
     operation: F,
-) -> RetryFuture<'_, F, O, Plain, BuiltIn, crate::Tokio, Setup, Uncancelled>
+) -> RetryFuture<'_, F, O, Plain, BuiltIn, crate::time::Tokio, Setup, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future,
     Plain: Reading<O::Output>,
 {
-    retry_with_timer(policy, crate::Tokio, operation)
+    retry_with_timer(policy, crate::time::Tokio, operation)
 }
 
 /// [`retry`](fn@crate::retry) on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`.

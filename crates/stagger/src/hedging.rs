@@ -6,7 +6,10 @@ use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::rule::{BuiltIn, Classify, Rule, When};
-use crate::{Budget, BudgetPermit, Clock, FailureKind, Hedge, HedgeState, Instant, Latencies, Outcome, Sleep};
+use crate::{
+    Budget, FailureKind, Instant, Outcome, guard::BudgetPermit, hedge::Hedge, hedge::HedgeState, hedge::Latencies,
+    time::Clock, time::Sleep,
+};
 
 /// Calls an async operation, and calls it a second time if the first is slow: the first success wins, and the others are
 /// cancelled.
@@ -22,13 +25,13 @@ use crate::{Budget, BudgetPermit, Clock, FailureKind, Hedge, HedgeState, Instant
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::Hedge;
+/// use stagger::hedge::Hedge;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
 ///
 /// let calls = std::cell::Cell::new(0);
-/// let report = stagger::hedge(&HEDGE, || {
+/// let report = stagger::hedge::hedge(&HEDGE, || {
 ///     calls.set(calls.get() + 1);
 ///     let slow = calls.get() == 1;
 ///     async move {
@@ -42,15 +45,15 @@ use crate::{Budget, BudgetPermit, Clock, FailureKind, Hedge, HedgeState, Instant
 /// # });
 /// ```
 #[cfg(feature = "tokio")]
-pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::Tokio>
+pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::time::Tokio>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
 {
-    hedge_with_timer(hedge, crate::Tokio, operation)
+    hedge_with_timer(hedge, crate::time::Tokio, operation)
 }
 
-/// [`hedge`](fn@crate::hedge) on another timer.
+/// [`hedge`](fn@crate::hedge::hedge) on another timer.
 pub fn hedge_with_timer<F, O, V, E, T>(hedge: &Hedge, timer: T, operation: F) -> Hedging<'_, F, O, E, BuiltIn, T>
 where
     F: FnMut() -> O,
@@ -159,7 +162,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     }
 
     /// Gives [`Hedged`]: who won, and how many were launched.
-    pub const fn report(self) -> HedgingReport<'h, F, O, E, R, T> {
+    pub const fn with_report(self) -> HedgingReport<'h, F, O, E, R, T> {
         HedgingReport { hedging: self }
     }
 

@@ -5,7 +5,7 @@ use crate::{FailureKind, Outcome, ServerHint};
 
 /// An error with a mark that says whether to retry, for operations that know best themselves.
 ///
-/// The operation returns `Result<T, Marked<E>>`, and the call is [`marked`](crate::RetryFuture::marked): the caller gets
+/// The operation returns `Result<T, Marked<E>>`, and the call is [`with_marks`](crate::RetryFuture::with_marks): the caller gets
 /// the original `E` back. `?` makes an unmarked fault, for which the call's rule decides.
 ///
 /// ```

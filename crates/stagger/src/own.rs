@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::event::{Event, EventError, Sink};
 use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
 use crate::shared::{Listeners, Rules, Shared};
-use crate::{Clock, Entropy as _, Guards, Instant, NestedRetries, Permits, Policy, Retrier, Seed};
+use crate::{Guards, Instant, NestedRetries, Policy, Retrier, Seed, guard::Permits, time::Clock, time::Entropy as _};
 
 /// The guards, the listeners and the limits of the retrier that `R` holds.
 #[derive(Debug)]

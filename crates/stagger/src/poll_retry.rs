@@ -12,7 +12,7 @@ use crate::own::{OfRetrier, Own};
 use crate::rule::Rule as _;
 use crate::scope::{self, Mark};
 use crate::setup::Stage;
-use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, Sleep, StopReason};
+use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, time::Sleep};
 
 /// A call that borrows nothing and is driven by polls: what an integration is built on whose futures have a name, live
 /// as long as they like, and must know when an attempt begins and ends. Everybody else uses [`Retrier::run`].
@@ -33,7 +33,7 @@ use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, Sleep, StopRea
 /// const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut call = PollRetry::new(&Retrier::new(POLICY), stagger::Tokio);
+/// let mut call = PollRetry::new(&Retrier::new(POLICY), stagger::time::Tokio);
 /// let stop = loop {
 ///     let attempt = poll_fn(|cx| call.poll_begin(cx)).await.unwrap();
 ///     let mut future = Box::pin(async { Err::<(), _>("busy") });

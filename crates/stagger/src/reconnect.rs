@@ -1,3 +1,6 @@
+//! Connections that are kept open, and what else repeats at the times of a schedule: tickers and intervals.
+
+pub use crate::ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;
@@ -5,9 +8,10 @@ use core::time::Duration;
 use crate::fairness;
 use crate::scope::{self, Mark};
 use crate::{
-    BlockingSleep, Cause, Clock, DelaySource, Entropy, Error, Guards, Outcome, Policy, ReconnectMachine,
-    ReconnectPhase, ReconnectStep, Rejected, RetryMachine, RetryState, Seed, Sleep, StopReason, SystemEntropy,
-    ThreadSleep, classify,
+    Cause, DelaySource, Error, Guards, Outcome, Policy, Rejected, Seed, StopReason, classify,
+    machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep, machine::RetryMachine,
+    machine::RetryState, time::BlockingSleep, time::Clock, time::Entropy, time::Sleep, time::SystemEntropy,
+    time::ThreadSleep,
 };
 
 /// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
@@ -17,7 +21,7 @@ use crate::{
 /// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
-/// use stagger::{Policy, Reconnect, policy};
+/// use stagger::{Policy, reconnect::Reconnect, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).spread(ms(1)).max_attempts(5));
 ///
@@ -51,10 +55,10 @@ impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p, F> Reconnect<'p, F, crate::Tokio> {
+impl<'p, F> Reconnect<'p, F, crate::time::Tokio> {
     /// Connects with this operation, on tokio's timer.
     pub fn new(policy: &'p Policy, connect: F) -> Self {
-        Self::with_timer(crate::Tokio, policy, connect)
+        Self::with_timer(crate::time::Tokio, policy, connect)
     }
 }
 

@@ -18,12 +18,14 @@ use crate::rule::{Plain, Reading};
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
-use crate::{Breaker, Budget, Clock, Error, NestedRetries, Outcome, Policy, Seed, Sleep, ThreadSleep};
+use crate::{
+    Breaker, Budget, Error, NestedRetries, Outcome, Policy, Seed, time::Clock, time::Sleep, time::ThreadSleep,
+};
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are kept by error type. Clones share
-/// everything. What runs through it gives [`Error<E>`]; [`own`](crate::RetryResultExt::own) turns that into the caller's own
+/// everything. What runs through it gives [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) turns that into the caller's own
 /// error.
 ///
 /// ```
@@ -31,7 +33,7 @@ use crate::{Breaker, Budget, Clock, Error, NestedRetries, Outcome, Policy, Seed,
 ///
 /// #[derive(Debug, PartialEq)]
 /// enum ApiError { Busy, Gone, Rejected(Rejected) }
-/// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Refused(why) } }
+/// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Rejected(why) } }
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(3));
 ///
@@ -112,7 +114,7 @@ impl Retrier {
     /// be given before or after. A budget that one call is given takes the place of the control, too, unless
     /// [`RetryControls::budget`] has put it under the same.
     ///
-    /// A breaker of the program's own joins too if it has [`Breaker::enforce`].
+    /// A breaker of the program's own joins too if it has [`Breaker::set_enforcement`].
     #[cfg(target_has_atomic = "64")]
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
@@ -177,13 +179,13 @@ impl Retrier {
     /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.with_report()`,
     /// `.into_inner()`, `.with_marks()`, `.validate(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
     #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::Tokio>
+    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::time::Tokio>
     where
         F: FnMut() -> O,
         O: Future,
         Plain: Reading<O::Output>,
     {
-        self.run_on(crate::Tokio, operation)
+        self.run_on(crate::time::Tokio, operation)
     }
 
     /// [`run`](Self::run) on another timer.
@@ -225,7 +227,7 @@ impl Retrier {
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
         E: EventError,
     {
-        self.run_with_on(crate::Tokio, context, operation).await
+        self.run_with_on(crate::time::Tokio, context, operation).await
     }
 
     /// [`run_with`](Self::run_with) on another timer.
@@ -272,8 +274,8 @@ impl Retrier {
 
     /// The loop form: lends anything, no closure, `?` and `break` inside. See [`RetryLoop`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> RetryLoop<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<&Shared>> {
-        self.call_on(crate::Tokio)
+    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, Shares<'_, crate::time::Tokio>, Rules<&Shared>> {
+        self.call_on(crate::time::Tokio)
     }
 
     /// [`call`](Self::call) on another timer.

@@ -13,7 +13,7 @@ use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
 use crate::setup::{self, Ending, Extras, Guarded, Setup};
-use crate::{Budget, Outcome, Policy, Sleep, StopReason};
+use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 
 /// A call that is retried by a loop of the caller's own.
 ///

@@ -11,7 +11,10 @@ use crate::control::RetryControls;
 use crate::event::{Event, EventError, Sink};
 use crate::rule::Rule;
 use crate::setup::{Limits, Listening};
-use crate::{Breaker, Budget, Entropy, Guards, Instant, NestedRetries, Outcome, Policy, Seed, SystemEntropy, classify};
+use crate::{
+    Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, classify, time::Entropy,
+    time::SystemEntropy,
+};
 /// What the clones of a retrier share.
 #[derive(Clone)]
 pub struct Shared {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event::{Action, Event};
-use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
+use crate::{Instant, Ratio, Seed, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// A clock that stands still until somebody moves it, and a timer that moves it by sleeping on it.
 ///
@@ -25,7 +25,7 @@ use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
 /// ```
 /// use std::time::Duration;
 /// use stagger::testing::VirtualClock;
-/// use stagger::{Clock as _, Instant, Policy, blocking, policy};
+/// use stagger::{time::Clock as _, Instant, Policy, blocking, policy};
 ///
 /// const POLICY: Policy = policy!(constant(secs(60)).jitter(Jitter::None).max_attempts(3));
 ///
@@ -151,7 +151,7 @@ impl<T, E> Script<T, E> {
 ///
 /// ```
 /// use stagger::testing::{NoSleep, Recorder};
-/// use stagger::{Action, Policy, StopReason, blocking, policy};
+/// use stagger::{observe::Action, Policy, StopReason, blocking, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 ///
@@ -339,7 +339,8 @@ impl FaultInjector {
     fn hits(&self, share: Ratio) -> bool {
         let draw = self.drawn.get();
         self.drawn.set(draw.wrapping_add(1));
-        let millionths = crate::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
+        let millionths =
+            crate::schedule::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
         millionths.subsec_nanos() < share.as_millionths()
     }
 }

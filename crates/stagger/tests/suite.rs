@@ -21,6 +21,8 @@ mod suite {
     mod leaks;
     mod limits;
     mod nested;
+    #[cfg(all(feature = "metrics", feature = "tracing"))]
+    mod observe;
     mod order;
     mod parity;
     mod partitioned;
@@ -29,8 +31,6 @@ mod suite {
     mod reconnecting;
     mod retrier;
     mod servers;
-    #[cfg(all(feature = "metrics", feature = "tracing"))]
-    mod sinks;
     mod size;
     mod skipping;
     mod sockets;

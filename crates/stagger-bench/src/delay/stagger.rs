@@ -5,8 +5,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use stagger_core::{
-    Breaker, BreakerOpen, BreakerPermit, Budget, BudgetPermit, Decision, FailureKind, Guards, Instant, Jitter, Now,
-    Outcome, Permits, Policy, PolicyBuilder, RetryMachine, RetryState, Seed,
+    Breaker, BreakerOpen, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, PolicyBuilder, Seed,
+    guard::BreakerPermit, guard::BudgetPermit, guard::Now, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
 };
 
 use super::session::{BASE, CAP, LENGTH, sessions};

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
 use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::{
-    Breaker, Budget, Clock as _, FailureKind, Hedge, HedgeState, Instant, Latencies, Now, Outcome, Policy, Ratio, Seed,
-    SystemClock, policy,
+    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
+    hedge::Latencies, policy, time::Clock as _, time::SystemClock,
 };
 
 use crate::case::{Case, Role, Table};

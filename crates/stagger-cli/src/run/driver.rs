@@ -3,7 +3,8 @@ use core::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
 use stagger_core::{
-    Decision, DelaySource, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, ServerHint, StopReason,
+    DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
 };
 
 use super::attempt::Surroundings;
@@ -17,7 +18,7 @@ use super::settings::Settings;
 use super::signals::Caught;
 use crate::error::{CliError, OWN_FAILURE};
 
-/// Runs the command until it works or the policy says that it is enough: a driver of [`Retry`], which decides
+/// Runs the command until it works or the policy says that it is enough: a driver of [`RetryMachine`], which decides
 /// everything about whether and when.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {

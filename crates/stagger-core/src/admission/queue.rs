@@ -27,7 +27,7 @@ use crate::{Instant, Seed};
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Admission, Admit, Instant};
+/// use stagger_core::{admission::Admission, admission::Admit, Instant};
 ///
 /// let admission = Admission::per_second(500).burst(1).build()?;
 /// let now = Instant::from_nanos(1_000_000_000);
@@ -36,7 +36,7 @@ use crate::{Instant, Seed};
 /// assert_eq!(appointment.after, Duration::from_millis(2));
 /// let then = now.saturating_add(appointment.after);
 /// assert_eq!(admission.admit_reserved(&appointment.token, then), Admit::Now);
-/// # Ok::<(), stagger_core::AdmissionError>(())
+/// # Ok::<(), stagger_core::admission::AdmissionError>(())
 /// ```
 pub struct Admission {
     /// What one admission takes, in nanoseconds.

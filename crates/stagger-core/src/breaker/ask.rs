@@ -7,7 +7,7 @@ use super::ledger::Opening;
 use super::snapshot::TransitionCause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
-use crate::{BreakerOpen, BreakerPermit, Enforcement, Now, ServerHint};
+use crate::{BreakerOpen, ServerHint, guard::BreakerPermit, guard::Enforcement, guard::Now};
 
 /// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
 const MOMENT: u64 = 1_000_000;

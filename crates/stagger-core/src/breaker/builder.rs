@@ -8,7 +8,7 @@ use super::time::TimeWindow;
 use super::window::{Record, Window};
 use super::word::MOST_PROBES;
 use crate::instant::nanos;
-use crate::{DelayList, Policy, Ratio, Seed, policy};
+use crate::{Policy, Ratio, Seed, policy, schedule::DelayList};
 
 /// The settings of a [`CircuitBreaker`] before they are checked; [`build`](Self::build) reports everything that is
 /// wrong at once.

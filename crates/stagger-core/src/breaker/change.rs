@@ -7,7 +7,7 @@ use super::window::Tally;
 use super::word::{Mode, Word};
 use crate::instant::nanos;
 use crate::sync::{Ordering, fence, spin_loop};
-use crate::{Now, ServerHint};
+use crate::{ServerHint, guard::Now};
 
 impl CircuitBreaker {
     #[must_use]

@@ -9,7 +9,9 @@ use super::window::Record;
 use super::word::{Mode, Word, generation_of, pass};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
-use crate::{Breaker, BreakerOpen, BreakerPermit, Enforcement, Instant, Now, Outcome, Policy, Seed};
+use crate::{
+    Breaker, BreakerOpen, Instant, Outcome, Policy, Seed, guard::BreakerPermit, guard::Enforcement, guard::Now,
+};
 
 /// A circuit breaker: while a server is down, its callers are told so at once, and it is asked by a few probes only.
 ///

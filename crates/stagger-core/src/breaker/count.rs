@@ -5,7 +5,7 @@ use super::rules::Rules;
 use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
 use super::word::{Mode, Probe, Word, generation_of};
-use crate::{BreakerPermit, Now, Outcome, ServerHint};
+use crate::{Outcome, ServerHint, guard::BreakerPermit, guard::Now};
 
 impl CircuitBreaker {
     /// Not inlined: the usual success has been dealt with before.

@@ -28,7 +28,7 @@ pub(super) struct Ledger {
     pub(super) consecutive: Cell,
     pub(super) refusals: Cell,
     pub(super) would_have_refused: Cell,
-    /// The number of an [`Enforcement`](crate::Enforcement).
+    /// The number of an [`Enforcement`](crate::guard::Enforcement).
     pub(super) enforcement: Cell,
 }
 

@@ -1,7 +1,7 @@
 use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
 use super::word::{Probe, age_of};
-use crate::{BreakerPermit, Outcome, Ratio, ServerHealth};
+use crate::{Outcome, Ratio, guard::BreakerPermit, guard::ServerHealth};
 
 /// What a breaker trips on, and how it comes back: checked by the builder.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-use crate::{Enforcement, Instant};
+use crate::{Instant, guard::Enforcement};
 
 /// What a breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

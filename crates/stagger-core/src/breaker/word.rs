@@ -1,6 +1,6 @@
 //! The state of a breaker in one word, so that every change of it is one compare-and-swap.
 
-use crate::BreakerPermit;
+use crate::guard::BreakerPermit;
 
 /// What the breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

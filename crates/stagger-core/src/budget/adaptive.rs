@@ -6,7 +6,7 @@ use super::slots::{Slots, slot};
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio, Seed, ServerHealth};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit, guard::ServerHealth};
 
 /// Client throttling of the SRE book: the fewer requests the server accepts, the more retries are refused, by chance.
 ///

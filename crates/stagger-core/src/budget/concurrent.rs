@@ -3,7 +3,7 @@ use super::BudgetProblem::RatioAboveOne;
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries at one time are a share of the calls at that time, and a few in any case.
 ///

@@ -1,7 +1,7 @@
 use core::fmt;
 
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Enforcement, Ratio};
+use crate::{Ratio, guard::Enforcement};
 
 /// Where the operator control of a target is, and what it has counted. It belongs to one [`ControlledBudget`](super::ControlledBudget), or several share
 /// it: then they are moved together, and together they let the share pass.

@@ -4,7 +4,7 @@ use core::fmt;
 use super::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
 use crate::guard::Now;
 use crate::sync::const_unless_loom;
-use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 /// A budget with an operator control for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
 /// to a share or stopped altogether, while the program runs.

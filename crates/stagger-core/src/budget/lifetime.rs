@@ -4,7 +4,7 @@ use super::shards::Shards;
 use crate::guard::Now;
 use crate::ratio::share;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries are a share of all attempts that were ever made, once there have been enough of them.
 ///

@@ -29,9 +29,9 @@
 //! let window = Window::builder().ratio(Ratio::percent(50)).min_per_second(0).build()?;
 //! let now = Instant::ZERO;
 //! for _ in 0..5 {
-//!     let _ = window.first(&now);
+//!     let _ = window.on_first_attempt(&now);
 //! }
-//! assert_eq!(window.left(), Some(2));
+//! assert_eq!(window.available(), Some(2));
 //! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
 //! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
 //! assert!(window.try_acquire(FailureKind::Transient, &now).is_none());

@@ -2,7 +2,7 @@ use super::BudgetError;
 use super::BudgetProblem::{Attempts, RatioAboveOne, RatioOfZero};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio, ServerHealth};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// No retries while too few of the last attempts succeeded.
 ///

@@ -2,7 +2,7 @@ use super::BudgetError;
 use super::BudgetProblem::{MaxTokens, TokenRatio};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Outcome, Ratio, ServerHealth};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// gRPC's retry throttling: no retries while half of the tokens are gone.
 ///

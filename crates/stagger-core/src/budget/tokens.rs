@@ -5,7 +5,7 @@ use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, 
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio, ServerHealth};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// A bucket of tokens: every retry takes some out, every success puts some in.
 ///

@@ -1,5 +1,5 @@
 use crate::guard::Now;
-use crate::{Budget, BudgetPermit, FailureKind, Outcome};
+use crate::{Budget, FailureKind, Outcome, guard::BudgetPermit};
 
 /// No bound at all: it lends whatever is asked for.
 ///

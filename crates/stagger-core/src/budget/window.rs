@@ -7,7 +7,7 @@ use super::spent::Spent;
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::const_unless_loom;
-use crate::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries are a share of the calls over a sliding window, and so many a second in any case.
 ///

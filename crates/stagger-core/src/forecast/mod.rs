@@ -179,7 +179,7 @@ fn within<const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Jitter, Profile};
+    use crate::{Jitter, profile::Profile};
 
     /// Whether the delays of the retries 2 to 9 are the same whatever was drawn before them.
     fn forgets(policy: &Policy) -> bool {

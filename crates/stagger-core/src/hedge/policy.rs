@@ -13,11 +13,11 @@ use crate::Ratio;
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Hedge, Ratio};
+/// use stagger_core::{hedge::Hedge, Ratio};
 ///
 /// const FIXED: Hedge = Hedge::after(Duration::from_millis(200));
-/// const TAIL: Hedge = Hedge::at_quantile(Ratio::percent(95), Duration::from_millis(200)).at_most(2);
-/// assert_eq!((FIXED.most(), TAIL.most()), (1, 2));
+/// const TAIL: Hedge = Hedge::at_quantile(Ratio::percent(95), Duration::from_millis(200)).with_max_copies(2);
+/// assert_eq!((FIXED.max_copies(), TAIL.max_copies()), (1, 2));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hedge {

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::{FailureKind, Hedge, Instant, Outcome, ServerHint};
+use crate::{FailureKind, Instant, Outcome, ServerHint, hedge::Hedge};
 
 /// What a hedged call remembers: which copy is due when. It launches nothing itself.
 ///

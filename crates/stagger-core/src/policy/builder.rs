@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::{Policy, PolicyError};
 use crate::backoff::DelayList;
 use crate::instant::nanos;
-use crate::{Backoff, HintMode, Jitter, Ratio};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// The settings of a policy before they are checked.
 ///
@@ -285,7 +285,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// The count of attempts never starts again; for [`ReconnectMachine`](crate::ReconnectMachine): after its own default.
+    /// The count of attempts never starts again; for [`ReconnectMachine`](crate::machine::ReconnectMachine): after its own default.
     pub const fn never_stable(mut self) -> Self {
         self.settings.stable_after = None;
         self

@@ -5,7 +5,7 @@ use crate::backoff::DelayList;
 use crate::instant::nanos;
 use crate::profile::Recipe;
 use crate::text::Message;
-use crate::{Backoff, HintMode, Jitter};
+use crate::{HintMode, Jitter, schedule::Backoff};
 
 /// Everything that is wrong with a policy, with the numbers and the way out.
 #[derive(Clone, Copy, Debug, PartialEq)]

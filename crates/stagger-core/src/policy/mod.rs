@@ -15,13 +15,13 @@ pub use error::{PolicyError, PolicyProblem};
 
 use crate::instant::nanos;
 use crate::profile::{Band, Capped, Recipe};
-use crate::{Backoff, HintMode, Jitter, Ratio};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// How a call is retried: plain data, checked once, shared by every call, simulation and forecast.
 ///
 /// A policy is made by one of the constructors, refined with [`PolicyBuilder`]'s setters, and checked by
 /// [`build`](PolicyBuilder::build), which reports every fault at once. What is built makes sense. It reads no clock
-/// and draws no random number: [`RetryMachine`](crate::RetryMachine) and [`Schedule`](crate::Schedule) are given both.
+/// and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and [`Schedule`](crate::schedule::Schedule) are given both.
 ///
 /// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
 ///
@@ -275,7 +275,7 @@ impl Policy {
     }
 
     /// What a connection must have lived for the count of attempts to start again. `None`: it never does, or, for
-    /// [`ReconnectMachine`](crate::ReconnectMachine), the larger of 10 s and the last delay.
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine), the larger of 10 s and the last delay.
     #[must_use]
     pub const fn stable_after(&self) -> Option<Duration> {
         self.settings.stable_after

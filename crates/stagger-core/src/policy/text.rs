@@ -8,7 +8,7 @@ use super::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
 use super::{Policy, PolicyBuilder};
 use crate::backoff::DelayList;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
-use crate::{Backoff, HintMode, Jitter, Profile, Ratio};
+use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
 /// Every setting's name, and the other names that are understood and never printed.
 const KEYS: [(Key, &str, &[&str]); 16] = [

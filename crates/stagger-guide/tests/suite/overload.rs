@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use stagger::{Budget, BudgetPermit, Delays, FailureKind, Instant, Outcome, Policy, Seed};
+use stagger::{Budget, FailureKind, Instant, Outcome, Policy, Seed, guard::BudgetPermit, schedule::Delays};
 
 use super::fleet::{Numbers, Seconds};
 

@@ -2,7 +2,7 @@
 //!
 //! | header | form | taken for |
 //! |---|---|---|
-//! | [`Stagger-Slot`](SLOT) | an [`Reservation`](stagger::Appointment), in milliseconds | [`ServerHint::Reserved`](stagger::ServerHint::Reserved), kept to the tick |
+//! | [`Stagger-Slot`](SLOT) | an [`Reservation`](stagger::admission::Reservation), in milliseconds | [`ServerHint::Reserved`](stagger::ServerHint::Reserved), kept to the tick |
 //! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, whole or with a fraction | [`ServerHint::AtLeast`](stagger::ServerHint::AtLeast) |
 //! | `Retry-After` | whole seconds, or one of the three dates of RFC 9110 | `ServerHint::AtLeast` |
 //! | `RateLimit` | the IETF draft, in both of its forms: only what has nothing remaining | `ServerHint::AtLeast` |

@@ -1,5 +1,5 @@
 use http::HeaderMap;
-use stagger::Reservation;
+use stagger::admission::Reservation;
 
 /// The header of a response that carries an appointment for this caller alone: the milliseconds to wait, and the ticket to
 /// bring along, like `1520;token=` and 32 hexadecimal digits.

@@ -2,7 +2,7 @@ use core::borrow::Borrow;
 use core::task::{Context, Poll};
 
 use http::HeaderMap;
-use stagger::{PollRetry, Retrier, Sleep};
+use stagger::{PollRetry, Retrier, time::Sleep};
 
 use super::settings::Renewing;
 

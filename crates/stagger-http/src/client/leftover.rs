@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use bytes::Buf;
 use http_body::Body;
-use stagger::{Attempt, BreakerOpen, PollRetry, Retrier, Sleep};
+use stagger::{Attempt, BreakerOpen, PollRetry, Retrier, time::Sleep};
 
 /// How much of the body of a failed answer is read, so that its connection can be used again.
 const MOST: usize = 16 * 1024;

@@ -1,5 +1,5 @@
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request};
-use stagger::{Attempt, Outcome, ReservationToken};
+use stagger::{Attempt, Outcome, admission::ReservationToken};
 use uuid::Uuid;
 
 use super::failure::StatusFailure;

@@ -5,7 +5,9 @@ use core::task::{Context, Poll};
 use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
-use stagger::{Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, Sleep, StopReason, Tokio, classify};
+use stagger::{
+    Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, StopReason, classify, time::Sleep, time::Tokio,
+};
 
 use super::error;
 use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};

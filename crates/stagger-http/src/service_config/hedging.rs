@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger::{Hedge, HedgeDelay};
+use stagger::{hedge::Hedge, hedge::HedgeDelay};
 
 use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
 use crate::grpc::Codes;

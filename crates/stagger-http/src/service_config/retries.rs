@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Backoff, Jitter, Policy, PolicyError};
+use stagger::{Jitter, Policy, PolicyError, schedule::Backoff};
 
 use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
 use crate::grpc::Codes;

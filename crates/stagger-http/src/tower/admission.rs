@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::{Admission, Admit, Clock};
+use stagger::{admission::Admission, admission::Admit, time::Clock};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -27,7 +27,7 @@ use crate::admission::{Place, Places, ask, refuse};
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::Empty;
-/// use stagger::Admission;
+/// use stagger::admission::Admission;
 /// use stagger_http::tower::AdmissionLayer;
 /// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 ///
@@ -57,10 +57,10 @@ struct Gate {
 }
 
 #[cfg(feature = "tokio")]
-impl AdmissionLayer<stagger::Tokio> {
+impl AdmissionLayer<stagger::time::Tokio> {
     /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
-        Self::on(stagger::Tokio, admission)
+        Self::on(stagger::time::Tokio, admission)
     }
 }
 

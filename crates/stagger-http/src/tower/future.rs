@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, EventError, FailureKind, Outcome, PollRetry, Rejected, Sleep};
+use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected, observe::EventError, time::Sleep};
 use tower_service::Service;
 
 use super::error::Error;

@@ -7,7 +7,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::{TICKET, slot};
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use stagger::{
-    Admission, Admit, Decision, FailureKind, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
-    ServerHint, StopReason,
+    FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, admission::Admission,
+    admission::Admit, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 use stagger_http::advice::{RetryAfter, SLOT, hint, parse_http_date, rate_limit, retry_after, slot};
 

@@ -13,7 +13,7 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Action, Clock as _, Policy, Rejected, Retrier, StopReason, Tokio, policy};
+use stagger::{Policy, Rejected, Retrier, StopReason, observe::Action, policy, time::Clock as _, time::Tokio};
 use stagger_http::reqwest::Retry;
 use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
 use tokio::net::TcpListener;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use stagger::{Attempt, Clock as _, Jitter, Policy, Retrier, Tokio, policy};
+use stagger::{Attempt, Jitter, Policy, Retrier, policy, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use stagger::breaker::CircuitBreaker;
-use stagger::{Breaker as _, Clock as _, LastAttempt, Outcome, Rejected, Retrier, Seed, Tokio};
+use stagger::{Breaker as _, LastAttempt, Outcome, Rejected, Retrier, Seed, time::Clock as _, time::Tokio};
 use stagger_http::tower::{Error, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
-use stagger::{Action, Budget, Policy, Retrier, StopReason, policy};
+use stagger::{Budget, Policy, Retrier, StopReason, observe::Action, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use stagger_http::{Repeat, Sent, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};

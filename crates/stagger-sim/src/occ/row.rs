@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, RetryState, Seed};
+use stagger_core::{Outcome, Seed, machine::RetryState};
 
 use super::{Figures, Scenario};
 use crate::chance::normal;

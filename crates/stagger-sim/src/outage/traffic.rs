@@ -1,4 +1,6 @@
-use stagger_core::{Decision, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason};
+use stagger_core::{
+    Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+};
 
 use super::server::{Fate, Server};
 use super::{Figures, Process, Scenario};

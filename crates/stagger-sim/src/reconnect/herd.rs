@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, RetryState};
+use stagger_core::{Outcome, machine::RetryState};
 
 use super::server::{Answer, Server};
 use super::tally::Tally;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Policy, Seed, ServerHint};
+use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
 use super::Figures;
 use super::herd::Herd;
@@ -50,7 +50,7 @@ pub struct ScenarioBuilder {
 #[non_exhaustive]
 pub enum First {
     /// It waits for the policy's spread or, without one, for the schedule's first delay: what
-    /// [`ReconnectMachine`](stagger_core::ReconnectMachine) does.
+    /// [`ReconnectMachine`](stagger_core::machine::ReconnectMachine) does.
     #[default]
     AfterDelay,
     /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
@@ -65,9 +65,9 @@ pub enum Hints {
     /// Nothing.
     #[default]
     Silent,
-    /// "Not before": the same to everyone ([`Hint::Floor`]).
+    /// "Not before": the same to everyone ([`ServerHint::AtLeast`]).
     After(Duration),
-    /// "Come then": the next free slot, reserved for this client alone ([`Hint::Slot`]). Slots are 2 % further apart than
+    /// "Come then": the next free slot, reserved for this client alone ([`ServerHint::Reserved`]). Slots are 2 % further apart than
     /// handshakes. Who comes without one is let in if there is room.
     Slots,
     /// What [`Admission`] says, at the rate of the server and with its backlog as burst: appointments with tickets, and

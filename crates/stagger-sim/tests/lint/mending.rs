@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Profile, Ratio};
+use stagger_core::{Jitter, Policy, Ratio, profile::Profile};
 use stagger_sim::lint::{Circumstances, findings, mended};
 
 use super::support::{any_circumstances, circumstances, codes, policy};

@@ -1,7 +1,7 @@
 use std::io;
 use std::time::SystemTime;
 
-use stagger::{FailureKind, Generation, Outcome, Policy, Seed, ServerHint, classify, draw};
+use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify, machine::Generation, schedule::draw};
 use stagger_http::status::{Keyed, outcome};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 

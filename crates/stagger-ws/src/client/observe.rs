@@ -87,8 +87,8 @@ pub(super) fn closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
     {
         use std::sync::OnceLock;
 
-        use stagger::Tokio;
-        use stagger::sinks::{LogLimit, Verbosity};
+        use stagger::observe::{LogLimit, Verbosity};
+        use stagger::time::Tokio;
 
         // One for all clients: an outage hits them all.
         static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();

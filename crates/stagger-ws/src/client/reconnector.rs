@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use http::Response;
 use stagger::{
-    Clock, Generation, Guards, Policy, ReconnectMachine, ReconnectPhase, ReconnectStep, Seed, StopReason, Tokio,
+    Guards, Policy, Seed, StopReason, machine::Generation, machine::ReconnectMachine, machine::ReconnectPhase,
+    machine::ReconnectStep, time::Clock, time::Tokio,
 };
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -21,7 +22,7 @@ use super::{Cause, Closed, Connection, Fatal};
 /// Hands out one connection at a time, and makes the next one when it is lost.
 ///
 /// Subscribing again is ordinary code, and nothing leaks from one connection into the next. Every decision is
-/// [`Reconnect`]'s: the spread before the first attempt after a loss, backoff after it, a count that starts again only
+/// [`ReconnectMachine`]'s: the spread before the first attempt after a loss, backoff after it, a count that starts again only
 /// after a connection that was healthy, and when to give up. What a close code or a refusal means is in
 /// [`codes`](crate::codes) and on the [first page](crate#what-a-failure-means).
 ///

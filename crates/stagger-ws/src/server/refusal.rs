@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
-use stagger::Admit;
+use stagger::admission::Admit;
 use stagger_http::admission::{refuse, retry_after};
 
 /// Why an upgrade was not let in, and when its client should come back.

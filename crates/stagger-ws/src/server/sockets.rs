@@ -3,7 +3,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::{Admission, Admit, Clock as _, Seed, Tokio};
+use stagger::{Seed, admission::Admission, admission::Admit, time::Clock as _, time::Tokio};
 use stagger_http::admission::{Places, ask};
 use tokio::time::Instant;
 

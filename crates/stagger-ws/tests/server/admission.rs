@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};

@@ -11,7 +11,7 @@ use axum::extract::{FromRef, State};
 use axum::response::Response;
 use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::slot;
 use stagger_ws::Advice;
 use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
-use stagger::{Admission, Reservation};
+use stagger::{admission::Admission, admission::Reservation};
 use stagger_http::advice::{TICKET, slot};
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};

@@ -5,8 +5,8 @@ use core::time::Duration;
 use super::whole::whole;
 use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
-    Decision, Entropy, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, ServerHint, Sleep,
-    StopReason, SystemEntropy,
+    Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState, time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
 /// Many items in one request, of which only the failed are sent again.
@@ -49,7 +49,7 @@ use crate::{
 ///     }
 /// }
 /// let finished = batch.finish();
-/// assert_eq!((finished.worked, finished.failed[0].error), (2, Some(400)));
+/// assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(400)));
 /// assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
@@ -83,10 +83,10 @@ enum Phase {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p, T, E> Batch<'p, T, E, crate::Tokio> {
+impl<'p, T, E> Batch<'p, T, E, crate::time::Tokio> {
     /// These items, with their ids; on tokio's timer.
     pub fn new<I: Into<String>>(policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
-        Self::with_timer(crate::Tokio, policy, items)
+        Self::with_timer(crate::time::Tokio, policy, items)
     }
 }
 

@@ -6,7 +6,7 @@ use super::permanent::Unwrapping;
 use crate::future::Uncancelled;
 use crate::rule::WithMarks;
 use crate::setup::{Bare, Explained};
-use crate::{Clock, Marked};
+use crate::{Marked, time::Clock};
 
 /// A call that is to be retried: what [`retry`](super::retry) and its likes give.
 ///

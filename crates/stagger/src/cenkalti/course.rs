@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::BackOff;
 use crate::call::Next;
 use crate::setup::{End, Ending};
-use crate::{Clock, Instant, StopReason, scope, testing};
+use crate::{Instant, StopReason, scope, testing, time::Clock};
 
 /// What one call remembers.
 #[derive(Debug)]

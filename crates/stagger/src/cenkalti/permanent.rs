@@ -13,7 +13,7 @@ type Boxed = Box<dyn Error + Send + Sync>;
 /// It is for boxed errors, and found wherever it is in the chain of sources, as `errors.As` does it. At the top it is
 /// taken off, and the caller gets the error inside; deeper down the whole chain is given, so that nothing that was said
 /// on the way is lost. Where the error has a type of its own, mark it with [`Marked::permanent`], and say
-/// [`marked`](super::Call::marked).
+/// [`with_marks`](super::Call::with_marks).
 ///
 /// ```
 /// use std::error::Error;

@@ -15,7 +15,7 @@ use crate::call::Next;
 use crate::future::Uncancelled;
 use crate::rule::Reading;
 use crate::setup::{Bare, Finish};
-use crate::{Policy, Sleep, StopReason, fairness, scope};
+use crate::{Policy, StopReason, fairness, scope, time::Sleep};
 
 /// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -35,13 +35,13 @@ use crate::{Policy, Sleep, StopReason, fairness, scope};
 pub fn retry<F, O, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
 {
-    Plain::new(operation, backoff, crate::Tokio)
+    Plain::new(operation, backoff, crate::time::Tokio)
 }
 
 /// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
@@ -51,14 +51,14 @@ pub fn retry_notify<F, O, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, crate::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, Unwrapping, W, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
     W: FnMut(&E, Duration),
 {
-    retry_notify_with_timer(operation, backoff, notify, crate::Tokio)
+    retry_notify_with_timer(operation, backoff, notify, crate::time::Tokio)
 }
 
 /// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.

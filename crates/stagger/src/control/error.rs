@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::ParseError;
+use crate::text::ParseError;
 
 /// Everything that is wrong with a line of settings, with the way out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq)]

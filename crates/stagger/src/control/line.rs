@@ -2,7 +2,7 @@
 
 use super::{ControlError, ControlProblem};
 use crate::budget::{ControlMode, ControlSetting};
-use crate::{ParseError, Ratio};
+use crate::{Ratio, text::ParseError};
 
 /// The settings of a line, each with its target, in the line's order.
 pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{ControlError, ControlProblem, line};
 use crate::budget::{ControlMode, ControlSetting, ControlSnapshot, ControlledBudget, RetryControl};
-use crate::{Breaker, Budget, BudgetPermit, FailureKind, Now, Outcome};
+use crate::{Breaker, Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// The operator controls of a program, by the names of its targets: see the [module](super).
 ///
@@ -96,7 +96,7 @@ impl RetryControls {
         Arc::new(self.budget(target, Shared(budget)))
     }
 
-    /// Puts a breaker under the operator control of this target, which calls its [`Breaker::enforce`]; not before the operator control is
+    /// Puts a breaker under the operator control of this target, which calls its [`Breaker::set_enforcement`]; not before the operator control is
     /// moved, if nothing was said of the target yet. Calls to these operator controls from in there block for ever.
     pub fn breaker(&self, target: &str, breaker: &Arc<dyn Breaker>) {
         let mut inner = self.lock();

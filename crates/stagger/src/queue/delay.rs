@@ -6,7 +6,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use super::{Key, QueueFull, QueueSnapshot, Wheel};
-use crate::{Instant, Sleep, fairness, testing};
+use crate::{Instant, fairness, testing, time::Sleep};
 
 /// A [`Wheel`] with a timer: items that come when their time has come, on one task, with one timer for all of them.
 ///
@@ -53,16 +53,16 @@ struct Armed {
 }
 
 #[cfg(feature = "tokio")]
-impl<T> DelayQueue<T, crate::Tokio> {
+impl<T> DelayQueue<T, crate::time::Tokio> {
     /// Nothing is pending; on tokio's timer.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_timer(crate::Tokio)
+        Self::with_timer(crate::time::Tokio)
     }
 }
 
 #[cfg(feature = "tokio")]
-impl<T> Default for DelayQueue<T, crate::Tokio> {
+impl<T> Default for DelayQueue<T, crate::time::Tokio> {
     fn default() -> Self {
         Self::new()
     }

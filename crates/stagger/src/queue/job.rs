@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Pending;
 use crate::scope::{self, Scoped};
 use crate::{
-    Breaker, Budget, Clock, Decision, Guards, Instant, Outcome, Paused, Permits, Policy, RetryMachine, RetryState,
-    Seed, StopReason,
+    Breaker, Budget, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::Paused, machine::RetryMachine, machine::RetryState, time::Clock,
 };
 
 /// What all jobs of a queue share.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::job::Course;
 use super::retry::Waiting;
 use super::{GaveUp, GiveUpReason, Key, QueueFull, RetryQueue};
-use crate::{Paused, Sleep};
+use crate::{machine::Paused, time::Sleep};
 
 /// A retry that waits, apart from its queue: what [`RetryQueue::into_pending`] hands back on shutdown, and
 /// [`RetryQueue::restore`] takes.
@@ -31,7 +31,7 @@ use crate::{Paused, Sleep};
 ///
 /// let mut queue = RetryQueue::new(POLICY);
 /// for pending in pending {
-///     queue.restore(pending.older(Duration::from_millis(20)))?;
+///     queue.restore(pending.advanced_by(Duration::from_millis(20)))?;
 /// }
 /// assert_eq!(queue.next().await.unwrap()?.number(), 2);
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::job::{Course, Terms};
 use super::{DelayQueue, GaveUp, GiveUpReason, Job, Key, QueueFull, QueueSnapshot};
 use crate::{
-    Breaker, Budget, Decision, DelaySource, Entropy, Instant, Outcome, Policy, RetryMachine, Seed, Sleep, StopReason,
-    SystemEntropy,
+    Breaker, Budget, DelaySource, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::RetryMachine,
+    time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
 /// Retries in bulk: the items of a consumer, or the connections of a fleet, that wait for their next attempt.
@@ -78,11 +78,11 @@ pub struct Queued {
 }
 
 #[cfg(feature = "tokio")]
-impl<T> RetryQueue<T, crate::Tokio> {
+impl<T> RetryQueue<T, crate::time::Tokio> {
     /// Items are retried as this policy says; on tokio's timer.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        Self::with_timer(crate::Tokio, policy)
+        Self::with_timer(crate::time::Tokio, policy)
     }
 }
 

@@ -4,7 +4,7 @@ use super::guarding::{Guarding, Hold, Stage};
 use super::limiting::{IsLast, Limiting};
 use super::mode::{Keep, Mode};
 use super::parts::Setup;
-use crate::{Entropy, Guards, Instant, NestedRetries, Permits, Seed};
+use crate::{Guards, Instant, NestedRetries, Seed, guard::Permits, time::Entropy};
 
 /// Everything that a call asks its setup.
 pub trait Extras {

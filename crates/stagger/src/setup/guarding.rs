@@ -1,4 +1,4 @@
-use crate::{Clock, Guards, Instant, NestedRetries, Permits};
+use crate::{Guards, Instant, NestedRetries, guard::Permits, time::Clock};
 
 /// Which guards are asked.
 pub trait Guarding {

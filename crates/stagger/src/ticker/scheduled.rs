@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use super::Times;
 use crate::{
-    Clock, Decision, DelaySource, Entropy as _, Guards, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
-    SystemEntropy,
+    DelaySource, Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState, time::Clock, time::Entropy as _, time::SystemEntropy,
 };
 
 /// The times of a policy: a tick is what an attempt is to a call, and the delay to the next one is that of a retry.

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::batch::{Batch, Failed, UnknownItem};
 use stagger::testing::VirtualClock;
-use stagger::{Clock, FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy};
+use stagger::{FailureKind, Guards, Instant, Outcome, Policy, ServerHint, StopReason, policy, time::Clock};
 
 use super::support::{Bank, Gate, Patient, ms, polled};
 

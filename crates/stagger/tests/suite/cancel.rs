@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use stagger::testing::Recorder;
-use stagger::{Action, Cancel, Cause, Policy, Rejected, StopReason, blocking, policy};
+use stagger::{Cancel, Cause, Policy, Rejected, StopReason, blocking, observe::Action, policy};
 
 use super::support::{Fail, ms};
 

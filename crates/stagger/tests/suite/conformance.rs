@@ -12,7 +12,7 @@ use futures_lite::future::block_on;
 use stagger::budget::{ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::testing::{Script, VirtualClock};
 use stagger::{
-    Action, Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, policy, profile, retry_with_timer,
+    Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, observe::Action, policy, profile, retry_with_timer,
 };
 
 use super::support::ms;
@@ -161,9 +161,9 @@ fn aw_27_one_attempt_is_one_call() {
 /// The server is silent.
 #[tokio::test(start_paused = true)]
 async fn gr_13_one_two_three_and_four_copies_are_in_flight() {
-    let hedge = stagger::Hedge::after(ms(500)).with_max_copies(3);
+    let hedge = stagger::hedge::Hedge::after(ms(500)).with_max_copies(3);
     let in_flight = Cell::new(0);
-    let call = stagger::hedge(&hedge, || {
+    let call = stagger::hedge::hedge(&hedge, || {
         in_flight.set(in_flight.get() + 1);
         core::future::pending::<Result<(), &str>>()
     });

@@ -10,8 +10,8 @@ use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::{ControlProblem, RetryControls};
 use stagger::testing::NoSleep;
 use stagger::{
-    Breaker, Budget, Enforcement, Error, FailureKind, Hedge, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier,
-    Seed, StopReason, hedge, policy,
+    Breaker, Budget, Error, FailureKind, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier, Seed, StopReason,
+    guard::Enforcement, hedge, hedge::Hedge, policy,
 };
 use tokio::time::sleep;
 
@@ -291,7 +291,7 @@ async fn hedges_are_stopped_with_the_retries() {
             sleep(ms(500)).await;
             Ok::<_, &str>(())
         };
-        let report = hedge(&HEDGE, slow).budget(&budget).report().await;
+        let report = hedge::hedge(&HEDGE, slow).budget(&budget).with_report().await;
         assert_eq!((report.result, report.launched), (Ok(()), launched), "{mode:?}");
     }
     assert_eq!(budget.snapshot().stopped, 1);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures_lite::future::{block_on, yield_now};
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{
-    Guards, Outcome, Policy, Reconnect, Retrier, Seed, Sleep, SleepFn, StopReason, blocking, policy, retry_with_timer,
-    scope,
+    Guards, Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer,
+    scope, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use futures_lite::future::block_on;
 use stagger::testing::{NoSleep, Recorded, Recorder, Script, VirtualClock};
 use stagger::{
-    Action, DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
+    DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, observe::Action, policy,
+    retry_with_timer,
 };
 
 use super::support::{Bank, Fail, Gate, ms};

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
-use stagger::{Policy, Reconnect, Retrier, policy};
+use stagger::{Policy, Retrier, policy, reconnect::Reconnect};
 
 use super::support::Fail;
 

@@ -9,8 +9,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BlockingSleep, Instant, Marked, Outcome, Policy, Reconnect, Retrier, Seed, ServerHint, Sleep, SleepFn, blocking,
-    policy, retry_with_timer,
+    Instant, Marked, Outcome, Policy, Retrier, Seed, ServerHint, blocking, policy, reconnect::Reconnect,
+    retry_with_timer, time::BlockingSleep, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Early, Fail, ms, nanos, polled};

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use futures_lite::future::block_on;
 use stagger::testing::{NoSleep, Recorder, Script, VirtualClock};
 use stagger::{
-    Action, BreakerOpen, DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking,
-    policy, retry_with_timer,
+    BreakerOpen, DelaySource, FailureKind, Marked, Outcome, Policy, Rejected, ServerHint, StopReason, blocking,
+    observe::Action, policy, retry_with_timer,
 };
 
 use super::support::{Fail, ms};

@@ -7,8 +7,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Attempt, Cause, Clock as _, LastAttempt, Policy, Rejected, Retrier, RetryResultExt as _, Sleep, SleepFn,
-    StopReason, blocking, policy, retry_with_timer,
+    Attempt, Cause, LastAttempt, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, policy,
+    retry_with_timer, time::Clock as _, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Fail, ms, nanos};

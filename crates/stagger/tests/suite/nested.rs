@@ -11,7 +11,9 @@ use futures_lite::future::{block_on, yield_now};
 use stagger::NestedRetries;
 use stagger::budget::{Concurrent, Lifetime, Tokens};
 use stagger::testing::NoSleep;
-use stagger::{Budget, Guards, Policy, Reconnect, Retrier, StopReason, blocking, policy, retry_with_timer, scope};
+use stagger::{
+    Budget, Guards, Policy, Retrier, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer, scope,
+};
 
 use super::support::{Patient, ms, polled};
 

@@ -8,8 +8,8 @@ use core::task::Poll;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BreakerOpen, Cancel, Cause, Clock as _, Guards, Instant, Policy, Rejected, SleepFn, StopReason, blocking, policy,
-    retry_with_timer,
+    BreakerOpen, Cancel, Cause, Guards, Instant, Policy, Rejected, StopReason, blocking, policy, retry_with_timer,
+    time::Clock as _, time::SleepFn,
 };
 
 use super::support::{Gate, ms, polled};

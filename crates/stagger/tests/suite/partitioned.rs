@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{Partitioned, Tokens};
-use stagger::{Budget as _, BudgetPermit, FailureKind, Instant, Outcome};
+use stagger::{Budget as _, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 fn hosts(most: usize) -> Partitioned<String, Tokens> {
     Partitioned::new(NonZeroUsize::new(most).unwrap(), Tokens::new)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens};
 use stagger::{
-    Budget, Clock as _, FailureKind, Marked, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, Tokio,
-    blocking, policy, scope,
+    Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, scope,
+    time::Clock as _, time::Tokio,
 };
 use tokio::time::{Instant, timeout};
 

@@ -5,7 +5,9 @@ use core::pin::pin;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
-use stagger::{Cause, Guards, Outcome, Policy, Reconnect, ReconnectPhase, Rejected, Seed, StopReason, policy};
+use stagger::{
+    Cause, Guards, Outcome, Policy, Rejected, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
+};
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
 

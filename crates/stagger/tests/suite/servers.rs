@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use stagger::{Policy, Reconnect, StopReason, policy};
+use stagger::{Policy, StopReason, policy, reconnect::Reconnect};
 use stagger_kit::{Port, Program, Ready, Server, Stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

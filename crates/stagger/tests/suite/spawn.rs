@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stagger::{Cancel, Guards, Policy, Reconnect, Rejected, Retrier, RetryResultExt as _, policy};
+use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy, reconnect::Reconnect};
 
 use super::support::{Bank, Gate, ms};
 

@@ -7,7 +7,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Cancel, Clock, Instant, Outcome, Policy, Reconnect, Retrier, Seed, Sleep, blocking, policy, retry_with_timer,
+    Cancel, Instant, Outcome, Policy, Retrier, Seed, blocking, policy, reconnect::Reconnect, retry_with_timer,
+    time::Clock, time::Sleep,
 };
 
 use super::support::{Fail, Untouchable, ms, polled};

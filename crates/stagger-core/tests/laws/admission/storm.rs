@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger_core::{Admission, Admit, ReservationToken, Seed, draw};
+use stagger_core::{Seed, admission::Admission, admission::Admit, admission::ReservationToken, schedule::draw};
 
 use crate::laws::support::{at, ms, secs};
 

@@ -1,7 +1,7 @@
 //! Appointments as text.
 
 use proptest::prelude::*;
-use stagger_core::{Admission, Admit, Reservation, ReservationToken, Seed};
+use stagger_core::{Seed, admission::Admission, admission::Admit, admission::Reservation, admission::ReservationToken};
 
 use crate::laws::support::{at, cases, ms, secs};
 

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::{Breaker, BreakerPermit, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHealth};
+use stagger_core::{
+    Breaker, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, guard::BreakerPermit, guard::ServerHealth,
+};
 
 use crate::laws::support::{at, cases, ms};
 

@@ -176,7 +176,7 @@ fn peeks_of_an_overdue_probe_tell_the_open_time_that_follows() {
 fn a_pass_that_is_recorded_twice_takes_no_place_of_another() {
     let bench = half_open(five_seconds().probes(2));
     let probe = bench.pass();
-    let again = stagger_core::BreakerPermit(probe.0);
+    let again = stagger_core::guard::BreakerPermit(probe.0);
     bench.record(probe, Outcome::Cancelled);
     bench.record(again, Outcome::Cancelled);
     let _places = (bench.pass(), bench.pass());

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::{Breaker, FailureKind, Instant, Now, Outcome, Ratio, Seed};
+use stagger_core::{Breaker, FailureKind, Instant, Outcome, Ratio, Seed, guard::Now};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ms, secs};

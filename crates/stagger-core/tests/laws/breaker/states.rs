@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
-use stagger_core::{Breaker, Enforcement, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint};
+use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint, guard::Enforcement};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
-use stagger_core::{Breaker, BreakerOpen, BreakerPermit, Instant, Jitter, Outcome, Policy, Seed};
+use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Policy, Seed, guard::BreakerPermit};
 
 use crate::laws::support::secs;
 

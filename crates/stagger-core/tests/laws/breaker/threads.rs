@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, Window};
-use stagger_core::{Breaker, Instant, Now, Outcome, Ratio, Seed};
+use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed, guard::Now};
 
 use super::support::{FAILED, exactly};
 use crate::laws::support::{ms, secs};

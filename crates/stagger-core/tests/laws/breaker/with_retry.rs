@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker};
 use stagger_core::{
-    Breaker, BreakerOpen, Decision, FailureKind, Guards, Jitter, Outcome, Permits, Policy, RetryMachine, RetryState,
-    Seed, ServerHint, StopReason,
+    Breaker, BreakerOpen, FailureKind, Guards, Jitter, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
+    machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use super::support::{FAILED, exactly};

@@ -1,7 +1,7 @@
 //! [`Concurrent`].
 
 use stagger_core::budget::{BudgetProblem, Concurrent};
-use stagger_core::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 use super::{NOW, drain, faults};
 

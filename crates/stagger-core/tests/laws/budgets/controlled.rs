@@ -5,7 +5,7 @@ use std::sync::Arc;
 use stagger_core::budget::{
     Concurrent, ControlMode, ControlSetting, ControlledBudget, RetryControl, Throttle, Tokens, Unlimited,
 };
-use stagger_core::{Budget, BudgetPermit, FailureKind, Outcome, Ratio};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 use super::{NOW, attempt, drain};
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
-use stagger_core::{Budget, BudgetPermit, FailureKind, Now, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed, guard::BudgetPermit, guard::Now};
 
 use super::play::{Step, play, steps};
 use crate::laws::support::cases;

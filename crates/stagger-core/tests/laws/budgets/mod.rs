@@ -15,7 +15,7 @@ mod tokens;
 mod window;
 
 use stagger_core::budget::{BudgetError, BudgetProblem};
-use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 /// Moments at which nothing is read off the clock.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);

@@ -1,7 +1,7 @@
 //! Calls that come and end in any order.
 
 use proptest::prelude::*;
-use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 /// What happens next, among the calls that are under way.
 #[derive(Clone, Copy, Debug)]

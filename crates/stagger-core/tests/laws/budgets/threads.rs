@@ -7,7 +7,7 @@ use std::thread;
 use stagger_core::budget::{
     Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
-use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{at, ms, secs};

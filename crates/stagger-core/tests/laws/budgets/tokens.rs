@@ -2,7 +2,9 @@
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{Budget, BudgetPermit, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason};
+use stagger_core::{
+    Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason, guard::BudgetPermit,
+};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};

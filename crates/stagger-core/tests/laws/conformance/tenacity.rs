@@ -135,11 +135,11 @@ fn tn_33_whichever_limit_comes_first() {
 #[test]
 fn tn_39_attempts_are_counted_from_one() {
     let policy = Policy::zero().max_attempts(3).build().unwrap();
-    let mut state = stagger_core::RetryState::new();
+    let mut state = stagger_core::machine::RetryState::new();
     let (guards, now) = (stagger_core::Guards::none(), || at(Duration::ZERO));
-    let mut retry = stagger_core::RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let mut retry = stagger_core::machine::RetryMachine::new(&policy, &mut state, Seed::new(1));
     let seen = [1, 2, 3].map(|_| {
-        let permit = retry.begin(stagger_core::Permits::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::guard::Permits::NONE, now, &guards).unwrap();
         let seen = retry.attempt();
         let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
         seen

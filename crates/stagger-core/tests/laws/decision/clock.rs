@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Outcome, Permits, Policy, PolicyBuilder, RetryMachine, RetryState, Seed};
+use stagger_core::{
+    Guards, Outcome, Policy, PolicyBuilder, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
 
@@ -82,7 +85,7 @@ fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
 
 #[test]
 fn an_instant_is_its_own_present() {
-    assert_eq!(stagger_core::Now::now(&at(secs(7))), at(secs(7)));
+    assert_eq!(stagger_core::guard::Now::now(&at(secs(7))), at(secs(7)));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason};
+use stagger_core::{
+    Guards, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::laws::support::{Purse, at, ms, secs};
 

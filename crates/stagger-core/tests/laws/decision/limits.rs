@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, Guards, Instant, Jitter, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason,
+    Guards, Instant, Jitter, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{Call, at, ms, secs};

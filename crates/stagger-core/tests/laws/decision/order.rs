@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, NestedRetries, Outcome, Permits, Policy, Profile, RetryMachine,
-    RetryState, Seed, ServerHint, StopReason,
+    DelaySource, FailureKind, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
+    machine::Decision, machine::RetryMachine, machine::RetryState, profile::Profile,
 };
 
 use crate::laws::support::{Purse, Watch, at, ms, secs};
@@ -142,7 +142,7 @@ fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
 
 #[test]
 fn outcomes_have_the_verdicts_that_are_documented() {
-    use stagger_core::ServerHealth::{Ailing, Healthy, Unknown};
+    use stagger_core::guard::ServerHealth::{Ailing, Healthy, Unknown};
     for (outcome, want) in [
         (Outcome::Success, Healthy),
         (Outcome::Permanent, Healthy),

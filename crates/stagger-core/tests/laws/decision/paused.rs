@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason, policy,
+    Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState, policy,
 };
 
 use crate::laws::support::{Purse, any_policy, at, cases, ms};
@@ -103,7 +104,7 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
 #[cfg(feature = "serde")]
 mod written_down {
     use super::*;
-    use stagger_core::Paused;
+    use stagger_core::machine::Paused;
 
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct File {

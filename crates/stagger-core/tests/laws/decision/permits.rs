@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use stagger_core::{
-    BreakerPermit, BudgetPermit, Decision, FailureKind, Guards, Instant, Outcome, Permits, Policy, RetryMachine,
-    RetryState, Seed, ServerHealth, StopReason,
+    FailureKind, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::BreakerPermit, guard::BudgetPermit,
+    guard::Permits, guard::ServerHealth, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
@@ -196,10 +196,10 @@ fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says
     #[derive(Debug)]
     struct Plain;
     impl stagger_core::Budget for Plain {
-        fn try_acquire(&self, _: FailureKind, _: &dyn stagger_core::Now) -> Option<BudgetPermit> {
+        fn try_acquire(&self, _: FailureKind, _: &dyn stagger_core::guard::Now) -> Option<BudgetPermit> {
             None
         }
-        fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn stagger_core::Now) {}
+        fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn stagger_core::guard::Now) {}
         fn release(&self, _: BudgetPermit) {}
     }
     let plain: &dyn stagger_core::Budget = &Plain;

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, DelaySource, Guards, Outcome, Permits, Policy, RetryMachine, RetryState, Seed, StopReason,
+    DelaySource, Guards, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
 };
 
 use crate::laws::support::{Call, Purse, Watch, at, ms, secs};

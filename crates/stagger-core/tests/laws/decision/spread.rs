@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Guards, Instant, Policy, RetryMachine, RetryState, Seed, StopReason};
+use stagger_core::{Guards, Instant, Policy, Seed, StopReason, machine::RetryMachine, machine::RetryState};
 
 use crate::laws::support::{Call, at, ms, secs};
 
@@ -73,6 +73,6 @@ fn a_limit_of_time_runs_from_it() {
     let mut state = RetryState::new();
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let _ = retry.spread(|| at(secs(5)));
-    let _ = retry.begin(stagger_core::Permits::NONE, || at(secs(9)), &Guards::none()).unwrap();
+    let _ = retry.begin(stagger_core::guard::Permits::NONE, || at(secs(9)), &Guards::none()).unwrap();
     assert_eq!(state.start(), Some(at(secs(5))));
 }

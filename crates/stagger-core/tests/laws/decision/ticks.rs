@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{DelaySource, Policy, RetryMachine, RetryState, Seed};
+use stagger_core::{DelaySource, Policy, Seed, machine::RetryMachine, machine::RetryState};
 
 use crate::laws::support::{cases, mean, ms};
 
@@ -93,7 +93,7 @@ fn the_tick_is_chosen_anew_for_every_retry() {
     let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let chosen: Vec<_> = (0..64)
         .map(|_| {
-            let permit = retry.begin(stagger_core::Permits::NONE, now, &stagger_core::Guards::none()).unwrap();
+            let permit = retry.begin(stagger_core::guard::Permits::NONE, now, &stagger_core::Guards::none()).unwrap();
             drop(permit);
             retry.on_ticks(Duration::from_micros(500), DelaySource::Schedule, ms(1)).is_zero()
         })

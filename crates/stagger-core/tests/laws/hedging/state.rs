@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{FailureKind, Hedge, HedgeState, Outcome, ServerHint};
+use stagger_core::{FailureKind, Outcome, ServerHint, hedge::Hedge, hedge::HedgeState};
 
 use crate::laws::support::{at, ms, secs};
 

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Permits, Policy, Ratio, RetryMachine,
-    RetryState, Seed, ServerHint, StopReason,
+    DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint, StopReason,
+    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{Call, Purse, Reads, Watch, any_delays, at, cases, length, secs};

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Jitter, Policy, PolicyProblem, Seed, policy};
+use stagger_core::{Jitter, Policy, PolicyProblem, Seed, policy, schedule::Backoff};
 
 use crate::laws::support::{any_settings, cases, ms, secs};
 

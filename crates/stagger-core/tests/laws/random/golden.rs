@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, RetryState, Seed};
+use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, machine::RetryState};
 
 use crate::laws::support::{Call, at, ms, secs};
 
@@ -149,13 +149,13 @@ fn spread_hints_and_episodes_are_frozen() {
 
     let policy = policy.to_builder().stable_after(secs(1)).build().unwrap();
     let mut state = RetryState::new();
-    let mut retry = stagger_core::RetryMachine::new(&policy, &mut state, Seed::new(42));
+    let mut retry = stagger_core::machine::RetryMachine::new(&policy, &mut state, Seed::new(42));
     let (now, guards) = (|| at(secs(1)), stagger_core::Guards::none());
     let waits = [(); 2].map(|()| {
-        let permit = retry.begin(stagger_core::Permits::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::guard::Permits::NONE, now, &guards).unwrap();
         retry.reset_if_healthy(secs(1));
         match retry.decide(Outcome::TRANSIENT, permit, now, &guards) {
-            stagger_core::Decision::Retry { after, .. } => after.as_nanos(),
+            stagger_core::machine::Decision::Retry { after, .. } => after.as_nanos(),
             other => panic!("{other:?}"),
         }
     });

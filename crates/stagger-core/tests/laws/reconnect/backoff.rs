@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    DelaySource, HintMode, Jitter, Outcome, Policy, PolicyBuilder, ReconnectPhase, ReconnectStep, Seed, ServerHint,
-    StopReason,
+    DelaySource, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Seed, ServerHint, StopReason,
+    machine::ReconnectPhase, machine::ReconnectStep,
 };
 
 use super::link::{Link, connects, waits};

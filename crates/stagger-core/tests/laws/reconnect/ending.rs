@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, ReconnectPhase, ReconnectStep, ServerHint, StopReason};
+use stagger_core::{
+    Jitter, Outcome, Policy, PolicyBuilder, ServerHint, StopReason, machine::ReconnectPhase, machine::ReconnectStep,
+};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, ReconnectStep, StopReason};
+use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason, machine::ReconnectStep};
 
 use super::link::{Link, waits};
 use crate::laws::support::{ms, secs};

@@ -1,7 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    DelaySource, Generation, Guards, Outcome, Policy, ReconnectMachine, ReconnectPhase, ReconnectStep, Seed, StopReason,
+    DelaySource, Guards, Outcome, Policy, Seed, StopReason, machine::Generation, machine::ReconnectMachine,
+    machine::ReconnectPhase, machine::ReconnectStep,
 };
 
 use crate::laws::support::{at, secs};

@@ -1,7 +1,7 @@
 //! What the guards lend to a link is settled exactly once.
 
 use proptest::prelude::*;
-use stagger_core::{FailureKind, Guards, Outcome, Policy, ReconnectPhase, ReconnectStep, StopReason};
+use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason, machine::ReconnectPhase, machine::ReconnectStep};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{Purse, Watch, cases, ms, secs};

@@ -1,7 +1,7 @@
 //! Generations: one loss schedules once.
 
 use proptest::prelude::*;
-use stagger_core::{Outcome, Policy, ReconnectMachine, ReconnectPhase, ReconnectStep, Seed};
+use stagger_core::{Outcome, Policy, Seed, machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep};
 
 use super::link::{Link, connects};
 use crate::laws::support::{cases, secs};

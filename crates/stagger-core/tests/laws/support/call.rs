@@ -1,8 +1,8 @@
 use core::time::Duration;
 
 use stagger_core::{
-    Budget, Decision, DelaySource, Guards, Instant, Outcome, Permits, Policy, RetryMachine, RetryState, Seed,
-    StopReason,
+    Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
 };
 
 /// One call, driven as the core's documentation tells a driver to, on a virtual clock.

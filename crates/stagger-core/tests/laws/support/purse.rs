@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use stagger_core::{Budget, BudgetPermit, FailureKind, Now, Outcome};
+use stagger_core::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// A budget that numbers what it lends and keeps book of what comes back.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, BreakerPermit, Now, Outcome};
+use stagger_core::{Breaker, BreakerOpen, Outcome, guard::BreakerPermit, guard::Now};
 
 /// A breaker that does as it is told, numbers its passes and keeps book of what comes back.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::Throttle;
 use stagger::profile::GRPC_A6;
-use stagger::{Action, Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, Tokio, policy};
+use stagger::{Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, observe::Action, policy, time::Tokio};
 use stagger_http::grpc::{self, Codes};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::Instant;

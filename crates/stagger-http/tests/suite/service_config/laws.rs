@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::{collection, option};
-use stagger::{Hedge, Jitter, Policy, Ratio};
+use stagger::{Jitter, Policy, Ratio, hedge::Hedge};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling};
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::Hedge;
+use stagger::hedge::Hedge;
 use stagger::profile::GRPC_A6;
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{Attempts, MethodConfig, MethodName, Retries, ServiceConfig};

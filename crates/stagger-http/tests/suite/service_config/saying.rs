@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Hedge, HedgeDelay, HintMode, Jitter, Policy, Ratio, policy};
+use stagger::{HintMode, Jitter, Policy, Ratio, hedge::Hedge, hedge::HedgeDelay, policy};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{
     Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, Unsaid,

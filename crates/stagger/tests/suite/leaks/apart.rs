@@ -11,7 +11,7 @@ use std::sync::Arc;
 use stagger::batch::Batch;
 use stagger::queue::{GaveUp, GiveUpReason, Key, Queued, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Cancel, Guards, Hedge, Outcome, Reconnect, StopReason, hedge_with_timer};
+use stagger::{Cancel, Guards, Outcome, StopReason, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect};
 
 use super::world::{POLICY, World};
 use super::{Driver, Trouble, with_every_guard};
@@ -154,7 +154,7 @@ fn a_hedged_call_in_a_retried_one_leaks_nothing() {
         let retrier = stagger::Retrier::new(POLICY).classify(Fail::outcome).shared_budget(places.clone());
         let timer = Patient::default();
         let attempt = || async {
-            stagger::Sleep::sleep(&timer, ms(2)).await;
+            stagger::time::Sleep::sleep(&timer, ms(2)).await;
             Err::<(), _>(Fail::TRANSIENT)
         };
         let hedged = || hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(Fail::outcome).budget(&*places);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use stagger::batch::Batch;
 use stagger::queue::RetryQueue;
 use stagger::testing::VirtualClock;
-use stagger::{Hedge, Reconnect, Sleep, blocking, hedge_with_timer, retry_with_timer};
+use stagger::{blocking, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect, retry_with_timer, time::Sleep};
 
 use super::World;
 use super::world::POLICY;
@@ -93,7 +93,7 @@ impl Driver {
             }
             Self::HedgingReport => {
                 let call = hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(|error| world.judge(error));
-                call.budget(world.budget()).report().await.result.unwrap_err();
+                call.budget(world.budget()).with_report().await.result.unwrap_err();
             }
             Self::RetryQueue => {
                 let (budget, breaker) = world.shared();

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::{NoSleep, Script};
 use stagger::{
-    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, Sleep, blocking,
-    policy, scope,
+    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, blocking, policy,
+    scope, time::Sleep,
 };
 
 use super::Driver;

@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use stagger::{Action, Decision, Guards, Instant, Permits, RetryMachine, RetryState, StopReason};
+use stagger::{
+    Guards, Instant, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+    observe::Action,
+};
 
 use super::Case;
 use super::trace::{Decided, End, Trace};

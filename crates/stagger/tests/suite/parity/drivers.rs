@@ -6,7 +6,7 @@ use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use stagger::testing::VirtualClock;
-use stagger::{Cause, Error, Event, Guards, PollRetry, Rejected, Retrier, Sleep, StopReason, blocking};
+use stagger::{Cause, Error, Guards, PollRetry, Rejected, Retrier, StopReason, blocking, observe::Event, time::Sleep};
 
 use super::Case;
 use super::script::check;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Action, Cause, Error, StopReason};
+use stagger::{Cause, Error, StopReason, observe::Action};
 
 use crate::suite::support::Fail;
 

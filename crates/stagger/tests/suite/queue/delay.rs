@@ -9,7 +9,7 @@ use std::task::Wake;
 use futures_lite::future::{block_on, yield_now};
 use stagger::queue::{DelayQueue, QueueFull};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Clock, Instant, Seed, Sleep, SleepFn};
+use stagger::{Instant, Seed, time::Clock, time::Sleep, time::SleepFn};
 
 use super::super::support::{Early, Patient, ms, nanos, polled};
 

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Outcome, Policy, Seed, Sleep, StopReason, SystemClock, Tokio, policy};
+use stagger::{Outcome, Policy, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio};
 
 use super::super::support::{Bank, ms};
 

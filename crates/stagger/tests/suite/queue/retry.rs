@@ -37,7 +37,7 @@ impl World {
 }
 
 /// Runs it until nothing is pending; every attempt fails like this.
-fn run_dry<T, S: stagger::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<GaveUp<T>> {
+fn run_dry<T, S: stagger::time::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<GaveUp<T>> {
     let mut stopped = Vec::new();
     while let Some(due) = block_on(queue.next()) {
         stopped.extend(due.and_then(|job| queue.push_retry(job, outcome)).err());

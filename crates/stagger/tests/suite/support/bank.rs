@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Budget, BudgetPermit, FailureKind, Now, Outcome};
+use stagger::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// A budget with so many loans, which keeps books: every loan has a number, and settling one that is not outstanding
 /// fails the test.

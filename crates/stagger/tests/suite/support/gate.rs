@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Breaker, BreakerOpen, BreakerPermit, Instant, Now, Outcome, ServerHealth};
+use stagger::{Breaker, BreakerOpen, Instant, Outcome, guard::BreakerPermit, guard::Now, guard::ServerHealth};
 
 /// A breaker that opens for a while after so many failures in a row, and keeps books like a
 /// [`Bank`](super::Bank).

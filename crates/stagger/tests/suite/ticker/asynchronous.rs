@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Instant, Jitter, Policy, Seed, Sleep, SleepFn, Ticker, policy};
+use stagger::{Instant, Jitter, Policy, Seed, policy, reconnect::Ticker, time::Clock, time::Sleep, time::SleepFn};
 
 use super::super::support::{Untouchable, polled};
 
@@ -212,7 +212,8 @@ async fn it_is_a_stream_that_stays_ended() {
     assert_eq!((&mut ticker).map(|tick| tick.number).collect::<Vec<_>>().await, [1, 2, 3, 4]);
     assert_eq!((ticker.next().await, start.elapsed()), (None, SECOND * 30));
 
-    let mut ticker = stagger::interval(SECOND * 10, stagger::Ratio::ZERO, stagger::Tokio).spread(Duration::ZERO);
+    let mut ticker =
+        stagger::reconnect::interval(SECOND * 10, stagger::Ratio::ZERO, stagger::time::Tokio).spread(Duration::ZERO);
     assert_eq!((&mut ticker).take(3).count().await, 3);
     assert_eq!(start.elapsed(), SECOND * 50);
     let once = stagger::cenkalti::new_ticker(stagger::cenkalti::StopBackOff);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Cancel, Instant, Policy, Seed, Tick, blocking, policy};
+use stagger::{Cancel, Instant, Policy, Seed, blocking, policy, reconnect::Tick};
 
 use super::super::support::{Untouchable, nanos};
 

@@ -1,17 +1,17 @@
 //! What ends with a report, and is counted when it is there.
 
 use super::emit::{gauge, more, total};
-use crate::Hedged;
 use crate::batch::BatchResult;
+use crate::hedge::Hedged;
 use crate::queue::QueueSnapshot;
 
-/// Counts the copies of a hedged call, by its report. The [contract](crate::sinks#metrics) has the names.
+/// Counts the copies of a hedged call, by its report. The [contract](crate::observe#metrics) has the names.
 ///
 /// ```
-/// # use stagger::Hedge;
+/// # use stagger::hedge::Hedge;
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let report = stagger::hedge(&Hedge::after(std::time::Duration::from_millis(100)), async || Ok::<_, ()>(7)).with_report().await;
-/// stagger::sinks::record_hedged("api", &report);
+/// let report = stagger::hedge::hedge(&Hedge::after(std::time::Duration::from_millis(100)), async || Ok::<_, ()>(7)).with_report().await;
+/// stagger::observe::record_hedged("api", &report);
 /// # assert_eq!(report.result, Ok(7));
 /// # });
 /// ```
@@ -29,12 +29,12 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     }
 }
 
-/// Counts the items of a batch, by what came of them. The [contract](crate::sinks#metrics) has the names.
+/// Counts the items of a batch, by what came of them. The [contract](crate::observe#metrics) has the names.
 ///
 /// ```
 /// # use stagger::{Policy, batch::Batch};
 /// let batch = Batch::<_, (), _>::new(&Policy::DEFAULT, [("a", 1), ("b", 2)]);
-/// stagger::sinks::record_batch("orders", &batch.finish());
+/// stagger::observe::record_batch("orders", &batch.finish());
 /// ```
 pub fn record_batch<T, E>(target: &str, finished: &BatchResult<T, E>) {
     let (worked, failed, dead) =
@@ -49,13 +49,13 @@ pub fn record_batch<T, E>(target: &str, finished: &BatchResult<T, E>) {
 }
 
 /// How a retry queue stands, as its [`snapshot`](crate::queue::RetryQueue::snapshot) says. A queue belongs to one task, so
-/// that is the one to call this, every second or so. The [contract](crate::sinks#metrics) has the names.
+/// that is the one to call this, every second or so. The [contract](crate::observe#metrics) has the names.
 ///
 /// ```
 /// # use stagger::{Policy, queue::RetryQueue};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let queue = RetryQueue::<u64, _>::new(Policy::DEFAULT);
-/// stagger::sinks::record_queue("orders", &queue.snapshot());
+/// stagger::observe::record_queue("orders", &queue.snapshot());
 /// # });
 /// ```
 pub fn record_queue(target: &str, queue: &QueueSnapshot) {

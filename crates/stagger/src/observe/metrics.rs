@@ -1,12 +1,12 @@
 use metrics::{counter, histogram};
 
-use crate::{Action, Event};
+use crate::{observe::Action, observe::Event};
 
 /// A listener that counts attempts, retries and calls, with the `metrics` crate. The [contract](super#metrics) has the
 /// names.
 ///
 /// ```
-/// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::sinks::metrics());
+/// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::metrics());
 /// # let _ = api;
 /// ```
 pub fn metrics() -> impl Fn(&Event<'_>) + Send + Sync + 'static {

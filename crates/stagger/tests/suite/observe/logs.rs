@@ -1,7 +1,7 @@
 //! The listener that logs.
 
 use stagger::testing::NoSleep;
-use stagger::{Policy, Retrier, policy, sinks};
+use stagger::{Policy, Retrier, observe, policy};
 
 use super::support::Logs;
 
@@ -12,7 +12,7 @@ const POLICY: Policy = policy!(zero().max_attempts(3));
 fn each_end_and_each_retry_has_its_message_and_level() {
     let logs = Logs::default();
     let first = |name: &str, failures: u32| {
-        let it = Retrier::new(POLICY).named(name).on_event(sinks::tracing());
+        let it = Retrier::new(POLICY).named(name).on_event(observe::tracing());
         let mut left = failures;
         let call = it.blocking_call(|_| {
             left = left.saturating_sub(1);
@@ -25,7 +25,7 @@ fn each_end_and_each_retry_has_its_message_and_level() {
     let retried = first("retried", 2);
     assert_eq!(retried.len(), 1);
     assert!(retried[0].starts_with(r#"DEBUG|retrying|target_name="retried" attempt=1 max_attempts=3"#), "{retried:?}");
-    let stop = Retrier::new(Policy::stop().build().unwrap()).named("stopped").on_event(sinks::tracing());
+    let stop = Retrier::new(Policy::stop().build().unwrap()).named("stopped").on_event(observe::tracing());
     let _ = logs.during(|| stop.blocking(|| Err::<(), _>("no")));
     let stopped = logs.take();
     assert!(stopped[0].starts_with(r#"WARN|giving up|target_name="stopped" attempt=1"#), "{stopped:?}");

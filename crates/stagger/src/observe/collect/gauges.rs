@@ -5,10 +5,10 @@ use super::emit::gauge;
 use super::watch::{BreakerWatch, ControlWatches};
 use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
-use crate::{Admission, Budget, Clock, Instant, SystemClock};
+use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemClock};
 
 /// Collects what guards are and have counted, when it is asked to: [`record`](Self::record) it at each scrape, or once a
-/// second. The [contract](crate::sinks#metrics) has the names.
+/// second. The [contract](crate::observe#metrics) has the names.
 ///
 /// With the feature `tracing` it also makes one event for each change that it finds: a breaker's of its state, an operator control's
 /// of its setting; never one for being asked.
@@ -22,7 +22,7 @@ use crate::{Admission, Budget, Clock, Instant, SystemClock};
 /// use stagger::breaker::CircuitBreaker;
 /// use stagger::budget::Tokens;
 /// use stagger::control::RetryControls;
-/// use stagger::sinks::Gauges;
+/// use stagger::observe::Gauges;
 ///
 /// let (controls, budget) = (RetryControls::from_env()?, Arc::new(Tokens::new()));
 /// let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));

@@ -38,6 +38,7 @@ mod metrics;
 #[cfg(feature = "tracing")]
 mod tracing;
 
+pub use crate::event::{Action, Event, EventError};
 #[cfg(all(any(feature = "metrics", feature = "tracing"), target_has_atomic = "64"))]
 pub use collect::{Gauges, record_batch, record_hedged, record_queue};
 pub use limit::{LogLimit, Verbosity};

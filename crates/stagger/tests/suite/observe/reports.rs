@@ -7,7 +7,7 @@ use futures_lite::future::block_on;
 use stagger::batch::Batch;
 use stagger::queue::{DelayQueue, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Hedge, Outcome, Policy, Retrier, StopReason, hedge, policy, sinks};
+use stagger::{Outcome, Policy, Retrier, StopReason, hedge, hedge::Hedge, observe, policy};
 use tokio::time::sleep;
 
 use super::support::{Logs, Metrics};
@@ -25,7 +25,7 @@ fn counted(metrics: &Metrics) -> impl Fn(&str, &str) -> f64 + use<> {
 #[test]
 fn a_success_after_a_retry_is_told_from_one_without() {
     let metrics = Metrics::new();
-    let it = Retrier::new(POLICY).named("it").on_event(sinks::metrics());
+    let it = Retrier::new(POLICY).named("it").on_event(observe::metrics());
     metrics.during(|| {
         for failures in [0, 0, 1, 2, 9] {
             let mut left = failures;
@@ -45,7 +45,7 @@ fn a_success_after_a_retry_is_told_from_one_without() {
 #[test]
 fn a_call_that_the_breaker_refused_made_no_attempt() {
     let metrics = Metrics::new();
-    let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(sinks::metrics());
+    let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(observe::metrics());
     let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
     assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
     let value = counted(&metrics);
@@ -65,8 +65,8 @@ async fn hedges_are_counted_as_launched_won_and_refused() {
                 Ok::<_, &str>(())
             }
         };
-        let report = hedge(&policy, operation).budget(&budget).report().await;
-        logs.during(|| metrics.during(|| sinks::record_hedged("it", &report)));
+        let report = hedge::hedge(&policy, operation).budget(&budget).with_report().await;
+        logs.during(|| metrics.during(|| observe::record_hedged("it", &report)));
     };
     call(Bank::of(9), 0).await;
     assert!(logs.take().is_empty(), "a call without a copy is no event");
@@ -90,7 +90,7 @@ fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
             fails.iter().for_each(|(id, outcome)| batch.failed(id, *outcome, "no").unwrap());
         }
         let finished = batch.finish();
-        logs.during(|| metrics.during(|| sinks::record_batch("it", &finished)));
+        logs.during(|| metrics.during(|| observe::record_batch("it", &finished)));
     };
     finished(&[("a", Outcome::Permanent), ("b", Outcome::Cancelled)]);
     let value = counted(&metrics);
@@ -108,7 +108,7 @@ async fn a_queue_tells_what_is_pending_overdue_and_refused() {
     queue.push("late", ms(60_000)).unwrap();
     assert!(queue.push("refused", ms(1)).is_err());
     let seen = |queue: &RetryQueue<_, _>| {
-        metrics.during(|| sinks::record_queue("it", &queue.snapshot()));
+        metrics.during(|| observe::record_queue("it", &queue.snapshot()));
         let value = counted(&metrics);
         ["pending", "overdue_seconds", "refused_total"].map(|name| value(&format!("queue_{name}"), ""))
     };

@@ -8,19 +8,19 @@ use stagger::batch::Batch;
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::budget::{ControlMode, Tokens, Unlimited};
 use stagger::control::RetryControls;
+use stagger::observe::{self, Gauges};
 use stagger::queue::RetryQueue;
-use stagger::sinks::{self, Gauges};
 use stagger::testing::NoSleep;
 use stagger::{
-    Admission, Budget, DelaySource, Enforcement, Hedge, Instant, Outcome, Policy, Retrier, Seed, StopReason, hedge,
-    policy,
+    Budget, DelaySource, Instant, Outcome, Policy, Retrier, Seed, StopReason, admission::Admission, guard::Enforcement,
+    hedge, hedge::Hedge, policy,
 };
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::Bank;
 
 const POLICY: Policy = policy!(zero().max_attempts(3));
-const CONTRACT: &str = include_str!("../../../src/sinks/contract.md");
+const CONTRACT: &str = include_str!("../../../src/observe/contract.md");
 
 /// What a metric is: its kind, and the values that each label may have; none where it is the program's choice.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn everything() {
     let admission = Arc::new(Admission::per_second(10).build().unwrap());
     let budget: Arc<dyn Budget> = Arc::new(Tokens::new());
     let api = Retrier::new(POLICY).named("api").shared_budget(Arc::clone(&budget)).controls(&controls);
-    let api = api.on_event(sinks::metrics()).on_event(sinks::tracing());
+    let api = api.on_event(observe::metrics()).on_event(observe::tracing());
     let gauges = Gauges::new().budget("api", budget).breaker("api", Arc::clone(&breaker)).controls(&controls);
     let gauges = gauges.admission("door", admission);
 
@@ -88,16 +88,17 @@ fn everything() {
                     Ok::<_, &str>(())
                 }
             };
-            let report = hedge(&Hedge::after(Duration::from_millis(1)), slow).budget(&budget).report().await;
-            sinks::record_hedged("api", &report);
+            let report =
+                hedge::hedge(&Hedge::after(Duration::from_millis(1)), slow).budget(&budget).with_report().await;
+            observe::record_hedged("api", &report);
         }
         let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2)]);
         assert!(batch.next_attempt().await);
         batch.failed("a", Outcome::Permanent, "no").unwrap();
-        sinks::record_batch("orders", &batch.finish());
+        observe::record_batch("orders", &batch.finish());
         let mut queue = RetryQueue::new(POLICY).capacity(1);
         let _ = (queue.push(1, Duration::ZERO), queue.push(2, Duration::ZERO));
-        sinks::record_queue("orders", &queue.snapshot());
+        observe::record_queue("orders", &queue.snapshot());
     });
     drop(controls.budget("api", Unlimited));
 }
@@ -163,7 +164,7 @@ fn the_contract_names_every_value_of_a_label() {
 
 #[test]
 fn every_event_that_is_documented_is_made_and_no_other() {
-    let documented = [include_str!("../../../src/sinks/mod.rs"), include_str!("../../../src/sinks/tracing.rs")];
+    let documented = [include_str!("../../../src/observe/mod.rs"), include_str!("../../../src/observe/tracing.rs")];
     let rows = documented.iter().flat_map(|text| text.lines()).filter(|line| line.contains("| `"));
     let levels = ["`DEBUG`", "`INFO`", "`WARN`"];
     let rows = rows.filter(|row| levels.iter().any(|level| row.contains(level)));

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use stagger::breaker::CircuitBreaker;
 use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
 use stagger::control::RetryControls;
-use stagger::sinks::Gauges;
+use stagger::observe::Gauges;
 use stagger::testing::VirtualClock;
-use stagger::{Admission, Breaker, Budget, Clock as _, Enforcement, FailureKind, Instant, Outcome, Ratio, Seed};
+use stagger::{
+    Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed, admission::Admission, guard::Enforcement,
+    time::Clock as _,
+};
 
 use super::support::{Logs, Metrics};
 use crate::suite::support::ms;

@@ -1,5 +1,5 @@
 use super::{LogLimit, Verbosity};
-use crate::{Action, Event};
+use crate::{observe::Action, observe::Event};
 
 /// A listener that makes `tracing` events, limited per target by a [`LogLimit`].
 ///
@@ -15,7 +15,7 @@ use crate::{Action, Event};
 /// `silenced` (events of this target since the last line). A success at the first attempt makes no event.
 ///
 /// ```
-/// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::sinks::tracing());
+/// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());
 /// # let _ = api;
 /// ```
 pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {

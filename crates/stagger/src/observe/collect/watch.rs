@@ -7,7 +7,7 @@ use super::emit::{gauge, one_of, total};
 use crate::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker};
 use crate::budget::{ControlMode, ControlSetting, ControlSnapshot};
 use crate::control::RetryControls;
-use crate::{Enforcement, Instant};
+use crate::{Instant, guard::Enforcement};
 
 pub(super) struct BreakerWatch {
     target: String,

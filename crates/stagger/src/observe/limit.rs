@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{Clock, Instant, SystemClock};
+use crate::{Instant, time::Clock, time::SystemClock};
 
 /// Limits the logs of retries, per target: the first is logged in full, then one summary a second at most.
 ///
@@ -13,11 +13,11 @@ use crate::{Clock, Instant, SystemClock};
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::sinks::{LogLimit, Verbosity};
+/// use stagger::observe::{LogLimit, Verbosity};
 /// use stagger::testing::VirtualClock;
 ///
 /// let clock = VirtualClock::new();
-/// let limit = LogLimit::with_timer(clock.clone());
+/// let limit = LogLimit::with_clock(clock.clone());
 /// assert_eq!(limit.admit("api"), Verbosity::Full { since: 0 });
 /// assert_eq!(limit.admit("database"), Verbosity::Full { since: 0 });
 /// clock.advance(Duration::from_millis(700));
