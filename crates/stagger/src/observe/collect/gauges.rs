@@ -7,15 +7,15 @@ use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
 use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemClock};
 
-/// Collects what guards are and have counted, when it is asked to: [`record`](Self::record) it at each scrape, or once a
-/// second. The [contract](crate::observe#metrics) has the names.
+/// Collects the state and counts of guards. Call [`record`](Self::record) at each scrape, or once a second. The names
+/// are in the [contract](crate::observe#metrics).
 ///
-/// With the feature `tracing` it also makes one event for each change that it finds: a breaker's of its state, an operator control's
-/// of its setting; never one for being asked.
+/// With the feature `tracing`, it also emits an event for each change it finds in the state of a breaker or the setting
+/// of an operator control. It emits none if nothing has changed.
 ///
-/// Each guard is collected under a name that the program chooses: the target's, as the [`Retrier`](crate::Retrier) was
-/// given it. Two of one kind under one name would overwrite each other's numbers. Guards are kept alive, so of those that
-/// come and go, such as one for each customer, name the few that matter.
+/// Each guard is collected under a name that the program chooses, usually the target's name as passed to the
+/// [`Retrier`](crate::Retrier). Two guards of one kind under one name overwrite each other's values. Guards are kept
+/// alive, so of those that come and go, such as one per customer, add only the few that matter.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Gauges<C = SystemClock> {
 type Watch = Box<dyn FnMut(Instant) + Send>;
 
 impl Gauges {
-    /// Nothing is collected yet.
+    /// Creates an empty collection, on the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(SystemClock)
@@ -53,13 +53,13 @@ impl Default for Gauges {
 }
 
 impl<C: Clock> Gauges<C> {
-    /// By this clock, which is to be the one that the guards are asked by.
+    /// Creates an empty collection on this clock, which must be the one that the guards use.
     #[must_use]
     pub const fn with_clock(clock: C) -> Self {
         Self { clock, watched: Mutex::new(Vec::new()) }
     }
 
-    /// What is left of this budget.
+    /// Adds a budget: the retries left in it.
     #[must_use]
     pub fn budget(self, target: &str, budget: Arc<dyn Budget>) -> Self {
         let target = target.to_owned();
@@ -69,21 +69,22 @@ impl<C: Clock> Gauges<C> {
         })
     }
 
-    /// The state of this breaker, and what it has refused.
+    /// Adds a breaker: its state, and the calls it has rejected.
     #[must_use]
     pub fn breaker(self, target: &str, breaker: Arc<CircuitBreaker>) -> Self {
         let mut watch = BreakerWatch::new(target, breaker);
         self.watch(move |now| watch.record(now))
     }
 
-    /// Where these operator controls are, and what they have refused: of every target, also of those that join later.
+    /// Adds operator controls: the setting of every target and the retries it has rejected, including targets
+    /// registered later.
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
         let mut watches = ControlWatches::new(controls.clone());
         self.watch(move |_| watches.record())
     }
 
-    /// How this admission stands.
+    /// Adds an admission: its reservations and free capacity.
     #[must_use]
     pub fn admission(self, target: &str, admission: Arc<Admission>) -> Self {
         let target = target.to_owned();
@@ -95,10 +96,10 @@ impl<C: Clock> Gauges<C> {
         })
     }
 
-    /// Collects everything once. The clock is read once; calls from several threads wait for each other.
+    /// Records all values once. The clock is read once. Concurrent calls wait for each other.
     pub fn record(&self) {
         let now = self.clock.now();
-        // Each watch is whole between two calls, also if a recorder has panicked.
+        // Each collector is consistent between two calls, even if a recorder has panicked.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|watch| watch(now));
     }
 

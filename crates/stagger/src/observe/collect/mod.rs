@@ -1,4 +1,4 @@
-//! What is not told by the events of calls: collected from guards, and counted from reports.
+//! What call events do not report: collected from guards, and counted from reports.
 
 mod emit;
 mod gauges;

@@ -1,4 +1,4 @@
-//! Guards that are looked at again and again: their numbers each time, and an event if they have changed.
+//! Guards that are polled: their values each time, and an event if they have changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ impl BreakerWatch {
         let (target, seen) = (&*self.target, self.breaker.snapshot(&now));
         let states: Vec<_> = BreakerState::ALL.iter().map(|state| state.name()).collect();
         one_of("stagger_breaker_state", target, "state", &states, seen.state.name());
-        let kept_to = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
-        gauge("stagger_breaker_enforced", target, None, kept_to);
+        let enforced = f64::from(u8::from(seen.enforcement == Enforcement::Enforced));
+        gauge("stagger_breaker_enforced", target, None, enforced);
         total("stagger_breaker_transitions_total", target, None, seen.transitions);
         for (enforcement, refusals) in
             [(Enforcement::Enforced, seen.refusals), (Enforcement::Observed, seen.would_have_refused)]
@@ -42,7 +42,7 @@ impl BreakerWatch {
 
 pub(super) struct ControlWatches {
     controls: RetryControls,
-    /// Where each target's operator control was.
+    /// The latest known setting of each target.
     were: BTreeMap<Arc<str>, ControlSetting>,
 }
 
@@ -69,7 +69,7 @@ impl ControlWatches {
     }
 }
 
-/// Why a retry was refused, and how often; of what was only observed, would have been.
+/// Returns why retries were rejected, and how many; `observed` counts those that were only observed, and passed.
 const fn causes(seen: &ControlSnapshot) -> [(&'static str, u64); 4] {
     [
         ("budget", seen.refused),
@@ -100,7 +100,7 @@ fn tell_movement(target_name: &str, is: ControlSetting, was: ControlSetting) {
 }
 
 #[cfg(not(feature = "tracing"))]
-const fn tell_transition(_: &str, _: &Snapshot, _: BreakerState, _: u64) {}
+const fn tell_transition(_: &str, _: &BreakerSnapshot, _: BreakerState, _: u64) {}
 
 #[cfg(not(feature = "tracing"))]
 const fn tell_movement(_: &str, _: ControlSetting, _: ControlSetting) {}
