@@ -1,7 +1,8 @@
-//! Retrying in blocking code.
+//! Retries in blocking code.
 //!
-//! The same policies, rules, guards and events as in async code, and the same decisions: the two share everything but
-//! the waiting. No thread is started: an attempt with a time limit is told the limit, and passes it on to what it calls.
+//! Policies, rules, guards and events are the same as in async code, and so are the decisions; only the waiting
+//! differs. No thread is started. An attempt cannot be interrupted: the operation receives its time limit and must pass
+//! it on to what it calls.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -22,10 +23,10 @@ use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
 use crate::{Budget, Guards, Instant, Outcome, Policy, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
-/// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
+/// Retries a blocking operation until it succeeds or there is a reason to stop.
 ///
-/// [`run`](BlockingRetry::run) runs it. What comes back is the operation's own value or its own last error, bare. See
-/// [`retry`](fn@crate::retry) for what it does without being told.
+/// Call [`run`](BlockingRetry::run) to start it. The output is the operation's own value, or its own last error,
+/// unwrapped. See [`retry`](fn@crate::retry) for the defaults.
 ///
 /// ```
 /// use stagger::{Policy, blocking, policy};
@@ -52,7 +53,7 @@ where
     retry_with(policy, move |_| operation())
 }
 
-/// The same for an operation that is told which attempt it makes, and how long it may take.
+/// Retries a blocking operation that receives the [`Attempt`], with its number and time limit.
 #[inline]
 pub fn retry_with<F, O>(
     policy: &Policy,
@@ -65,9 +66,9 @@ where
     BlockingRetry::from_parts(Parts::plain(policy, ThreadSleep, operation, Uncancelled))
 }
 
-/// A blocking call that is to be retried: the builder that [`retry`] gives.
+/// The builder returned by [`retry`]; [`run`](Self::run) starts the call.
 ///
-/// Its type parameters stand for what a call may bring along; nobody writes them.
+/// The type parameters track the configured options; they are inferred.
 #[must_use = "nothing is called before `run`"]
 pub struct BlockingRetry<'p, F, O, P, R, T, X, N>
 where
@@ -102,7 +103,7 @@ where
     }
 }
 
-/// Cancelling from another thread.
+/// Cancellation from another thread.
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     P: Reading<O>,
@@ -110,8 +111,8 @@ where
     Setup<S, G, L, Y, M>: Extras,
     Setup<S, G, L, Y, Explained>: Extras,
 {
-    /// Ends the call when this handle is cancelled: in the middle of a sleep, or after the attempt that is being made.
-    /// The last error so far is kept.
+    /// Ends the call when `cancel` is cancelled: during a sleep, or after the attempt in progress. The last error so
+    /// far is kept.
     pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
         BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
@@ -140,7 +141,7 @@ where
     M: Finish<P::Value, P::Error>,
     N: Cancelling,
 {
-    /// Runs it: the operation is called in this thread, which sleeps in between.
+    /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     #[inline]
     pub fn run(mut self) -> M::Output {
         if !self.call.begins_at_once() {
@@ -171,7 +172,7 @@ where
         self.run_on(None)
     }
 
-    /// One attempt after the other. `failed` is what the first one failed with, if it was made.
+    /// Runs one attempt after another. `failed` is the result of the first attempt, if it was already made.
     fn run_on(&mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
         let mut kept = M::Kept::EMPTY;
         loop {
@@ -187,7 +188,7 @@ where
                     }
                 }
             }
-            // The first attempt is made even if it was cancelled before.
+            // The first attempt is made even if the call was cancelled before it.
             if self.call.attempt() > 0 && self.cancel.is_cancelled() {
                 match self.call.cancelled::<M, _, _>(&mut kept) {
                     Some(output) => return output,

@@ -1,4 +1,4 @@
-//! The decisions of one call. Every driver, blocking or async, goes through here; a driver only waits and polls.
+//! The decisions of one call. Every driver, blocking or async, uses this; a driver only waits and polls.
 
 use core::time::Duration;
 
@@ -13,54 +13,54 @@ use crate::{
     machine::RetryMachine, machine::RetryState, testing, time::Clock,
 };
 
-/// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
+/// The state of one call, its options, and the permits it holds.
 ///
-/// Dropping it, at any point, gives back what is to be given back: whatever holds a permit sees to it.
+/// Dropping it at any point releases or settles its permits; their drop guard does that.
 #[derive(Debug)]
 pub(crate) struct Call<P, C: Clock, X: Extras> {
     policy: P,
     pub(crate) clock: C,
     pub(crate) extras: X,
     state: RetryState,
-    /// Drawn at the first failure, or for the spread: a call that succeeds needs none.
+    /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     seed: Seed,
     held: X::Held,
-    /// If `HELD`.
+    /// Valid if `HINTED` is set.
     until: Until,
     pub(crate) phase: Phase,
     flags: u8,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Nothing has happened.
+    /// Not started.
     Fresh,
-    /// A timer runs; the next attempt begins when it wakes up.
+    /// A timer is running; the next attempt begins when it fires.
     Sleeping,
     /// The next attempt begins now.
     Due,
-    /// An attempt is being made.
+    /// An attempt is in progress.
     Attempting,
-    /// The same, while a timer runs that limits it.
+    /// An attempt is in progress, and a timer limits it.
     Timed,
-    /// Nothing more will happen.
+    /// The call has ended.
     Ended,
 }
 
 const SEEDED: u8 = 1;
-/// An outer layer is at work.
+/// The call was made inside an attempt of another call.
 const INSIDE: u8 = 2;
-/// The caller has cancelled.
+/// The caller has cancelled the call.
 const CANCELLED: u8 = 4;
-/// A hint has set `until` for the wait that has been asked for; [`left`](Call::left) takes it back.
+/// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
 const HELD: u8 = 8;
 
 /// What the driver does next.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Ask this of the timer; zero is for no timer at all. Afterwards, see what is [`left`](Call::left).
+    /// Arm the timer for this long; zero means no timer. When it fires, check [`remaining_wait`](Call::remaining_wait).
     Wait(Duration),
     Stop(StopReason),
 }
@@ -81,7 +81,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         }
     }
 
-    /// Back to before the beginning, for a call that begins anew.
+    /// Resets the call to its initial state, so that it can run again.
     pub(crate) fn restart(&mut self) {
         self.held = X::Held::EMPTY;
         self.state = RetryState::new();
@@ -89,8 +89,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         self.phase = Phase::Fresh;
     }
 
-    /// The beginning: reads how deep it is, and the clock if anybody will ask, and says how long to wait before the
-    /// first attempt.
+    /// Starts the call: reads the nesting depth, and the clock if an option needs it. Returns how long to wait before
+    /// the first attempt.
     #[inline]
     pub(crate) fn start(&mut self, resolution: Duration) -> Duration {
         if scope::depth() > 0 {
@@ -103,23 +103,24 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         if self.policy().spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
     }
 
-    /// Whether the first attempt can be made before the call has any state: nothing is asked, nothing is told, and a
-    /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
+    /// Returns whether the first attempt can be made on the fast path, before the call has any state: no option is
+    /// consulted and a success leaves no trace. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped
+    /// start.
     #[inline]
     pub(crate) fn begins_at_once(&self) -> bool {
         self.extras.is_plain() && self.policy().starts_immediately()
     }
 
-    /// The first attempt was made without a beginning, and is not over, or has failed.
+    /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
     pub(crate) fn first_ended(&mut self, is_inside: bool) {
         if is_inside {
             self.flags |= INSIDE;
         }
-        // Nobody is there to refuse.
+        // There is no guard that could reject the attempt.
         let _ = self.begin();
     }
 
-    /// The end of a call that succeeded at the first attempt, before it had any state.
+    /// Returns the end of a call that succeeded on the fast path.
     #[inline]
     pub(crate) const fn end_at_once<T, E, R>(value: T) -> End<T, E, R> {
         End { result: Ok(value), attempts: 1, elapsed: Duration::ZERO }
@@ -138,7 +139,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         retry.on_ticks(after, DelaySource::Spread, resolution)
     }
 
-    /// Before every attempt.
+    /// Asks the guards to admit the next attempt.
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), StopReason> {
         let nested = self.nested();
@@ -162,18 +163,18 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         }
     }
 
-    /// Whether an outer layer is already retrying, and what this call does about it.
+    /// Returns what this call may do, depending on whether an outer call is already retrying.
     #[inline]
     fn nested(&self) -> NestedRetries {
         if self.flags & INSIDE == 0 { NestedRetries::Allow } else { self.extras.nested() }
     }
 
-    /// The attempt that was let in is left to the caller, who may not make it; or is made now.
+    /// Records whether the admitted attempt has started; this decides how its permits are settled on drop.
     pub(crate) fn stands_at(&mut self, stage: Stage) {
         self.held.stands_at(stage);
     }
 
-    /// How long the attempt that has just begun may take.
+    /// Returns the time limit of the attempt that has just begun.
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
         let deadline = self.extras.deadline();
@@ -185,12 +186,12 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             (Some(left), Some(timeout)) => Some(left.min(timeout)),
             (left, timeout) => left.or(timeout),
         };
-        // An attempt that is too late already is made all the same. No timer is asked for zero, and a socket takes a
-        // timeout of zero for none.
+        // An attempt that is already too late is still made. The minimum is 1 ns: timers are never armed for zero, and
+        // a socket treats a timeout of zero as none.
         limit.map(|limit| limit.max(Duration::from_nanos(1)))
     }
 
-    /// The attempt succeeded.
+    /// Records that the attempt succeeded.
     #[inline]
     pub(crate) fn succeeded<E>(&mut self)
     where
@@ -211,14 +212,14 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         }
     }
 
-    /// The attempt failed: what now?
+    /// Records that the attempt failed, and decides what follows.
     #[inline]
     pub(crate) fn failed<E>(&mut self, outcome: Outcome, error: Option<&E>, resolution: Duration) -> Next
     where
         X: Sink<E>,
     {
         self.draw_seed();
-        // There is an error, whatever somebody's rule says, and nothing to repeat.
+        // An error is never a success, whatever the rule returned.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
         let (permit, nested) = (self.held.take(), self.nested());
         let (clock, deadline) = (&self.clock, self.extras.deadline());
@@ -236,7 +237,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
                 Next::Wait(ask)
             }
             Decision::Stop(stop) => Next::Stop(*stop),
-            // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
+            // Not reachable for an error; treated like an outcome of success beside an error.
             _ => Next::Stop(StopReason::Permanent),
         };
         let told = action(&decision);
@@ -245,21 +246,22 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             self.held = self.extras.hold(permit, Stage::Waiting, nested);
             self.phase = Phase::Due;
         }
-        // After the permit is in safe hands: whoever is told may panic.
+        // Only after the permit is stored: the listener may panic.
         if X::LISTENS {
             self.emit(told, error);
         }
         next
     }
 
-    /// A hint has asked for this wait.
+    /// Remembers the end of a wait that a hint asked for.
     #[cold]
     fn hold_for(&mut self, wait: Duration) {
         self.until = Until::after(wait, self.clock.now());
         self.flags |= HELD;
     }
 
-    /// The timer has woken up: what is left of a wait that a hint asked for? Timers may be early, a retry may not.
+    /// Returns what is left, after the timer has fired, of a wait that a hint asked for. A timer may fire early; such a
+    /// retry must not start early.
     #[inline]
     pub(crate) fn left(&mut self) -> Option<Duration> {
         if self.flags & HELD == 0 { None } else { self.held_for() }
@@ -275,7 +277,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         Some(left)
     }
 
-    /// Whether the caller has cancelled. What says so is not asked again: a future must not be.
+    /// Returns whether the caller has cancelled. `ask` is not called again once it has returned true: it may poll a
+    /// future.
     #[inline]
     pub(crate) fn is_cancelled(&mut self, ask: impl FnOnce() -> bool) -> bool {
         if self.flags & CANCELLED == 0 && ask() {
@@ -284,7 +287,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         self.flags & CANCELLED != 0
     }
 
-    /// The end of a call that the caller cancelled, in a sleep or in an attempt.
+    /// Ends a call that the caller cancelled, during a sleep or an attempt.
     #[cold]
     pub(crate) fn cancelled<M, T, E>(&mut self, kept: &mut impl Keep<E>) -> Option<M::Output>
     where
@@ -298,13 +301,13 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         self.given_up::<M, T, E>(kept, StopReason::Cancelled, Rejected::Cancelled)
     }
 
-    /// Settles what was borrowed for an attempt that is not brought to its end; nothing more happens.
+    /// Ends the call and settles the permits of an attempt that does not complete.
     pub(crate) fn let_go(&mut self) {
         self.phase = Phase::Ended;
         self.held = X::Held::EMPTY;
     }
 
-    /// The breaker refused to let an attempt begin.
+    /// Emits the event of an attempt that the breaker rejected.
     #[cold]
     pub(crate) fn refused<E>(&mut self, stop: StopReason)
     where
@@ -335,15 +338,15 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         self.extras.emit(event, error);
     }
 
-    /// The end of the call, for whoever tells the caller.
+    /// Ends the call, with its result.
     #[inline]
     pub(crate) fn end<T, E, R>(&mut self, result: Result<T, (StopReason, Ending<E, R>)>) -> End<T, E, R> {
         self.phase = Phase::Ended;
         End { result, attempts: self.attempt(), elapsed: self.elapsed() }
     }
 
-    /// The end of a call that was stopped from outside: with the last error, if there was one, or with the refusal.
-    /// `None` for a bare call, which has neither guards nor limits nor a way to be cancelled: nothing refuses it.
+    /// Ends a call that was stopped from outside, with the last error if there was one, or else with the rejection.
+    /// Returns `None` for a plain call, which has no guards, limits or cancellation, so nothing can reject it.
     #[cold]
     pub(crate) fn given_up<M, T, E>(
         &mut self,
@@ -361,7 +364,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         Some(M::finish(self.end(Err((stop, ending)))))
     }
 
-    /// How long the breaker that has just refused stays open.
+    /// Returns how long the breaker that has just rejected an attempt stays open.
     #[cold]
     pub(crate) fn breaker_open(&self) -> BreakerOpen {
         let retry_in =
@@ -374,13 +377,13 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         (self.policy, self.clock, self.extras)
     }
 
-    /// The attempt that is being made, or was made last, counted from 1; 0 before the first.
+    /// Returns the number of the current or latest attempt, counted from 1; 0 before the first.
     #[inline]
     pub(crate) const fn attempt(&self) -> u32 {
         self.state.attempt()
     }
 
-    /// The time since the start of the call; zero if nobody had asked for it.
+    /// Returns the time since the start of the call; zero if no option needs it.
     #[inline]
     pub(crate) fn elapsed(&self) -> Duration {
         if !X::TIMED {
@@ -430,30 +433,30 @@ impl<S: Listening, G, L, Y, M> Listening for Setup<S, G, L, Y, M> {
     const LISTENS: bool = S::LISTENS;
 }
 
-/// What an operation is told about the attempt that it makes.
+/// The attempt that an operation is about to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Its number, from 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// The policy's limit of attempts, if there is one.
+    /// The policy's limit on attempts, if there is one.
     pub max: Option<core::num::NonZeroU32>,
-    /// How long it may take: what is left until the deadline, and at most the timeout; never zero. `None` if there is
-    /// no limit.
+    /// Time limit of the attempt: what is left until the deadline, and at most the timeout. Never zero. `None` if there
+    /// is no limit.
     ///
-    /// An async attempt is dropped when it is over. A blocking one is told, and nothing else: pass it on to what it
+    /// An async attempt is dropped at the limit. A blocking attempt cannot be interrupted: pass the limit on to what it
     /// calls.
     pub time_limit: Option<Duration>,
 }
 
 impl Attempt {
-    /// Whether no other follows it if it fails.
+    /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.max.is_some_and(|max| self.number >= max.get())
     }
 
-    /// The first one, of a call that brings nothing along.
+    /// Creates the first attempt of a plain call.
     #[inline]
     pub(crate) const fn first(policy: &Policy) -> Self {
         Self { number: 1, max: policy.max_attempts(), time_limit: None }

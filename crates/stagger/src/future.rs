@@ -19,17 +19,17 @@ use crate::setup::{
 use crate::steps::{Parts, steps};
 use crate::{Budget, Guards, Instant, Outcome, Policy, time::Entropy, time::Sleep};
 
-/// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
+/// Retries an async operation until it succeeds or there is a reason to stop.
 ///
-/// What comes back is the operation's own value or its own last error, bare, so `?` works with every error type. The
-/// builder that it returns is the future itself: it is not boxed, it can be spawned, joined and selected, and nothing
-/// happens before it is polled.
+/// The output is the operation's own value, or its own last error, unwrapped, so `?` works with every error type. The
+/// returned builder is itself the future: it is not boxed, it can be spawned, joined and selected, and it does nothing
+/// until polled.
 ///
 /// - The operation is called after the sleep, not before, and at least once.
-/// - Without a rule, `io::Error`s are judged by their kind and everything else is transient; see
+/// - Without a rule, `io::Error`s are classified by kind and all other errors are transient; see
 ///   [`classify`](crate::classify).
-/// - Dropping the future stops at once. Nothing is left behind: cancel-safe.
-/// - Inside an attempt of another call it stands down: see [`scope`](crate::scope).
+/// - Dropping the future stops the call immediately and releases everything it holds: cancel-safe.
+/// - Inside an attempt of another call it does not retry; see [`scope`](crate::scope).
 ///
 /// ```
 /// use stagger::{Policy, policy};
@@ -60,7 +60,8 @@ where
     retry_with_timer(policy, crate::time::Tokio, operation)
 }
 
-/// [`retry`](fn@crate::retry) on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`.
+/// Retries an async operation on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`. See
+/// [`retry`](fn@crate::retry).
 #[inline]
 pub fn retry_with_timer<F, O, T>(
     policy: &Policy,
@@ -77,10 +78,9 @@ where
 }
 
 pin_project! {
-    /// A call that is being retried: the future that [`retry`](fn@crate::retry) gives, and the builder that refines it.
+    /// The future returned by [`retry`](fn@crate::retry), and the builder that configures it.
     ///
-    /// Its type parameters stand for what a call may bring along; nobody writes them. The builder's steps come before
-    /// the first poll.
+    /// The type parameters track the configured options; they are inferred. Builder steps come before the first poll.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<'p, F, O, P, R, T, X, N>
     where
@@ -104,7 +104,7 @@ pin_project! {
 
 steps!(RetryFuture, Sleep, O::Output, where { F: FnMut() -> O, O: Future, });
 
-/// Nothing cancels the call but dropping it.
+/// A call that can only be cancelled by dropping it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncancelled;
 
@@ -147,7 +147,7 @@ where
     }
 }
 
-/// Cancelling by a future.
+/// Cancellation by a future.
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     O: Future,
@@ -156,8 +156,8 @@ where
     Setup<S, G, L, Y, M>: Extras,
     Setup<S, G, L, Y, Explained>: Extras,
 {
-    /// Ends the call when this future is ready: in the middle of a sleep or of an attempt. A value that is ready at
-    /// the same moment is still given. The last error so far is kept.
+    /// Ends the call when `cancel` completes, during a sleep or an attempt. If the operation completes at the same
+    /// moment, its value is still returned. On cancellation the last error so far is kept.
     pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
         RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
@@ -208,11 +208,11 @@ where
             let is_inside = mark.is_inside();
             drop(mark);
             let Poll::Ready(out) = polled else {
-                // A bare call has neither a limit of time nor a way to be cancelled: there is nothing else to poll.
+                // A plain call has no time limit and no cancellation: there is nothing else to poll.
                 this.call.first_ended(is_inside);
                 return Poll::Pending;
             };
-            // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+            // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
             match this.reading.read(out) {
                 Ok(value) => {
@@ -243,7 +243,8 @@ where
     M: Finish<P::Value, P::Error>,
     N: Future,
 {
-    /// Everything but a call that succeeds at once. `failed` is what the first attempt failed with, if it just did.
+    /// Polls everything but a call that succeeds immediately. `failed` is the result of the first attempt, if it has
+    /// just failed.
     #[inline(never)]
     fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>, mut failed: Option<(P::Error, P::Mark)>) -> Poll<M::Output> {
         let mut this = self.project();
@@ -262,7 +263,7 @@ where
                     Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
                 }
             }
-            // The phases in their order, not a `match`: a retry whose timer is ready runs straight through them.
+            // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
             if call.phase == Phase::Fresh {
                 let ask = call.start(call.clock.resolution());
                 if !ask.is_zero() {
@@ -275,7 +276,7 @@ where
                     if call.attempt() > 0 {
                         return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
                     }
-                    // In the spread: the operation runs at least once.
+                    // Cancelled during the initial spread: the operation still runs once.
                 } else {
                     let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
                     ready!(Pin::new(&mut *sleeping).poll(cx));
@@ -301,13 +302,13 @@ where
                 let operation = &mut *this.operation;
                 this.attempt.set(Some(operation()));
             }
-            // There is none after the end.
+            // The attempt is gone after the end.
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
             let mark = Mark::deeper(call.policy());
             let polled = attempt.poll(cx);
             drop(mark);
             if let Poll::Ready(out) = polled {
-                // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
                 this.attempt.set(None);
                 match this.reading.read(out) {
                     Ok(value) => {
@@ -331,7 +332,7 @@ where
             let ask = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
                 Next::Wait(ask) => ask,
                 Next::Stop(stop) => {
-                    // The time-out is what happened last; an error of an earlier attempt would mislead.
+                    // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
                     drop(this.kept.take());
                     return call
                         .given_up::<M, _, _>(this.kept, stop, Rejected::TimedOut)
@@ -347,16 +348,16 @@ where
     }
 }
 
-/// What a wait begins with.
+/// How a wait starts.
 enum Rest {
     /// The timer is armed, or there is nothing to wait for.
     Over,
-    /// Nothing to wait for, but it is another task's turn.
+    /// There is nothing to wait for, but the task must yield to others first.
     Yield,
     Cancelled,
 }
 
-/// Arms the timer for a wait. One of length zero is over at once, unless somebody wants the call to end.
+/// Arms the timer for a wait. A wait of zero ends immediately, unless the call is cancelled or must yield.
 #[inline]
 fn rest<T: Sleep, X: Extras, N: Future>(
     call: &mut Call<&Policy, T, X>,
@@ -380,7 +381,7 @@ fn rest<T: Sleep, X: Extras, N: Future>(
     Rest::Over
 }
 
-/// Arms the one timer of a call: for a sleep, or for the time limit of an attempt.
+/// Arms the call's single timer, for a sleep or for the time limit of an attempt.
 pub(crate) fn arm<T: Sleep>(timer: &T, sleeping: &mut Option<T::Sleeping>, length: Duration) {
     match sleeping {
         Some(sleeping) => timer.rearm(sleeping, length),

@@ -1,4 +1,4 @@
-//! What a call brings along that borrows nothing: one hold on its retrier, for all that it wants of it.
+//! The options of a call that borrows nothing: one reference to its retrier provides them all.
 
 use core::borrow::Borrow;
 use core::ops::Deref;
@@ -9,12 +9,12 @@ use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits
 use crate::shared::{Listeners, Rules, Shared};
 use crate::{Guards, Instant, NestedRetries, Policy, Retrier, Seed, guard::Permits, time::Clock, time::Entropy as _};
 
-/// The guards, the listeners and the limits of the retrier that `R` holds.
+/// The guards, listeners and limits of the retrier that `R` refers to.
 #[derive(Debug)]
 pub(crate) struct Own<C, R> {
     backed: Backed<C, R>,
     limits: Limits,
-    /// Whether somebody besides the listeners asks for the time.
+    /// Whether something other than a listener needs the elapsed time.
     pub(crate) is_timed: bool,
 }
 
@@ -24,7 +24,7 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Own<C, R> {
         Self { backed: Backed { retrier, clock }, limits, is_timed: true }
     }
 
-    /// What holds the retrier.
+    /// Returns the reference to the retrier.
     pub(crate) const fn retrier(&self) -> &R {
         &self.backed.retrier
     }
@@ -95,7 +95,7 @@ impl<E: EventError, C: Clock + Clone, R: Borrow<Retrier> + Clone> Sink<E> for Ow
     }
 }
 
-/// Where such a call finds its policy: with the rest.
+/// The policy of the call's retrier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfRetrier;
 
@@ -117,7 +117,7 @@ impl<X, P: Deref<Target = Policy>> Terms<X> for P {
     }
 }
 
-/// The guards, held by whoever has borrowed of them; the clock is for what is dropped in the middle of an attempt.
+/// The guards of a retrier, kept by a permit's drop guard; the clock times an attempt that is dropped in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Backed<C, R> {
     retrier: R,

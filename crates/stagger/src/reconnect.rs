@@ -1,4 +1,4 @@
-//! Connections that are kept open, and what else repeats at the times of a schedule: tickers and intervals.
+//! Reconnecting, and other work that repeats on a schedule: tickers and intervals.
 
 pub use crate::ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 use core::fmt;
@@ -14,11 +14,11 @@ use crate::{
     time::ThreadSleep,
 };
 
-/// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
+/// Keeps one connection open, to anything that can be connected to: a database pool, a broker, a TCP stream.
 ///
-/// It hands out one connection at a time. [`next`](Self::next) connects, with everything that the policy says about
-/// spread, backoff, limits and health; when the connection that it gave is lost, call it again. How long that
-/// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
+/// It returns one connection at a time. [`next`](Self::next) connects, according to the policy's spread, backoff,
+/// limits and health settings; when the returned connection is lost, call it again. How long that connection lasted
+/// decides whether the backoff is reset: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
 /// use stagger::{Policy, reconnect::Reconnect, policy};
@@ -47,7 +47,7 @@ pub struct Reconnect<'p, F, T: Clock> {
 
 impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reconnecting")
+        f.debug_struct("Reconnect")
             .field("policy", &self.policy)
             .field("machine", &self.machine)
             .finish_non_exhaustive()
@@ -56,14 +56,14 @@ impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
 
 #[cfg(feature = "tokio")]
 impl<'p, F> Reconnect<'p, F, crate::time::Tokio> {
-    /// Connects with this operation, on tokio's timer.
+    /// Creates a connection with this async operation as connector, on tokio's timer.
     pub fn new(policy: &'p Policy, connect: F) -> Self {
         Self::with_timer(crate::time::Tokio, policy, connect)
     }
 }
 
 impl<'p, F> Reconnect<'p, F, ThreadSleep> {
-    /// Connects with this blocking operation, in the thread of the caller; see
+    /// Creates a connection with this blocking operation as connector, which runs on the caller's thread; see
     /// [`next_blocking`](Reconnect::next_blocking).
     pub fn blocking(policy: &'p Policy, connect: F) -> Self {
         Self::with_timer(ThreadSleep, policy, connect)
@@ -71,37 +71,36 @@ impl<'p, F> Reconnect<'p, F, ThreadSleep> {
 }
 
 impl<'p, F, T: Clock> Reconnect<'p, F, T> {
-    /// Connects with this operation, on this timer.
+    /// Creates a connection with this operation as connector, on this timer.
     pub fn with_timer(timer: T, policy: &'p Policy, connect: F) -> Self {
         Self::with_seed(timer, policy, connect, SystemEntropy.seed())
     }
 
-    /// The same with waits that can be repeated.
+    /// Creates a connection whose delays are drawn from this seed, for reproducible tests.
     pub const fn with_seed(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
         let machine = ReconnectMachine::new(seed);
         Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
     }
 
-    /// Asks these guards before every attempt to connect.
+    /// Sets the guards that must admit every attempt to connect. Default: none.
     #[must_use]
     pub const fn guards(mut self, guards: Guards<'p>) -> Self {
         self.guards = guards;
         self
     }
 
-    /// Says why the connection that was handed out last is lost, before the next one is asked for. If nothing is said,
-    /// it was lost to something transient.
+    /// Records why the latest connection was lost; call it before [`next`](Self::next). Default: a transient failure.
     pub fn lost(&mut self, why: Outcome) {
         self.lost = why;
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn phase(&self) -> ReconnectPhase {
         self.machine.phase()
     }
 
-    /// What comes first when a connection is asked for: the loss of the one before, or a beginning.
+    /// Returns the first step when a connection is requested: the loss of the previous one, or a start.
     fn first_step(&mut self) -> ReconnectStep {
         let now = self.timer.now();
         match self.machine.phase() {
@@ -110,7 +109,7 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
                 self.begun = Some(now);
                 self.machine.ended(self.machine.generation(), lost, now, self.policy, &self.guards)
             }
-            // The caller dropped `next` in the middle of it: the wait goes on where it was.
+            // `next` was dropped while it waited: continue the same wait.
             ReconnectPhase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
             _ => {
                 self.begun = Some(now);
@@ -126,7 +125,7 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
 
     fn opened(&mut self) {
         let timer = &self.timer;
-        // Its own generation, so it cannot be stale.
+        // It is the machine's own generation, so it cannot be stale.
         let _ = self.machine.opened(self.machine.generation(), || timer.now(), &self.guards);
     }
 
@@ -143,7 +142,7 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
         Error::new(stop, self.machine.attempt(), elapsed, last)
     }
 
-    /// What to ask of the timer.
+    /// Returns how long to arm the timer for.
     fn ask(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let mut state = RetryState::new();
         RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
@@ -158,22 +157,23 @@ where
     T: Sleep,
     E: 'static,
 {
-    /// The next connection: the first one at once, each further one after the loss of the one before and the wait that
-    /// the policy asks for. Errors are judged by the [built-in rules](crate::classify::built_in).
+    /// Waits for the next connection. The first is established after the policy's spread, each later one after the loss
+    /// of the previous one and the wait that the policy requires. Errors are classified by the [built-in
+    /// rules](crate::classify::built_in).
     ///
-    /// Cancel-safe: dropped in a wait, it goes on with the same wait when it is called again; dropped while
-    /// connecting, it begins anew.
+    /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait; if it is dropped while it
+    /// connects, the next call starts anew.
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up; called again after that, it begins a new episode.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next(&mut self) -> Result<C, Error<E>> {
         self.next_by(classify::built_in).await
     }
 
-    /// The same with a rule of the caller's for the errors of connecting.
+    /// Waits for the next connection, classifying connection errors by `rule`; see [`next`](Self::next).
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next_by(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
         let unfinished = Unfinished(self);
         let link = &mut *unfinished.0;
@@ -208,7 +208,7 @@ where
     }
 }
 
-/// A connection while the future of `next` lives: dropped while it connects, it gives back what it has borrowed.
+/// Drop guard of `next`: releases the permits if it is dropped while it connects.
 struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
 
 impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
@@ -219,7 +219,7 @@ impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
     }
 }
 
-/// Gives back what was borrowed for an attempt that is not made, or not brought to its end.
+/// Releases the permits of an attempt that is waiting or in progress.
 impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
     fn drop(&mut self) {
         let timer = &self.timer;
@@ -228,8 +228,8 @@ impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
 }
 
 impl<F, T: Clock> Reconnect<'_, F, T> {
-    /// The timer has woken up. Only a hint is held to the nanosecond; what was put on a coarse timer's tick before its
-    /// time is due.
+    /// Returns the next step after the timer has fired. Only a hint is enforced to the nanosecond; a wait that was
+    /// rounded to an earlier tick of a coarse timer is over.
     fn woken(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.timer.now();
         let now = match (source, self.machine.phase()) {
@@ -247,10 +247,10 @@ where
     T: BlockingSleep,
     E: 'static,
 {
-    /// The next connection, for blocking code; see [`next`](Self::next).
+    /// Waits for the next connection, in blocking code; see [`next`](Self::next).
     ///
     /// # Errors
-    /// [`Error<E>`] when it gives up; called again after that, it begins a new episode.
+    /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub fn next_blocking(&mut self) -> Result<C, Error<E>> {
         let mut step = self.first_step();
         let mut last = None;

@@ -15,9 +15,9 @@ use crate::scope::Mark;
 use crate::setup::{self, Ending, Extras, Guarded, Setup};
 use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 
-/// A call that is retried by a loop of the caller's own.
+/// A call whose loop is written by the caller.
 ///
-/// It lends anything, needs no closure, and leaves `?` and `break` to the loop:
+/// The operation may borrow anything, needs no closure, and can use `?` and `break`:
 ///
 /// ```
 /// # use stagger::{Error, Policy, Retrier, policy};
@@ -35,7 +35,8 @@ use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 /// # Ok::<(), Error<String>>(()) }).unwrap();
 /// ```
 ///
-/// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end it begins a new call.
+/// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end, the next attempt starts a new
+/// call.
 #[must_use = "a call does nothing until `attempt`"]
 pub struct RetryLoop<'p, T: Sleep, X: Extras, R> {
     call: Call<&'p Policy, T, X>,
@@ -44,12 +45,12 @@ pub struct RetryLoop<'p, T: Sleep, X: Extras, R> {
     stage: Stage,
 }
 
-/// Where a call by hand stands between two attempts.
+/// Whether the next attempt has been admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has happened, or the last call has come to its end.
+    /// The call has not started, or the previous one has ended.
     Fresh,
-    /// The coming attempt has been let through already.
+    /// The guards have already admitted the next attempt.
     Begun,
 }
 
@@ -64,13 +65,13 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
         Self { call, rule, sleeping: None, stage: Stage::Fresh }
     }
 
-    /// The attempts made so far.
+    /// Returns the number of attempts made so far.
     pub const fn attempts(&self) -> u32 {
         self.call.attempt()
     }
 
-    /// Makes one attempt with this future. `Some` is the end of the call; `None` means that the attempt failed, the
-    /// sleep is over, and the next one is due.
+    /// Makes one attempt with this future. Returns `Some` when the call ends. `None` means that the attempt failed, the
+    /// sleep is over, and the next attempt is due.
     pub async fn attempt<F, V, E>(&mut self, attempt: F) -> Option<Result<V, Error<E>>>
     where
         F: Future<Output = Result<V, E>>,
@@ -80,7 +81,7 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
         self.attempt_with(|_| attempt).await
     }
 
-    /// The same, with a future that is made when the attempt is due, and told which one it is.
+    /// Makes one attempt with a future that is created when the attempt is due.
     pub(crate) async fn attempt_with<F, V, E>(&mut self, make: impl FnOnce(Attempt) -> F) -> Option<Result<V, Error<E>>>
     where
         F: Future<Output = Result<V, E>>,
@@ -114,7 +115,7 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
             Next::Stop(stop) => Some(Err(hand.end(stop, error, Rejected::TimedOut))),
             Next::Wait(ask) => {
                 hand.sleep(ask).await;
-                // The breaker is asked while the last error is still at hand.
+                // The breaker is asked here, while the last error is still available.
                 hand.begin(error).err().map(Err)
             }
         }
@@ -164,13 +165,13 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
     }
 }
 
-/// More about the guards.
+/// Per-call guard settings.
 impl<'p, T, S, L, Y, M, R> RetryLoop<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
 where
     T: Sleep,
     Setup<S, Guarded<'p, T>, L, Y, M>: Extras,
 {
-    /// This budget pays for this call, in place of the one that the other calls have. Before the first attempt.
+    /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
     pub fn budget(self, budget: &'p dyn Budget) -> Self {
         let (policy, timer, mut setup) = self.call.into_parts();
         setup.guards.guards.budget = Some(budget);
@@ -178,7 +179,7 @@ where
     }
 }
 
-/// A call while the future of an attempt lives: dropped in the middle of it, it gives back what it has borrowed.
+/// Drop guard of an attempt in progress: releases the permits if its future is dropped.
 struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut RetryLoop<'p, T, X, R>);
 
 impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
@@ -190,7 +191,7 @@ impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
 }
 
 pin_project! {
-    /// One attempt, marked as such, and with its limit of time: `None` when that is over.
+    /// One attempt inside its scope, with its time limit: `None` if it exceeds it.
     struct Bounded<'p, F, S> {
         #[pin]
         future: F,
@@ -216,14 +217,14 @@ impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
     }
 }
 
-/// What an operation that borrows its context gives; it is there for every closure that fits.
+/// An operation that borrows its context; implemented for every closure that fits.
 ///
-/// It says of the closure what an `AsyncFnMut` bound does not: that the futures it gives are `Send`, where they are.
+/// Unlike an `AsyncFnMut` bound, it carries whether the returned futures are `Send`.
 pub trait Lend<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
     /// The future of one attempt.
     type Future: Future<Output = Out>;
 
-    /// Makes it.
+    /// Starts one attempt.
     fn lend(&mut self, context: &'a mut C, attempt: Attempt) -> Self::Future;
 }
 
@@ -242,7 +243,7 @@ where
 mod sealed {
     use super::{Attempt, Future};
 
-    /// Nobody else implements it.
+    /// Prevents other implementations.
     pub trait Sealed<'a, C: ?Sized, Out> {}
 
     impl<'a, C: ?Sized + 'a, Out, F, Fut> Sealed<'a, C, Out> for F

@@ -1,4 +1,4 @@
-//! The same for blocking code: no thread is started, the caller's own sleeps.
+//! Retries in blocking code, on the caller's thread; no thread is started.
 
 use core::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::scope::Mark;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 
-/// Calls a blocking operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
+/// Retries a blocking operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
-/// What comes back from [`run`](Call::run) is the operation's value, or its last error.
+/// [`run`](Call::run) returns the operation's value, or its last error.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,8 +39,8 @@ where
     Plain::new(operation, backoff, ThreadSleep)
 }
 
-/// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
-/// `RetryNotify` and `RetryNotifyWithData`.
+/// Retries a blocking operation, and passes each error that is retried and the wait before the retry to `notify`: the
+/// package's `RetryNotify` and `RetryNotifyWithData`.
 pub fn retry_notify<F, V, E, B, W>(
     operation: F,
     backoff: B,
@@ -54,7 +54,7 @@ where
     retry_notify_with_timer(operation, backoff, notify, ThreadSleep)
 }
 
-/// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
+/// Retries with `notify` on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
 pub fn retry_notify_with_timer<F, V, E, B, W, T>(
     operation: F,
     backoff: B,
@@ -70,8 +70,8 @@ where
     Plain::new(operation, backoff, timer).notify(notify)
 }
 
-/// A ticker at the times of a backoff, which is reset; the thread sleeps in between. See
-/// [`new_ticker`](super::new_ticker_with_timer).
+/// Creates a ticker that follows a backoff, which is reset; the current thread sleeps between ticks. See
+/// [`new_ticker_with_timer`](super::new_ticker_with_timer).
 ///
 /// ```
 /// use stagger::cenkalti::{self, ZeroBackOff};
@@ -91,7 +91,7 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B> {
     new_ticker_with_timer(backoff, ThreadSleep)
 }
 
-/// The same on another timer.
+/// Creates a ticker that follows a backoff, which is reset, on another timer.
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: BlockingSleep>(mut backoff: B, timer: T) -> Ticker<B, T> {
     backoff.reset();
@@ -108,14 +108,14 @@ where
     M: Finish<P::Value, E>,
     N: Cancelling,
 {
-    /// Runs it: the operation is called in this thread, which sleeps in between.
+    /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     pub fn run(self) -> M::Output {
         let Self { mut operation, backoff, mut reading, mut notify, timer, cancel, .. } = self;
         let mut course = Course::new(backoff);
         course.start(M::TIMED.then_some(&timer));
         loop {
             course.begin();
-            // That a call retries at all is known to its backoff alone, so it is taken for granted.
+            // Only the backoff knows whether the call retries at all, so assume that it does.
             let mark = Mark::deeper(&Policy::DEFAULT);
             let out = operation();
             drop(mark);

@@ -8,10 +8,10 @@ use crate::rule::WithMarks;
 use crate::setup::{Bare, Explained};
 use crate::{Marked, time::Clock};
 
-/// A call that is to be retried: what [`retry`](super::retry) and its likes give.
+/// A call that will be retried, as returned by [`retry`](super::retry) and its variants.
 ///
-/// Async, it is awaited; spawned, by way of `into_future()`. Blocking, it is [`run`](Self::run). Its type parameters
-/// stand for what it brings along; nobody writes them.
+/// In async code it is awaited, or spawned after `into_future()`; in blocking code it is [`run`](Self::run). The type
+/// parameters track the configured options; they are inferred.
 #[must_use = "nothing is called before it is awaited, or run"]
 pub struct Call<F, E, B, P, W, T, M, N> {
     pub(super) operation: F,
@@ -23,7 +23,7 @@ pub struct Call<F, E, B, P, W, T, M, N> {
     pub(super) gives: PhantomData<fn() -> (E, M)>,
 }
 
-/// A call as it is made first.
+/// A call without options.
 pub(super) type Plain<F, E, B, T> = Call<F, E, B, Unwrapping, Silent, T, Bare, Uncancelled>;
 
 impl<F, E, B, T> Plain<F, E, B, T> {
@@ -34,10 +34,10 @@ impl<F, E, B, T> Plain<F, E, B, T> {
 }
 
 impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
-    /// Reads the marks of [`Marked`], and takes them off: the caller gets the original error. Only
-    /// [`permanent`](Marked::permanent) means anything here; the package knows of no hints.
+    /// Honors and removes the marks of [`Marked`] errors: the caller gets the original error. Only
+    /// [`permanent`](Marked::permanent) has an effect here, because the package has no hints.
     ///
-    /// Comes before [`notify`](Self::notify), which is told the original error too.
+    /// Comes before [`notify`](Self::notify), which receives the original error, too.
     pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
         Call { operation, backoff, reading: WithMarks, notify, timer, cancel, gives: PhantomData }
@@ -45,23 +45,24 @@ impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
 }
 
 impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
-    /// Tells this function each error that is retried, and the wait that follows, before the wait.
+    /// Sets a function that receives each error that is retried, and the wait before the retry, before the wait begins.
     pub fn notify<W2: FnMut(&E, Duration)>(self, notify: W2) -> Call<F, E, B, P, W2, T, M, N> {
         let Self { operation, backoff, reading, timer, cancel, .. } = self;
         Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
     }
 
-    /// Sleeps on this timer.
+    /// Sets the timer to sleep on.
     pub fn timer<T2: Clock>(self, timer: T2) -> Call<F, E, B, P, W, T2, M, N> {
         let Self { operation, backoff, reading, notify, cancel, .. } = self;
         Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
     }
 
-    /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) where it is blocking, with any
-    /// future where it is async. What was the context of the package.
+    /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) in blocking code, with any
+    /// future in async code. Replaces the package's context.
     ///
-    /// The operation is called at least once, is never interrupted, and its success is given even so. The last error is
-    /// kept: what comes back is [`Error<E>`](crate::Error), with [`StopReason::Cancelled`](crate::StopReason::Cancelled).
+    /// The operation is called at least once and is never interrupted, and its success is returned even if the call was
+    /// cancelled. The last error is kept: the call returns [`Error<E>`](crate::Error) with
+    /// [`StopReason::Cancelled`](crate::StopReason::Cancelled).
     ///
     /// ```
     /// use std::time::Duration;
@@ -81,8 +82,8 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
         Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
     }
 
-    /// Gives [`Error<E>`](crate::Error): the last error, why there was no further attempt, how many there were, how
-    /// long it took.
+    /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number of
+    /// attempts and the elapsed time.
     pub fn detailed(self) -> Call<F, E, B, P, W, T, Explained, N> {
         let Self { operation, backoff, reading, notify, timer, cancel, .. } = self;
         Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
@@ -95,13 +96,13 @@ impl<F, E, B: fmt::Debug, P, W, T, M, N> fmt::Debug for Call<F, E, B, P, W, T, M
     }
 }
 
-/// Who is told of an error that is retried.
+/// Receives the errors that are retried.
 pub trait Notify<E> {
-    /// Tells it.
+    /// Receives an error that is retried, and the wait before the retry.
     fn notify(&mut self, error: &E, delay: Duration);
 }
 
-/// Nobody.
+/// A no-op [`Notify`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

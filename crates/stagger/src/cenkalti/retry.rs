@@ -17,9 +17,9 @@ use crate::rule::Reading;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, fairness, scope, time::Sleep};
 
-/// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
+/// Retries an async operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
-/// What comes back is the operation's value, or its last error.
+/// The output is the operation's value, or its last error.
 ///
 /// ```
 /// use stagger::cenkalti::{self, ExponentialBackOff};
@@ -44,8 +44,8 @@ where
     Plain::new(operation, backoff, crate::time::Tokio)
 }
 
-/// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
-/// `RetryNotify` and `RetryNotifyWithData`.
+/// Retries an async operation, and passes each error that is retried and the wait before the retry to `notify`: the
+/// package's `RetryNotify` and `RetryNotifyWithData`.
 #[cfg(feature = "tokio")]
 pub fn retry_notify<F, O, V, E, B, W>(
     operation: F,
@@ -61,7 +61,7 @@ where
     retry_notify_with_timer(operation, backoff, notify, crate::time::Tokio)
 }
 
-/// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
+/// Retries with `notify` on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -131,9 +131,9 @@ where
 }
 
 pin_project! {
-    /// A call that is being retried: the future of a [`Call`].
+    /// The future of a [`Call`].
     ///
-    /// Dropping it stops at once; nothing is left behind.
+    /// Dropping it stops the call immediately: cancel-safe.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryFuture<F, O, E, B, P, W, T, M, N>
     where
@@ -155,16 +155,16 @@ pin_project! {
     }
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Fresh,
     /// The next attempt begins now.
     Due,
     Attempting,
-    /// The wait before the next attempt is none.
+    /// The wait before the next attempt is zero.
     Passing,
-    /// The timer runs.
+    /// A timer is running.
     Sleeping,
     Ended,
 }
@@ -192,7 +192,7 @@ where
                 }
                 Phase::Due => {
                     this.course.begin();
-                    // That a call retries at all is known to its backoff alone, so it is taken for granted.
+                    // Only the backoff knows whether the call retries at all, so assume that it does.
                     this.attempt.set(Some(scope::attempt((this.operation)(), &Policy::DEFAULT)));
                     *this.phase = Phase::Attempting;
                 }
@@ -229,7 +229,7 @@ where
                     }
                 }
                 phase @ (Phase::Passing | Phase::Sleeping) => {
-                    // Once it is ready the call ends, so it is not asked again.
+                    // Once it is ready the call ends, so it is not polled again.
                     let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
@@ -246,7 +246,7 @@ where
                         return Poll::Pending;
                     }
                 }
-                // Polled after it was ready.
+                // Polled after completion.
                 Phase::Ended => return Poll::Pending,
             }
         }

@@ -9,7 +9,7 @@ use crate::{
     machine::Paused, machine::RetryMachine, machine::RetryState, time::Clock,
 };
 
-/// What all jobs of a queue share.
+/// The policy and guards shared by all jobs of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) policy: Policy,
@@ -26,7 +26,7 @@ impl Terms {
     }
 }
 
-/// What a job remembers between two attempts, and what is lent for the next one.
+/// The retry state of a queued item, and the permits for its next attempt.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) state: RetryState,
@@ -39,7 +39,7 @@ impl Course {
         Self { state: RetryState::new(), seed: Seed::new(0), lent: Lent { permit: Permits::NONE, terms } }
     }
 
-    /// Taken up again: what was given back for it is borrowed once more.
+    /// Restores the state of a paused item, and acquires new permits in place of the released ones.
     pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, StopReason> {
         let mut course = Self { state: paused.resume(now), seed: paused.seed(), ..Self::new(terms) };
         let (retry, _, guards) = course.parts();
@@ -47,19 +47,19 @@ impl Course {
         Ok(course)
     }
 
-    /// It at rest, with its item.
+    /// Returns the state at rest, with its item.
     pub(super) const fn pending<T>(&self, item: T, due: Instant, now: Instant) -> Pending<T> {
         Pending::new(item, due.saturating_since(now), self.state.pause(self.seed, now))
     }
 
-    /// The machine that decides about this job, what was lent for it, and by whom.
+    /// Returns the state machine of this item, its permits, and the guards that issued them.
     pub(super) fn parts(&mut self) -> (RetryMachine<'_>, Permits, Guards<'_>) {
         let Self { state, seed, lent: Lent { permit, terms } } = self;
         (RetryMachine::new(&terms.policy, state, *seed), Permits::take(permit), terms.guards())
     }
 }
 
-/// A permit for an attempt that waits, with those who lent it: dropped, it is given back to them.
+/// The permits of a waiting attempt, with the guards that issued them; released on drop.
 #[derive(Debug)]
 pub(super) struct Lent {
     pub(super) permit: Permits,
@@ -72,20 +72,20 @@ impl Drop for Lent {
     }
 }
 
-/// An item whose attempt is to be made now: it has begun, its guards have been asked.
+/// An item whose attempt is due. The guards have admitted it, and the attempt counts as made.
 ///
-/// It ends in one of three ways: [`succeeded`](Self::succeeded); back into the queue with
-/// [`RetryQueue::push_retry`](super::RetryQueue::push_retry); or dropped, which is an attempt that was cancelled, and
-/// for which nobody is blamed. So it can be taken to another task, or dropped in a `select!`, and nothing is lost but
-/// the item.
+/// End it in one of three ways: call [`succeeded`](Self::succeeded); put it back with
+/// [`RetryQueue::push_retry`](super::RetryQueue::push_retry); or drop it, which settles the attempt as cancelled and
+/// counts neither for nor against the server. A job can therefore be moved to another task or dropped in a `select!`;
+/// only the item is lost.
 #[must_use = "an attempt that is dropped counts as cancelled"]
 pub struct Job<T, S: Clock> {
-    /// What the attempt is made with.
+    /// The item to make the attempt with.
     pub item: T,
     pub(super) attempt: InAttempt<S>,
 }
 
-/// The part of a [`Job`] that settles what was borrowed, when it is dropped.
+/// The drop guard of a [`Job`]: settles its permits.
 pub(super) struct InAttempt<S: Clock> {
     course: Course,
     clock: S,
@@ -97,36 +97,36 @@ impl<T, S: Clock> Job<T, S> {
         Self { item, attempt: InAttempt { course, clock, is_over: false } }
     }
 
-    /// The number of the attempt, from 1.
+    /// Returns the number of the attempt, from 1.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.attempt.course.state.attempt()
     }
 
-    /// Whether no other follows it if it fails.
+    /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.attempt.course.lent.terms.policy.max_attempts().is_some_and(|most| self.number() >= most.get())
     }
 
-    /// Marks a future as this attempt, so that calls made in it stand down; see [`scope`](crate::scope).
+    /// Runs a future as this attempt, so that nested calls do not retry by default; see [`scope`](crate::scope).
     pub fn scoped<F: Future>(&self, attempt: F) -> Scoped<F> {
         scope::attempt(attempt, &self.attempt.course.lent.terms.policy)
     }
 
-    /// It worked: tells the guards, and gives the item back.
+    /// Records the success with the guards, and returns the item.
     pub fn succeeded(mut self) -> T {
-        // The decision after a success is that nothing is left to do, and no draw is made for it.
+        // A success leaves nothing to decide, and draws nothing.
         let _ = self.attempt.decide(Outcome::Success, || Seed::new(0));
         self.item
     }
 }
 
 impl<S: Clock> InAttempt<S> {
-    /// The attempt has come to its end: the decision, and what the job remembers from there on.
+    /// Ends the attempt. Returns the decision, and the state of the item from then on.
     pub(super) fn decide(&mut self, outcome: Outcome, seed: impl FnOnce() -> Seed) -> (Decision, Course) {
         self.is_over = true;
-        // A call draws its seed at its first failure; one that succeeds needs none.
+        // The seed is drawn at the first failure; a success does not need one.
         if outcome != Outcome::Success && self.course.state.attempt() <= 1 {
             self.course.seed = seed();
         }

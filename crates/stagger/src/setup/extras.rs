@@ -6,46 +6,47 @@ use super::mode::{Keep, Mode};
 use super::parts::Setup;
 use crate::{Guards, Instant, NestedRetries, Seed, guard::Permits, time::Entropy};
 
-/// Everything that a call asks its setup.
+/// The options of a call, as the state machine queries them.
 pub trait Extras {
-    /// What holds a permit.
+    /// The drop guard of a permit.
     type Held: Hold;
-    /// Where the last error waits.
+    /// Storage for the last error.
     type Kept<E>: Keep<E>;
-    /// Whether the clock is read before attempt 1 whatever the policy says, if it [`is_timed`](Self::is_timed).
+    /// Whether the clock is read before the first attempt even if the policy does not need it, given
+    /// [`is_timed`](Self::is_timed).
     const TIMED: bool;
-    /// Whether an attempt can have a limit of time.
+    /// Whether an attempt can have a time limit.
     const LIMITS: bool;
-    /// Whether nothing at all is asked before the first attempt.
+    /// Whether no option is consulted before the first attempt.
     const PLAIN: bool = !Self::TIMED && !Self::LIMITS && size_of::<Self::Held>() == 0;
 
-    /// Whether anybody will ask how long the call has taken.
+    /// Returns whether the elapsed time will be needed.
     #[inline]
     fn is_timed(&self) -> bool {
         Self::TIMED
     }
-    /// Whether, as it happens, nothing at all is asked before the first attempt.
+    /// Returns whether, at run time, no option needs to be consulted before the first attempt.
     #[inline]
     fn is_plain(&self) -> bool {
         Self::PLAIN
     }
-    /// The guards.
+    /// Returns the guards.
     fn guards(&self) -> Guards<'_>;
-    /// What the call does inside an attempt of another.
+    /// Returns what the call does inside an attempt of another call.
     fn nested(&self) -> NestedRetries;
-    /// Holds a permit.
+    /// Stores a permit in a drop guard.
     fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
-    /// When the call ends.
+    /// Returns the deadline of the call.
     fn deadline(&self) -> Option<Instant>;
-    /// How long one attempt may take.
+    /// Returns the timeout of an attempt.
     fn timeout(&self, last: IsLast) -> Option<Duration>;
-    /// A seed for the call.
+    /// Returns a seed for the call.
     fn seed(&self) -> Seed;
 }
 
-/// Whether anybody listens, whatever the error.
+/// Whether there can be a listener, whatever the error type.
 pub trait Listening {
-    /// Somebody does.
+    /// Whether events are created at all.
     const LISTENS: bool;
 }
 

@@ -1,46 +1,47 @@
 use crate::{Guards, Instant, NestedRetries, guard::Permits, time::Clock};
 
-/// Which guards are asked.
+/// The guards of a call.
 pub trait Guarding {
-    /// What holds a permit between two steps; nothing, if nothing is ever lent.
+    /// The drop guard of a permit; zero-sized if there are no guards.
     type Held: Hold;
 
-    /// The guards.
+    /// Returns the guards.
     fn guards(&self) -> Guards<'_>;
 
-    /// What the call does inside an attempt of another.
+    /// Returns what the call does inside an attempt of another call.
     fn nested(&self) -> NestedRetries {
         NestedRetries::Disable
     }
 
-    /// Holds a permit for an attempt that is not yet made, or is being made.
+    /// Stores the permit of an attempt that is waiting or in progress in a drop guard.
     fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
 }
 
-/// What happens to a permit whose call is dropped.
+/// How a permit is settled if its call is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The attempt is not yet made: the permit is given back.
+    /// The attempt is waiting: the permit is released.
     Waiting,
-    /// The attempt is let in, and not yet made: the permit is given back, and the breaker's pass is settled as cancelled.
+    /// The attempt is admitted but not started: the budget permit is released, the breaker permit is settled as
+    /// cancelled.
     LetIn,
-    /// The attempt is being made: it is settled as cancelled.
+    /// The attempt is in progress: it is settled as cancelled.
     Attempting,
 }
 
-/// What holds a permit. Dropping it settles what is in it.
+/// The drop guard of a permit: dropping it settles the permit.
 pub trait Hold {
-    /// With nothing in it.
+    /// A guard without a permit.
     const EMPTY: Self;
 
-    /// Takes the permit out.
+    /// Takes the permit out, leaving the guard empty.
     fn take(&mut self) -> Permits;
 
-    /// The attempt has come to this stage.
+    /// Records how far the attempt has come.
     fn stands_at(&mut self, stage: Stage);
 }
 
-/// Nothing is asked.
+/// A call without guards.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unguarded;
 
@@ -68,7 +69,7 @@ impl Hold for () {
     fn stands_at(&mut self, _: Stage) {}
 }
 
-/// These guards are asked; the clock is for what is dropped in the middle of an attempt.
+/// The guards of a call; the clock times an attempt that is dropped in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<'g, C> {
     pub(crate) guards: Guards<'g>,
@@ -98,13 +99,13 @@ impl<C: Clock + Clone> Lender for Guarded<'_, C> {
     }
 }
 
-/// Guards that can be kept beside a permit.
+/// Guards that a permit's drop guard can keep.
 pub trait Lender: Guarding + Clone {
-    /// The time, for a permit that is dropped in the middle of an attempt.
+    /// Returns the current instant, for a permit that is dropped while its attempt is in progress.
     fn now(&self) -> Instant;
 }
 
-/// A permit with those who lent it.
+/// A permit, with the guards that issued it.
 #[derive(Debug)]
 pub struct Lent<L: Lender> {
     lender: Option<L>,
@@ -114,7 +115,7 @@ pub struct Lent<L: Lender> {
 }
 
 impl<L: Lender> Lent<L> {
-    /// Those who have lent nothing, and hear of nothing, are not kept.
+    /// Creates a drop guard. Issuers without a budget or breaker have nothing to settle, and are not kept.
     pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: NestedRetries) -> Self {
         let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
         Self { lender, permit, stage, nested }

@@ -1,5 +1,5 @@
-//! What a call brings along besides its policy and its operation. Every part has a form of size zero, which is the
-//! default, so a plain call pays for none of them.
+//! The options of a call besides its policy and its operation. Each has a zero-sized default, so a plain call pays
+//! nothing for them.
 
 mod extras;
 mod guarding;

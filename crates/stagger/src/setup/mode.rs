@@ -4,25 +4,25 @@ use core::time::Duration;
 use crate::StopReason;
 use crate::error::{Cause, Error, Rejected, Report};
 
-/// What the caller gets.
+/// What the call returns.
 pub trait Mode {
-    /// Whether it tells the elapsed time, for which the clock is read before attempt 1.
+    /// Whether the output includes the elapsed time, for which the clock is read before the first attempt.
     const TIMED: bool;
-    /// How it says that there is no error of the operation's.
+    /// How the output represents a call without an operation error.
     type Refusal;
-    /// Where the last error waits during a sleep, for a caller who cancels.
+    /// Storage for the last error during a sleep, in case the caller cancels.
     type Kept<E>: Keep<E>;
 
-    /// A refusal, where one can happen at all.
+    /// Converts a rejection, if the call can be rejected at all.
     fn refusal(why: Rejected) -> Option<Self::Refusal>;
 }
 
-/// What the caller gets for this value and this error.
+/// Builds the output from the end of a call.
 pub trait Finish<T, E>: Mode {
-    /// It.
+    /// The type returned to the caller.
     type Output;
 
-    /// Makes it.
+    /// Builds the output.
     fn finish(end: End<T, E, Self::Refusal>) -> Self::Output;
 }
 
@@ -34,24 +34,24 @@ pub struct End<T, E, R> {
     pub(crate) elapsed: Duration,
 }
 
-/// How a call ended that did not succeed.
+/// The end of a failed call.
 #[derive(Debug)]
 pub(crate) enum Ending<E, R> {
-    /// With the operation's error.
+    /// The operation's error.
     Failed(E),
-    /// Without one.
+    /// A rejection, without an operation error.
     Refused(R),
 }
 
-/// Where an error waits.
+/// Storage for the last error.
 pub trait Keep<E> {
-    /// With nothing in it.
+    /// No error stored.
     const EMPTY: Self;
 
-    /// Puts one in, in place of the one before.
+    /// Stores an error, replacing the previous one.
     fn put(&mut self, error: E);
 
-    /// Takes it out.
+    /// Takes the error out.
     fn take(&mut self) -> Option<E>;
 }
 
@@ -81,7 +81,7 @@ impl<E> Keep<E> for Option<E> {
     }
 }
 
-/// The operation's own error, bare. Nothing can refuse such a call.
+/// The operation's own error. Nothing can reject such a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bare;
 
@@ -126,11 +126,11 @@ macro_rules! timed {
 }
 
 timed! {
-    /// [`Error<E>`].
+    /// The output is [`Error<E>`].
     Explained
-    /// [`Report`].
+    /// The output is a [`Report`].
     Reported
-    /// The operation's own error, which can also say that the call was refused.
+    /// The output is the operation's own error, which can also represent a rejection.
     Own
 }
 

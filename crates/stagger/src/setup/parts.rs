@@ -4,8 +4,7 @@ use super::mode::{Bare, Explained};
 use crate::event::Silent;
 use crate::time::SystemEntropy;
 
-/// The parts: who listens, which guards are asked, what limits an attempt, where the seed comes from, what the caller
-/// gets.
+/// The options of a call: listener, guards, time limits, source of seeds, and output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M = Bare> {
     pub(crate) sink: S,
@@ -15,7 +14,7 @@ pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M 
     pub(crate) mode: M,
 }
 
-/// A setup whose call gives [`Error<E>`].
+/// A setup whose call returns [`Error<E>`].
 pub(crate) type Explaining<S, G, L, Y> = Setup<S, G, L, Y, Explained>;
 
 impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
@@ -27,7 +26,7 @@ impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
         Setup { sink: self.sink, guards, limits: self.limits, entropy: self.entropy, mode: self.mode }
     }
 
-    /// Limited, which can end a call without an error of the operation's.
+    /// Changes the time limits, which can end a call without an operation error.
     pub(crate) fn limited(self, change: impl FnOnce(&mut Limits)) -> Setup<S, G, Limits, Y, Explained>
     where
         L: Into<Limits>,

@@ -1,11 +1,11 @@
-//! The decisions of a ticker, async or blocking: the two only wait.
+//! The decisions of a ticker; the async and the blocking ticker only wait.
 
 use core::time::Duration;
 
 use super::{Tick, Times};
 use crate::{testing, time::Clock};
 
-/// What a ticker remembers.
+/// The state of a ticker.
 #[derive(Debug)]
 pub(crate) struct Beat<S> {
     pub(crate) times: S,
@@ -15,13 +15,13 @@ pub(crate) struct Beat<S> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nobody has asked yet.
+    /// No tick has been requested yet.
     Fresh,
-    /// A timer runs.
+    /// A timer is running.
     Waiting,
-    /// The tick is to be given now.
+    /// The tick is yielded now.
     Due,
-    /// A tick was given, and nobody has asked for the next one.
+    /// A tick was yielded, and the next one has not been requested.
     Given,
     Ended,
 }
@@ -29,11 +29,11 @@ enum Stage {
 /// What the driver does next.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Ask this of the timer, then say [`woken`](Beat::woken); never zero.
+    /// Arm the timer for this long, then call [`woken`](Beat::woken); never zero.
     Wait(Duration),
-    /// The timer runs: wait for it.
+    /// The timer is running: wait for it.
     Waiting,
-    /// The next tick comes without a wait: look whether somebody wants an end, and ask again.
+    /// The next tick comes without a wait: check for cancellation, and call `next` again.
     AtOnce,
     Tick(Tick),
     End,
@@ -44,7 +44,7 @@ impl<S: Times> Beat<S> {
         Self { times, stage: Stage::Fresh, given: 0 }
     }
 
-    /// Somebody asks for a tick.
+    /// Requests the next tick.
     pub(crate) fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Next {
         match self.stage {
             Stage::Fresh => {
@@ -62,12 +62,12 @@ impl<S: Times> Beat<S> {
         }
     }
 
-    /// The timer has woken up.
+    /// Records that the timer has fired.
     pub(crate) const fn woken(&mut self) {
         self.stage = Stage::Due;
     }
 
-    /// Nothing more will come; twice is as good as once.
+    /// Ends the ticker. Idempotent.
     pub(crate) const fn end(&mut self) -> Next {
         self.stage = Stage::Ended;
         Next::End
@@ -81,7 +81,7 @@ impl<S: Times> Beat<S> {
         self.stage = Stage::Given;
     }
 
-    /// How many ticks were given.
+    /// Returns the number of ticks yielded.
     pub(crate) const fn given(&self) -> u64 {
         self.given
     }

@@ -1,4 +1,4 @@
-//! Doing something again and again: at the times of a schedule, or around a period.
+//! Repeating work: on a policy's schedule, or periodically.
 
 mod beat;
 pub(crate) mod blocking;
