@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use crate::error::Rejected;
 use crate::event::{Action, Event, Sink};
-use crate::own::Terms;
+use crate::not_before::Until;
+use crate::retrier_options::Terms;
 use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
-use crate::until::Until;
 use crate::{
     BreakerOpen, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason, machine::Decision,
     machine::RetryMachine, machine::RetryState, testing, time::Clock,

@@ -7,9 +7,9 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::call::{Call, Next, Phase};
+use crate::coop;
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
-use crate::fairness;
 use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
 use crate::scope::Mark;
 use crate::setup::{
@@ -374,7 +374,7 @@ fn rest<T: Sleep, X: Extras, N: Future>(
     if call.is_cancelled(|| cancel.poll(cx).is_ready()) {
         return Rest::Cancelled;
     }
-    if fairness::is_over(call.attempt()) {
+    if coop::is_over(call.attempt()) {
         cx.waker().wake_by_ref();
         return Rest::Yield;
     }

@@ -86,20 +86,21 @@ pub mod classify;
 mod clock;
 #[cfg(target_has_atomic = "64")]
 pub mod control;
+mod coop;
 mod entropy;
 mod error;
 mod event;
-mod fairness;
 mod future;
 pub mod hedge;
 mod hedging;
 mod marked;
+mod not_before;
 pub mod observe;
-mod own;
 mod poll_retry;
 pub mod queue;
 pub mod reconnect;
 mod retrier;
+mod retrier_options;
 mod retry_loop;
 mod rule;
 pub mod scope;
@@ -111,7 +112,6 @@ pub mod testing;
 mod ticker;
 pub mod time;
 mod timer;
-mod until;
 
 pub use stagger_core::{
     Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,

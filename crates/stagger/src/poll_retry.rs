@@ -5,10 +5,10 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use crate::call::{Attempt, Call, Next, Phase};
+use crate::coop;
 use crate::event::EventError;
-use crate::fairness;
 use crate::future::arm;
-use crate::own::{OfRetrier, Own};
+use crate::retrier_options::{OfRetrier, Own};
 use crate::rule::Rule as _;
 use crate::scope::{self, Mark};
 use crate::setup::Stage;
@@ -216,7 +216,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     fn wait(&mut self, ask: Duration) {
         if ask.is_zero() {
-            self.yields = fairness::is_over(self.call.attempt());
+            self.yields = coop::is_over(self.call.attempt());
         } else {
             arm(&self.call.clock, &mut self.sleeping, ask);
             self.call.phase = Phase::Sleeping;

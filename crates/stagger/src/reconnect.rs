@@ -5,7 +5,7 @@ use core::fmt;
 use core::future::Future;
 use core::time::Duration;
 
-use crate::fairness;
+use crate::coop;
 use crate::scope::{self, Mark};
 use crate::{
     Cause, DelaySource, Error, Guards, Outcome, Policy, Rejected, Seed, StopReason, classify,
@@ -195,7 +195,7 @@ where
                 ReconnectStep::Wait { after, source, .. } => {
                     let ask = link.ask(after, source, link.timer.resolution());
                     if ask.is_zero() {
-                        fairness::take_turns(link.machine.attempt()).await;
+                        coop::take_turns(link.machine.attempt()).await;
                     } else {
                         link.timer.sleep(ask).await;
                     }

@@ -7,9 +7,9 @@ use core::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::call::{Attempt, Call, Next};
+use crate::coop;
 use crate::error::{Error, Rejected};
 use crate::event::Sink;
-use crate::fairness;
 use crate::rule::Rule;
 use crate::scope::Mark;
 use crate::setup::{self, Ending, Extras, Guarded, Setup};
@@ -149,7 +149,7 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
 
     async fn sleep(&mut self, ask: core::time::Duration) {
         if ask.is_zero() {
-            return fairness::take_turns(self.attempts()).await;
+            return coop::take_turns(self.attempts()).await;
         }
         let mut left = Some(ask);
         while let Some(length) = left {

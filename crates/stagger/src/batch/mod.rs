@@ -4,11 +4,12 @@
 //! Resending the whole batch duplicates what succeeded, and dropping it loses the rest. [`Batch`] keeps track of each
 //! item.
 
+#[expect(clippy::module_inception, reason = "the file is named for its type")]
+mod batch;
+mod combined;
 mod entry;
 mod response;
-mod rounds;
-mod whole;
 
+pub use batch::Batch;
 pub use entry::{BatchResult, Entry, Failed, UnknownItem};
 pub use response::PartialResponse;
-pub use rounds::Batch;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::call::{Notify, Plain};
-use super::course::Course;
+use super::call_state::Course;
 use super::permanent::{Unwrapping, is_permanent};
 use super::{BackOff, Call};
 use crate::blocking::Ticker;

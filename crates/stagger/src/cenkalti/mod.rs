@@ -147,17 +147,17 @@
 mod backoff;
 pub mod blocking;
 mod call;
+mod call_state;
 mod constant;
-mod course;
 mod elapsed;
 mod exponential;
 mod interval;
+mod max_retries;
 mod options;
 mod permanent;
 mod random;
 mod retry;
 mod ticker;
-mod tries;
 
 pub use backoff::BackOff;
 pub use call::Call;
@@ -167,6 +167,7 @@ pub use exponential::{
     DEFAULT_INITIAL_INTERVAL, DEFAULT_MAX_ELAPSED_TIME, DEFAULT_MAX_INTERVAL, DEFAULT_MULTIPLIER,
     DEFAULT_RANDOMIZATION_FACTOR, ExponentialBackOff,
 };
+pub use max_retries::{MaxRetries, with_max_retries};
 pub use options::{ExponentialBackOffOptions, OptionsError};
 pub use permanent::{PermanentError, permanent};
 pub use random::{Random, Seeded};
@@ -176,4 +177,3 @@ pub use retry::{retry, retry_notify};
 #[cfg(feature = "tokio")]
 pub use ticker::new_ticker;
 pub use ticker::new_ticker_with_timer;
-pub use tries::{MaxRetries, with_max_retries};

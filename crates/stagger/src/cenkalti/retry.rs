@@ -8,14 +8,14 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::call::{Notify, Plain};
-use super::course::Course;
+use super::call_state::Course;
 use super::permanent::{Unwrapping, is_permanent};
 use super::{BackOff, Call};
 use crate::call::Next;
 use crate::future::Uncancelled;
 use crate::rule::Reading;
 use crate::setup::{Bare, Finish};
-use crate::{Policy, StopReason, fairness, scope, time::Sleep};
+use crate::{Policy, StopReason, coop, scope, time::Sleep};
 
 /// Retries an async operation until it succeeds or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -241,7 +241,7 @@ where
                         ready!(Pin::new(sleeping).poll(cx));
                     }
                     *this.phase = Phase::Due;
-                    if phase == Phase::Passing && fairness::is_over(this.course.attempts()) {
+                    if phase == Phase::Passing && coop::is_over(this.course.attempts()) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }

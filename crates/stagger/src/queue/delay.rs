@@ -6,7 +6,7 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use super::{Key, QueueFull, QueueSnapshot, Wheel};
-use crate::{Instant, fairness, testing, time::Sleep};
+use crate::{Instant, coop, testing, time::Sleep};
 
 /// A [`Wheel`] with a timer: yields items when they are due, on one task and with one timer for all of them.
 ///
@@ -180,7 +180,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Polls for the next item; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        if fairness::is_over(self.given_in_a_row) {
+        if coop::is_over(self.given_in_a_row) {
             self.given_in_a_row = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;

@@ -14,21 +14,21 @@
 
 mod delay;
 mod full;
+mod gave_up;
 mod job;
 mod lists;
 mod pending;
 mod retry;
 mod slab;
 mod snapshot;
-mod stopped;
 mod wheel;
 
 pub use delay::DelayQueue;
 pub use full::QueueFull;
+pub use gave_up::{GaveUp, GiveUpReason};
 pub use job::Job;
 pub use pending::Pending;
 pub use retry::{Queued, RetryQueue};
 pub use slab::Key;
 pub use snapshot::QueueSnapshot;
-pub use stopped::{GaveUp, GiveUpReason};
 pub use wheel::Wheel;

@@ -1,6 +1,6 @@
 use super::guarding::Unguarded;
 use super::limiting::{Limits, Unlimited};
-use super::mode::{Bare, Explained};
+use super::output::{Bare, Explained};
 use crate::event::Silent;
 use crate::time::SystemEntropy;
 

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::beat::{Beat, Next};
+use super::state::{Beat, Next};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;

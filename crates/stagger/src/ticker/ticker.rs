@@ -4,10 +4,10 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use super::beat::{Beat, Next};
+use super::state::{Beat, Next};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::future::Uncancelled;
-use crate::{Policy, Ratio, fairness, time::Entropy, time::Sleep};
+use crate::{Policy, Ratio, coop, time::Entropy, time::Sleep};
 
 /// Ticks on a policy's schedule: the first tick immediately, each later one after the next delay.
 ///
@@ -189,7 +189,7 @@ impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {
                     if self.ends(cx) {
                         continue;
                     }
-                    if fairness::is_over(self.beat.given() as u32) {
+                    if coop::is_over(self.beat.given() as u32) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }

@@ -1,8 +1,8 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::collectors::{BreakerWatch, ControlWatches};
 use super::emit::gauge;
-use super::watch::{BreakerWatch, ControlWatches};
 use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
 use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemClock};

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::guarding::{Guarding, Hold, Stage};
 use super::limiting::{IsLast, Limiting};
-use super::mode::{Keep, Mode};
+use super::output::{Keep, Mode};
 use super::parts::Setup;
 use crate::{Guards, Instant, NestedRetries, Seed, guard::Permits, time::Entropy};
 

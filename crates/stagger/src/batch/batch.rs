@@ -2,7 +2,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::whole::whole;
+use super::combined::whole;
 use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
     Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
