@@ -14,10 +14,10 @@ use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
 use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
-use crate::scope::Mark;
+use crate::scope::ScopeGuard;
 use crate::setup::{
-    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
-    Reported, Setup,
+    CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
+    Limiting, Limits, Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
@@ -73,14 +73,14 @@ where
 pub struct BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     operation: F,
     reading: P,
     rule: R,
     call: Call<&'p Policy, T, X>,
     cancel: N,
-    gives: PhantomData<fn() -> O>,
+    output: PhantomData<fn() -> O>,
 }
 
 steps!(BlockingRetry, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
@@ -88,12 +88,12 @@ steps!(BlockingRetry, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
 impl<'p, F, O, P, R, T, X, N> BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
         let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
-        Self { operation, reading, rule, call: Call::new(policy, timer, setup), cancel, gives: PhantomData }
+        Self { operation, reading, rule, call: Call::new(policy, timer, setup), cancel, output: PhantomData }
     }
 
     fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
@@ -108,20 +108,20 @@ impl<'p, F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'p, F, O, P, R, T, Setup
 where
     P: Reading<O>,
     T: BlockingSleep,
-    Setup<S, G, L, Y, M>: Extras,
-    Setup<S, G, L, Y, Explained>: Extras,
+    Setup<S, G, L, Y, M>: CallOptions,
+    Setup<S, G, L, Y, Detailed>: CallOptions,
 {
     /// Ends the call when `cancel` is cancelled: during a sleep, or after the attempt in progress. The last error so
     /// far is kept.
-    pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
-        BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, DetailedSetup<S, G, L, Y>, &Cancel> {
+        BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Detailed)).with_cancel(cancel))
     }
 }
 
 impl<F, O, P, R, T, X, N> fmt::Debug for BlockingRetry<'_, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
-    X: Extras,
+    X: CallOptions,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockingRetry").field("policy", self.call.policy()).finish_non_exhaustive()
@@ -144,68 +144,68 @@ where
     /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     #[inline]
     pub fn run(mut self) -> M::Output {
-        if !self.call.begins_at_once() {
+        if !self.call.has_fast_path() {
             return self.run_from_start();
         }
-        let mark = Mark::deeper(self.call.policy());
+        let scope = ScopeGuard::enter(self.call.policy());
         let out = (self.operation)(Attempt::first(self.call.policy()));
-        let is_inside = mark.is_inside();
-        drop(mark);
+        let is_nested = scope.is_nested();
+        drop(scope);
         match self.reading.read(out) {
-            Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)),
-            Err(failed) => self.run_after_first(failed, is_inside),
+            Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)),
+            Err(failed) => self.run_after_first(failed, is_nested),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_after_first(mut self, failed: (P::Error, P::Mark), is_inside: bool) -> M::Output {
-        self.call.first_ended(is_inside);
+    fn run_after_first(mut self, failed: (P::Error, P::Mark), is_nested: bool) -> M::Output {
+        self.call.leave_fast_path(is_nested);
         self.run_on(Some(failed))
     }
 
     fn run_from_start(mut self) -> M::Output {
-        let ask = self.call.start(Duration::ZERO);
-        if !ask.is_zero() {
-            self.wait(ask);
+        let delay = self.call.start(Duration::ZERO);
+        if !delay.is_zero() {
+            self.wait(delay);
         }
         self.run_on(None)
     }
 
     /// Runs one attempt after another. `failed` is the result of the first attempt, if it was already made.
     fn run_on(&mut self, mut failed: Option<(P::Error, P::Mark)>) -> M::Output {
-        let mut kept = M::Kept::EMPTY;
+        let mut last_error = M::LastError::EMPTY;
         loop {
             if let Some((error, mark)) = failed.take() {
                 let outcome = mark.into().unwrap_or_else(|| self.rule.outcome(&error));
                 match self.call.failed(outcome, Some(&error), Duration::ZERO) {
                     Next::Stop(stop) => return M::finish(self.call.end(Err((stop, Ending::Failed(error))))),
-                    Next::Wait(ask) => {
-                        kept.put(error);
-                        if !ask.is_zero() {
-                            self.wait(ask);
+                    Next::Wait(delay) => {
+                        last_error.put(error);
+                        if !delay.is_zero() {
+                            self.wait(delay);
                         }
                     }
                 }
             }
             // The first attempt is made even if the call was cancelled before it.
             if self.call.attempt() > 0 && self.cancel.is_cancelled() {
-                match self.call.cancelled::<M, _, _>(&mut kept) {
+                match self.call.cancelled::<M, _, _>(&mut last_error) {
                     Some(output) => return output,
                     None => continue,
                 }
             }
             if let Err(stop) = self.call.begin() {
-                self.call.refused::<P::Error>(stop);
-                let why = Rejected::BreakerOpen(self.call.breaker_open());
-                match self.call.given_up::<M, _, _>(&mut kept, stop, why) {
+                self.call.emit_rejection::<P::Error>(stop);
+                let reason = Rejected::BreakerOpen(self.call.breaker_open());
+                match self.call.given_up::<M, _, _>(&mut last_error, stop, reason) {
                     Some(output) => return output,
                     None => continue,
                 }
             }
             let time_limit = if L::LIMITS { self.call.time_limit() } else { None };
             let out = {
-                let _mark = Mark::deeper(self.call.policy());
+                let _scope = ScopeGuard::enter(self.call.policy());
                 (self.operation)(Attempt::of(&self.call, time_limit))
             };
             match self.reading.read(out) {
@@ -218,15 +218,15 @@ where
         }
     }
 
-    fn wait(&mut self, ask: Duration) {
-        let mut left = Some(ask);
+    fn wait(&mut self, delay: Duration) {
+        let mut left = Some(delay);
         while let Some(length) = left {
             match self.cancel.handle() {
                 Some(cancel) if cancel.is_cancelled() => return,
                 Some(cancel) => self.call.clock.sleep_unless(length, cancel),
                 None => self.call.clock.sleep(length),
             }
-            left = self.call.left();
+            left = self.call.remaining_wait();
         }
     }
 }

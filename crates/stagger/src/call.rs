@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use crate::error::Rejected;
 use crate::event::{Action, Event, Sink};
-use crate::not_before::Until;
-use crate::retrier_options::Terms;
+use crate::not_before::NotBefore;
+use crate::retrier_options::PolicySource;
 use crate::scope;
-use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
+use crate::setup::{CallOptions, End, Ending, ErrorSlot, Finish, IsLast, Listening, PermitGuard, PermitStage, Setup};
 use crate::{
     BreakerOpen, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason, machine::Decision,
     machine::RetryMachine, machine::RetryState, testing, time::Clock,
@@ -17,16 +17,16 @@ use crate::{
 ///
 /// Dropping it at any point releases or settles its permits; their drop guard does that.
 #[derive(Debug)]
-pub(crate) struct Call<P, C: Clock, X: Extras> {
+pub(crate) struct Call<P, C: Clock, X: CallOptions> {
     policy: P,
     pub(crate) clock: C,
-    pub(crate) extras: X,
+    pub(crate) options: X,
     state: RetryState,
     /// Drawn at the first failure or for the spread: a call that succeeds does not need one.
     seed: Seed,
-    held: X::Held,
+    permits: X::Guard,
     /// Valid if `HINTED` is set.
-    until: Until,
+    not_before: NotBefore,
     pub(crate) phase: Phase,
     flags: u8,
 }
@@ -51,11 +51,11 @@ pub(crate) enum Phase {
 
 const SEEDED: u8 = 1;
 /// The call was made inside an attempt of another call.
-const INSIDE: u8 = 2;
+const NESTED: u8 = 2;
 /// The caller has cancelled the call.
 const CANCELLED: u8 = 4;
 /// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
-const HELD: u8 = 8;
+const HINTED: u8 = 8;
 
 /// What the driver does next.
 #[derive(Debug)]
@@ -65,17 +65,17 @@ pub(crate) enum Next {
     Stop(StopReason),
 }
 
-impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
+impl<P: PolicySource<X>, C: Clock, X: CallOptions> Call<P, C, X> {
     #[inline]
-    pub(crate) const fn new(policy: P, clock: C, extras: X) -> Self {
+    pub(crate) const fn new(policy: P, clock: C, options: X) -> Self {
         Self {
             policy,
             clock,
-            extras,
+            options,
             state: RetryState::new(),
             seed: Seed::new(0),
-            held: X::Held::EMPTY,
-            until: Until::UNSET,
+            permits: X::Guard::EMPTY,
+            not_before: NotBefore::UNSET,
             phase: Phase::Fresh,
             flags: 0,
         }
@@ -83,7 +83,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// Resets the call to its initial state, so that it can run again.
     pub(crate) fn restart(&mut self) {
-        self.held = X::Held::EMPTY;
+        self.permits = X::Guard::EMPTY;
         self.state = RetryState::new();
         self.flags = 0;
         self.phase = Phase::Fresh;
@@ -94,9 +94,9 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
     pub(crate) fn start(&mut self, resolution: Duration) -> Duration {
         if scope::depth() > 0 {
-            self.flags |= INSIDE;
+            self.flags |= NESTED;
         }
-        if X::TIMED && self.extras.is_timed() {
+        if X::TIMED && self.options.is_timed() {
             self.state = RetryState::started(self.clock.now());
         }
         self.phase = Phase::Due;
@@ -107,14 +107,14 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// consulted and a success leaves no trace. [`leave_fast_path`](Self::leave_fast_path) makes up for the skipped
     /// start.
     #[inline]
-    pub(crate) fn begins_at_once(&self) -> bool {
-        self.extras.is_plain() && self.policy().starts_immediately()
+    pub(crate) fn has_fast_path(&self) -> bool {
+        self.options.is_plain() && self.policy().starts_immediately()
     }
 
     /// Catches up on the skipped start: the first attempt was made on the fast path, and is pending or has failed.
-    pub(crate) fn first_ended(&mut self, is_inside: bool) {
-        if is_inside {
-            self.flags |= INSIDE;
+    pub(crate) fn leave_fast_path(&mut self, is_nested: bool) {
+        if is_nested {
+            self.flags |= NESTED;
         }
         // There is no guard that could reject the attempt.
         let _ = self.begin();
@@ -122,7 +122,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// Returns the end of a call that succeeded on the fast path.
     #[inline]
-    pub(crate) const fn end_at_once<T, E, R>(value: T) -> End<T, E, R> {
+    pub(crate) const fn fast_path_success<T, E, R>(value: T) -> End<T, E, R> {
         End { result: Ok(value), attempts: 1, elapsed: Duration::ZERO }
     }
 
@@ -130,8 +130,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed)
-            .deadline(self.extras.deadline());
+        let mut retry = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed)
+            .deadline(self.options.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
@@ -143,16 +143,16 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
     pub(crate) fn begin(&mut self) -> Result<(), StopReason> {
         let nested = self.nested();
-        let (clock, permit) = (&self.clock, self.held.take());
-        let guards = self.extras.guards().nested(nested);
-        let begun = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).begin(
+        let (clock, permit) = (&self.clock, self.permits.take());
+        let guards = self.options.guards().nested(nested);
+        let begun = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).begin(
             permit,
             || clock.now(),
             &guards,
         );
         match begun {
             Ok(permit) => {
-                self.held = self.extras.hold(permit, Stage::Attempting, nested);
+                self.permits = self.options.hold(permit, PermitStage::Attempting, nested);
                 self.phase = Phase::Attempting;
                 Ok(())
             }
@@ -166,23 +166,23 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// Returns what this call may do, depending on whether an outer call is already retrying.
     #[inline]
     fn nested(&self) -> NestedRetries {
-        if self.flags & INSIDE == 0 { NestedRetries::Allow } else { self.extras.nested() }
+        if self.flags & NESTED == 0 { NestedRetries::Allow } else { self.options.nested() }
     }
 
     /// Records whether the admitted attempt has started; this decides how its permits are settled on drop.
-    pub(crate) fn stands_at(&mut self, stage: Stage) {
-        self.held.stands_at(stage);
+    pub(crate) fn set_stage(&mut self, stage: PermitStage) {
+        self.permits.set_stage(stage);
     }
 
     /// Returns the time limit of the attempt that has just begun.
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
-        let deadline = self.extras.deadline();
-        let retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+        let deadline = self.options.deadline();
+        let retry = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).deadline(deadline);
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
-        let limit = match (left, self.extras.timeout(last)) {
+        let limit = match (left, self.options.timeout(last)) {
             (Some(left), Some(timeout)) => Some(left.min(timeout)),
             (left, timeout) => left.or(timeout),
         };
@@ -198,10 +198,10 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         X: Sink<E>,
     {
         self.phase = Phase::Ended;
-        let (permit, nested) = (self.held.take(), self.nested());
+        let (permit, nested) = (self.permits.take(), self.nested());
         let clock = &self.clock;
-        let guards = self.extras.guards().nested(nested);
-        let decision = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).decide(
+        let guards = self.options.guards().nested(nested);
+        let decision = RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
             || clock.now(),
@@ -221,67 +221,67 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         self.draw_seed();
         // An error is never a success, whatever the rule returned.
         let outcome = if matches!(outcome, Outcome::Success) { Outcome::Permanent } else { outcome };
-        let (permit, nested) = (self.held.take(), self.nested());
-        let (clock, deadline) = (&self.clock, self.extras.deadline());
-        let guards = self.extras.guards().nested(nested);
+        let (permit, nested) = (self.permits.take(), self.nested());
+        let (clock, deadline) = (&self.clock, self.options.deadline());
+        let guards = self.options.guards().nested(nested);
         let mut retry =
-            RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+            RetryMachine::new(self.policy.policy(&self.options), &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
             Decision::Retry { after, source, .. } => {
-                let ask = retry.on_ticks(*after, *source, resolution);
-                if *source == DelaySource::Hint && !ask.is_zero() {
-                    self.hold_for(*after);
+                let delay = retry.on_ticks(*after, *source, resolution);
+                if *source == DelaySource::Hint && !delay.is_zero() {
+                    self.set_not_before(*after);
                 }
-                Next::Wait(ask)
+                Next::Wait(delay)
             }
             Decision::Stop(stop) => Next::Stop(*stop),
             // Not reachable for an error; treated like an outcome of success beside an error.
             _ => Next::Stop(StopReason::Permanent),
         };
-        let told = action(&decision);
+        let action = action(&decision);
         self.phase = Phase::Ended;
         if let Decision::Retry { permit, .. } = decision {
-            self.held = self.extras.hold(permit, Stage::Waiting, nested);
+            self.permits = self.options.hold(permit, PermitStage::Waiting, nested);
             self.phase = Phase::Due;
         }
         // Only after the permit is stored: the listener may panic.
         if X::LISTENS {
-            self.emit(told, error);
+            self.emit(action, error);
         }
         next
     }
 
     /// Remembers the end of a wait that a hint asked for.
     #[cold]
-    fn hold_for(&mut self, wait: Duration) {
-        self.until = Until::after(wait, self.clock.now());
-        self.flags |= HELD;
+    fn set_not_before(&mut self, wait: Duration) {
+        self.not_before = NotBefore::after(wait, self.clock.now());
+        self.flags |= HINTED;
     }
 
     /// Returns what is left, after the timer has fired, of a wait that a hint asked for. A timer may fire early; such a
     /// retry must not start early.
     #[inline]
-    pub(crate) fn left(&mut self) -> Option<Duration> {
-        if self.flags & HELD == 0 { None } else { self.held_for() }
+    pub(crate) fn remaining_wait(&mut self) -> Option<Duration> {
+        if self.flags & HINTED == 0 { None } else { self.hinted_wait() }
     }
 
     #[cold]
-    fn held_for(&mut self) -> Option<Duration> {
-        let left = self.until.left(self.clock.now());
+    fn hinted_wait(&mut self) -> Option<Duration> {
+        let left = self.not_before.remaining(self.clock.now());
         if left.is_zero() {
-            self.flags &= !HELD;
+            self.flags &= !HINTED;
             return None;
         }
         Some(left)
     }
 
-    /// Returns whether the caller has cancelled. `ask` is not called again once it has returned true: it may poll a
+    /// Returns whether the caller has cancelled. `is_ready` is not called again once it has returned true: it may poll a
     /// future.
     #[inline]
-    pub(crate) fn is_cancelled(&mut self, ask: impl FnOnce() -> bool) -> bool {
-        if self.flags & CANCELLED == 0 && ask() {
+    pub(crate) fn is_cancelled(&mut self, is_ready: impl FnOnce() -> bool) -> bool {
+        if self.flags & CANCELLED == 0 && is_ready() {
             self.flags |= CANCELLED;
         }
         self.flags & CANCELLED != 0
@@ -289,27 +289,27 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// Ends a call that the caller cancelled, during a sleep or an attempt.
     #[cold]
-    pub(crate) fn cancelled<M, T, E>(&mut self, kept: &mut impl Keep<E>) -> Option<M::Output>
+    pub(crate) fn cancelled<M, T, E>(&mut self, last_error: &mut impl ErrorSlot<E>) -> Option<M::Output>
     where
         X: Sink<E>,
         M: Finish<T, E>,
     {
-        self.let_go();
+        self.abandon();
         if X::LISTENS {
             self.emit::<E>(Action::Stop(StopReason::Cancelled), None);
         }
-        self.given_up::<M, T, E>(kept, StopReason::Cancelled, Rejected::Cancelled)
+        self.given_up::<M, T, E>(last_error, StopReason::Cancelled, Rejected::Cancelled)
     }
 
     /// Ends the call and settles the permits of an attempt that does not complete.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         self.phase = Phase::Ended;
-        self.held = X::Held::EMPTY;
+        self.permits = X::Guard::EMPTY;
     }
 
     /// Emits the event of an attempt that the breaker rejected.
     #[cold]
-    pub(crate) fn refused<E>(&mut self, stop: StopReason)
+    pub(crate) fn emit_rejection<E>(&mut self, stop: StopReason)
     where
         X: Sink<E>,
     {
@@ -323,19 +323,19 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     where
         X: Sink<E>,
     {
-        if !self.extras.is_listening() {
+        if !self.options.is_listening() {
             return;
         }
         let event = Event {
-            target: self.extras.target(),
+            target: self.options.target(),
             attempt: self.attempt(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: self.extras.guards().budget.and_then(crate::Budget::available),
+            budget_left: self.options.guards().budget.and_then(crate::Budget::available),
             action,
             error: None,
         };
-        self.extras.emit(event, error);
+        self.options.emit(event, error);
     }
 
     /// Ends the call, with its result.
@@ -350,16 +350,16 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[cold]
     pub(crate) fn given_up<M, T, E>(
         &mut self,
-        kept: &mut impl Keep<E>,
+        last_error: &mut impl ErrorSlot<E>,
         stop: StopReason,
-        why: Rejected,
+        reason: Rejected,
     ) -> Option<M::Output>
     where
         M: Finish<T, E>,
     {
-        let ending = match kept.take() {
+        let ending = match last_error.take() {
             Some(error) => Ending::Failed(error),
-            None => Ending::Refused(M::refusal(why)?),
+            None => Ending::Rejected(M::rejection(reason)?),
         };
         Some(M::finish(self.end(Err((stop, ending)))))
     }
@@ -368,13 +368,13 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[cold]
     pub(crate) fn breaker_open(&self) -> BreakerOpen {
         let retry_in =
-            self.extras.guards().breaker.map_or(Duration::ZERO, |breaker| breaker.retry_in(&self.clock.now()));
+            self.options.guards().breaker.map_or(Duration::ZERO, |breaker| breaker.retry_in(&self.clock.now()));
         BreakerOpen { retry_in }
     }
 
     #[inline]
     pub(crate) fn into_parts(self) -> (P, C, X) {
-        (self.policy, self.clock, self.extras)
+        (self.policy, self.clock, self.options)
     }
 
     /// Returns the number of the current or latest attempt, counted from 1; 0 before the first.
@@ -394,13 +394,13 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     #[inline]
     pub(crate) fn policy(&self) -> &Policy {
-        self.policy.policy(&self.extras)
+        self.policy.policy(&self.options)
     }
 
     #[inline]
     fn draw_seed(&mut self) {
         if self.flags & SEEDED == 0 {
-            self.seed = self.extras.seed();
+            self.seed = self.options.seed();
             self.flags |= SEEDED;
         }
     }
@@ -464,9 +464,9 @@ impl Attempt {
 
     pub(crate) fn of<P, C, X>(call: &Call<P, C, X>, time_limit: Option<Duration>) -> Self
     where
-        P: Terms<X>,
+        P: PolicySource<X>,
         C: Clock,
-        X: Extras,
+        X: CallOptions,
     {
         Self { number: call.attempt(), max: call.policy().max_attempts(), time_limit }
     }

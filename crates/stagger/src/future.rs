@@ -11,10 +11,10 @@ use crate::coop;
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
-use crate::scope::Mark;
+use crate::scope::ScopeGuard;
 use crate::setup::{
-    Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
-    Reported, Setup,
+    CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
+    Limiting, Limits, Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 use crate::{Budget, Guards, Instant, Outcome, Policy, time::Entropy, time::Sleep};
@@ -87,7 +87,7 @@ pin_project! {
         O: Future,
         P: Reading<O::Output>,
         T: Sleep,
-        X: Extras,
+        X: CallOptions,
     {
         operation: F,
         reading: P,
@@ -96,7 +96,7 @@ pin_project! {
         #[pin]
         attempt: Option<O>,
         sleeping: Option<T::Sleeping>,
-        kept: X::Kept<P::Error>,
+        last_error: X::LastError<P::Error>,
         #[pin]
         cancel: N,
     }
@@ -122,7 +122,7 @@ where
     O: Future,
     P: Reading<O::Output>,
     T: Sleep,
-    X: Extras,
+    X: CallOptions,
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
@@ -134,7 +134,7 @@ where
             call: Call::new(policy, timer, setup),
             attempt: None,
             sleeping: None,
-            kept: X::Kept::EMPTY,
+            last_error: X::LastError::EMPTY,
             cancel,
         }
     }
@@ -153,13 +153,13 @@ where
     O: Future,
     P: Reading<O::Output>,
     T: Sleep,
-    Setup<S, G, L, Y, M>: Extras,
-    Setup<S, G, L, Y, Explained>: Extras,
+    Setup<S, G, L, Y, M>: CallOptions,
+    Setup<S, G, L, Y, Detailed>: CallOptions,
 {
     /// Ends the call when `cancel` completes, during a sleep or an attempt. If the operation completes at the same
     /// moment, its value is still returned. On cancellation the last error so far is kept.
-    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
-        RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, DetailedSetup<S, G, L, Y>, N2> {
+        RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Detailed)).with_cancel(cancel))
     }
 }
 
@@ -168,7 +168,7 @@ where
     O: Future,
     P: Reading<O::Output>,
     T: Sleep,
-    X: Extras,
+    X: CallOptions,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryFuture")
@@ -197,19 +197,19 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M::Output> {
         let mut this = self.as_mut().project();
-        if this.call.phase == Phase::Fresh && this.call.begins_at_once() {
+        if this.call.phase == Phase::Fresh && this.call.has_fast_path() {
             let operation = &mut *this.operation;
             this.attempt.set(Some(operation()));
-            let mark = Mark::deeper(this.call.policy());
+            let scope = ScopeGuard::enter(this.call.policy());
             let polled = match this.attempt.as_mut().as_pin_mut() {
                 Some(attempt) => attempt.poll(cx),
                 None => Poll::Pending,
             };
-            let is_inside = mark.is_inside();
-            drop(mark);
+            let is_nested = scope.is_nested();
+            drop(scope);
             let Poll::Ready(out) = polled else {
                 // A plain call has no time limit and no cancellation: there is nothing else to poll.
-                this.call.first_ended(is_inside);
+                this.call.leave_fast_path(is_nested);
                 return Poll::Pending;
             };
             // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
@@ -217,10 +217,10 @@ where
             match this.reading.read(out) {
                 Ok(value) => {
                     this.call.phase = Phase::Ended;
-                    return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::end_at_once(value)));
+                    return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)));
                 }
                 Err(failed) => {
-                    this.call.first_ended(is_inside);
+                    this.call.leave_fast_path(is_nested);
                     return self.poll_on(cx, Some(failed));
                 }
             }
@@ -252,35 +252,37 @@ where
         loop {
             if let Some((error, mark)) = failed.take() {
                 let outcome = mark.into().unwrap_or_else(|| this.rule.outcome(&error));
-                let ask = match call.failed(outcome, Some(&error), call.clock.resolution()) {
-                    Next::Wait(ask) => ask,
+                let delay = match call.failed(outcome, Some(&error), call.clock.resolution()) {
+                    Next::Wait(delay) => delay,
                     Next::Stop(stop) => return Poll::Ready(M::finish(call.end(Err((stop, Ending::Failed(error)))))),
                 };
-                this.kept.put(error);
-                match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
-                    Rest::Over => {}
-                    Rest::Yield => return Poll::Pending,
-                    Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
+                this.last_error.put(error);
+                match start_wait(call, this.sleeping, this.cancel.as_mut(), delay, cx) {
+                    WaitStart::Started => {}
+                    WaitStart::Yield => return Poll::Pending,
+                    WaitStart::Cancelled => {
+                        return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
+                    }
                 }
             }
             // The phases in order instead of a `match`: a retry whose timer is ready falls straight through.
             if call.phase == Phase::Fresh {
-                let ask = call.start(call.clock.resolution());
-                if !ask.is_zero() {
-                    arm(&call.clock, this.sleeping, ask);
+                let delay = call.start(call.clock.resolution());
+                if !delay.is_zero() {
+                    arm(&call.clock, this.sleeping, delay);
                     call.phase = Phase::Sleeping;
                 }
             }
             if call.phase == Phase::Sleeping {
                 if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                     if call.attempt() > 0 {
-                        return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+                        return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
                     }
                     // Cancelled during the initial spread: the operation still runs once.
                 } else {
                     let Some(sleeping) = this.sleeping.as_mut() else { return Poll::Pending };
                     ready!(Pin::new(&mut *sleeping).poll(cx));
-                    if let Some(left) = call.left() {
+                    if let Some(left) = call.remaining_wait() {
                         call.clock.rearm(sleeping, left);
                         continue;
                     }
@@ -289,9 +291,9 @@ where
             }
             if call.phase == Phase::Due {
                 if let Err(stop) = call.begin() {
-                    call.refused::<P::Error>(stop);
-                    let why = Rejected::BreakerOpen(call.breaker_open());
-                    return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
+                    call.emit_rejection::<P::Error>(stop);
+                    let reason = Rejected::BreakerOpen(call.breaker_open());
+                    return call.given_up::<M, _, _>(this.last_error, stop, reason).map_or(Poll::Pending, Poll::Ready);
                 }
                 if L::LIMITS {
                     if let Some(limit) = call.time_limit() {
@@ -304,9 +306,9 @@ where
             }
             // The attempt is gone after the end.
             let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let mark = Mark::deeper(call.policy());
+            let scope = ScopeGuard::enter(call.policy());
             let polled = attempt.poll(cx);
-            drop(mark);
+            drop(scope);
             if let Poll::Ready(out) = polled {
                 // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
                 this.attempt.set(None);
@@ -321,7 +323,7 @@ where
             }
             if call.is_cancelled(|| this.cancel.as_mut().poll(cx).is_ready()) {
                 this.attempt.set(None);
-                return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready);
+                return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
             }
             if !L::LIMITS || call.phase == Phase::Attempting {
                 return Poll::Pending;
@@ -329,29 +331,31 @@ where
             let Some(limit) = this.sleeping.as_mut() else { return Poll::Pending };
             ready!(Pin::new(limit).poll(cx));
             this.attempt.set(None);
-            let ask = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
-                Next::Wait(ask) => ask,
+            let delay = match call.failed::<P::Error>(Outcome::TRANSIENT, None, call.clock.resolution()) {
+                Next::Wait(delay) => delay,
                 Next::Stop(stop) => {
                     // The timeout is the most recent failure; reporting the error of an earlier attempt would mislead.
-                    drop(this.kept.take());
+                    drop(this.last_error.take());
                     return call
-                        .given_up::<M, _, _>(this.kept, stop, Rejected::TimedOut)
+                        .given_up::<M, _, _>(this.last_error, stop, Rejected::TimedOut)
                         .map_or(Poll::Pending, Poll::Ready);
                 }
             };
-            match rest(call, this.sleeping, this.cancel.as_mut(), ask, cx) {
-                Rest::Over => {}
-                Rest::Yield => return Poll::Pending,
-                Rest::Cancelled => return call.cancelled::<M, _, _>(this.kept).map_or(Poll::Pending, Poll::Ready),
+            match start_wait(call, this.sleeping, this.cancel.as_mut(), delay, cx) {
+                WaitStart::Started => {}
+                WaitStart::Yield => return Poll::Pending,
+                WaitStart::Cancelled => {
+                    return call.cancelled::<M, _, _>(this.last_error).map_or(Poll::Pending, Poll::Ready);
+                }
             }
         }
     }
 }
 
 /// How a wait starts.
-enum Rest {
+enum WaitStart {
     /// The timer is armed, or there is nothing to wait for.
-    Over,
+    Started,
     /// There is nothing to wait for, but the task must yield to others first.
     Yield,
     Cancelled,
@@ -359,26 +363,26 @@ enum Rest {
 
 /// Arms the timer for a wait. A wait of zero ends immediately, unless the call is cancelled or must yield.
 #[inline]
-fn rest<T: Sleep, X: Extras, N: Future>(
+fn start_wait<T: Sleep, X: CallOptions, N: Future>(
     call: &mut Call<&Policy, T, X>,
     sleeping: &mut Option<T::Sleeping>,
     cancel: Pin<&mut N>,
-    ask: Duration,
+    delay: Duration,
     cx: &mut Context<'_>,
-) -> Rest {
-    if !ask.is_zero() {
-        arm(&call.clock, sleeping, ask);
+) -> WaitStart {
+    if !delay.is_zero() {
+        arm(&call.clock, sleeping, delay);
         call.phase = Phase::Sleeping;
-        return Rest::Over;
+        return WaitStart::Started;
     }
     if call.is_cancelled(|| cancel.poll(cx).is_ready()) {
-        return Rest::Cancelled;
+        return WaitStart::Cancelled;
     }
-    if coop::is_over(call.attempt()) {
+    if coop::should_yield(call.attempt()) {
         cx.waker().wake_by_ref();
-        return Rest::Yield;
+        return WaitStart::Yield;
     }
-    Rest::Over
+    WaitStart::Started
 }
 
 /// Arms the call's single timer, for a sleep or for the time limit of an attempt.

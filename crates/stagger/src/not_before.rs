@@ -7,9 +7,9 @@ use crate::Instant;
 /// Exact to the nanosecond for waits of up to 18 minutes, because otherwise a 1 ms timer would be armed again for the
 /// rounding error. Longer waits, of up to two years, are rounded up to the next microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until([u16; 3]);
+pub(crate) struct NotBefore([u16; 3]);
 
-impl Until {
+impl NotBefore {
     /// The value before a hint has set one.
     pub(crate) const UNSET: Self = Self([0; 3]);
 
@@ -21,7 +21,7 @@ impl Until {
     }
 
     /// Returns how long to wait from `now`.
-    pub(crate) fn left(self, now: Instant) -> Duration {
+    pub(crate) fn remaining(self, now: Instant) -> Duration {
         let [low, middle, high] = self.0.map(u64::from);
         let word = low | middle << 16 | high << 32;
         let (unit, longest) = if word & COARSE == 0 { (1, FINE.as_nanos() as u64) } else { (1_000, MASK / 2) };
@@ -48,11 +48,11 @@ mod tests {
     fn the_end_of_a_wait_survives_48_bits_to_the_nanosecond() {
         let at = Instant::from_nanos;
         for begin in BEGINNINGS {
-            let until = Until::after(Duration::from_nanos(7_000_001), at(begin));
-            assert_eq!(until.left(at(begin)), Duration::from_nanos(7_000_001), "{begin}");
-            assert_eq!(until.left(at(begin + 7_000_000)), Duration::from_nanos(1), "{begin}");
+            let until = NotBefore::after(Duration::from_nanos(7_000_001), at(begin));
+            assert_eq!(until.remaining(at(begin)), Duration::from_nanos(7_000_001), "{begin}");
+            assert_eq!(until.remaining(at(begin + 7_000_000)), Duration::from_nanos(1), "{begin}");
             for overslept in [0, 1, 3_600_000_000_000, 86_400_000_000_000] {
-                assert_eq!(until.left(at(begin + 7_000_001 + overslept)), Duration::ZERO, "{begin}, {overslept}");
+                assert_eq!(until.remaining(at(begin + 7_000_001 + overslept)), Duration::ZERO, "{begin}, {overslept}");
             }
         }
     }
@@ -62,10 +62,10 @@ mod tests {
         let day = Duration::from_secs(86_400);
         for begin in BEGINNINGS.map(Instant::from_nanos) {
             for wait in [FINE + Duration::from_nanos(1), day, 700 * day] {
-                let until = Until::after(wait, begin);
-                let left = until.left(begin);
+                let until = NotBefore::after(wait, begin);
+                let left = until.remaining(begin);
                 assert!(left >= wait && left - wait <= Duration::from_micros(2), "{begin:?}: {left:?} of {wait:?}");
-                assert_eq!(until.left(begin.saturating_add(wait + day)), Duration::ZERO, "{begin:?}, {wait:?}");
+                assert_eq!(until.remaining(begin.saturating_add(wait + day)), Duration::ZERO, "{begin:?}, {wait:?}");
             }
         }
     }

@@ -8,10 +8,10 @@ use crate::call::{Attempt, Call, Next, Phase};
 use crate::coop;
 use crate::event::EventError;
 use crate::future::arm;
-use crate::retrier_options::{OfRetrier, Own};
+use crate::retrier_options::{RetrierOptions, RetrierPolicy};
 use crate::rule::Rule as _;
-use crate::scope::{self, Mark};
-use crate::setup::Stage;
+use crate::scope::{self, ScopeGuard};
+use crate::setup::PermitStage;
 use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, time::Sleep};
 
 /// A poll-based call without borrows: the building block for integrations that need a nameable, `'static` future and
@@ -47,7 +47,7 @@ use crate::{BreakerOpen, Cause, Error, Instant, Outcome, Retrier, StopReason, ti
 /// ```
 #[must_use = "a call does nothing until it is polled"]
 pub struct PollRetry<T: Sleep + Clone, R: Borrow<Retrier> + Clone = Retrier> {
-    call: Call<OfRetrier, T, Own<T, R>>,
+    call: Call<RetrierPolicy, T, RetrierOptions<T, R>>,
     /// The call's single timer, for a sleep or for the time limit of an attempt.
     sleeping: Option<T::Sleeping>,
     /// There is nothing to wait for, but the task must yield to others first.
@@ -73,19 +73,19 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Creates a call that stores `retrier` as it is: an integration that already owns the retrier saves one reference
     /// count, and with `&Retrier` the call borrows it.
     pub fn from_retrier(retrier: R, timer: T, deadline: Option<Instant>) -> Self {
-        let own = Own::new(retrier, timer.clone(), deadline);
-        Self { call: Call::new(OfRetrier, timer, own), sleeping: None, yields: false, is_stateless: false }
+        let options = RetrierOptions::new(retrier, timer.clone(), deadline);
+        Self { call: Call::new(RetrierPolicy, timer, options), sleeping: None, yields: false, is_stateless: false }
     }
 
     /// Returns what the retrier was passed as.
     pub const fn retrier(&self) -> &R {
-        self.call.extras.retrier()
+        self.call.options.retrier()
     }
 
     /// Turns off measuring [`elapsed`](Self::elapsed) for its own sake: the clock is read only if the policy, a limit,
     /// a guard or a listener needs it, and `elapsed` is zero if none of them does.
     pub const fn untimed(mut self) -> Self {
-        self.call.extras.is_timed = false;
+        self.call.options.is_timed = false;
         self
     }
 
@@ -96,7 +96,7 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Returns [`BreakerOpen`] if the breaker rejects the attempt; the call has then ended.
     #[inline]
     pub fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Attempt, BreakerOpen>> {
-        if self.call.phase == Phase::Fresh && self.call.begins_at_once() && scope::depth() == 0 {
+        if self.call.phase == Phase::Fresh && self.call.has_fast_path() && scope::depth() == 0 {
             self.is_stateless = true;
             self.call.phase = Phase::Attempting;
             return Poll::Ready(Ok(Attempt::first(self.call.policy())));
@@ -107,14 +107,14 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     /// Runs `poll` inside the scope of this attempt, so that nested calls do not retry by default; see
     /// [`scope`](crate::scope). From the first call on, the attempt counts as made, even if it is then dropped.
     pub fn attempt<O>(&mut self, poll: impl FnOnce() -> O) -> O {
-        self.call.stands_at(Stage::Attempting);
+        self.call.set_stage(PermitStage::Attempting);
         self.prepare(poll)
     }
 
     /// Runs `poll` inside the scope of this attempt before the attempt is made, for its preparation, such as waiting
     /// until a service is ready. If the call is dropped in this state, the permits of the attempt are released.
     pub fn prepare<O>(&self, poll: impl FnOnce() -> O) -> O {
-        let _mark = Mark::deeper(self.call.policy());
+        let _scope = ScopeGuard::enter(self.call.policy());
         poll()
     }
 
@@ -129,13 +129,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
 
     /// Classifies this error by the retrier's rules, or the [built-in rules](crate::classify::built_in).
     pub fn outcome<E: 'static>(&self, error: &E) -> Outcome {
-        self.call.extras.rules().outcome(error)
+        self.call.options.rules().outcome(error)
     }
 
     /// Classifies this error by the retrier's rules alone, for integrations that know their errors better than the
     /// [built-in rules](crate::classify::built_in). Returns `None` if the retrier has no rule for `E`.
     pub fn given_outcome<E: 'static>(&self, error: &E) -> Option<Outcome> {
-        self.call.extras.rules().given(error)
+        self.call.options.rules().given(error)
     }
 
     /// Records that the attempt succeeded, which ends the call.
@@ -153,12 +153,12 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
     #[must_use = "a call that is over must not be polled"]
     pub fn failed<E: EventError>(&mut self, outcome: Outcome, error: Option<&E>) -> Option<StopReason> {
         if core::mem::take(&mut self.is_stateless) {
-            self.call.first_ended(false);
+            self.call.leave_fast_path(false);
         }
         match self.call.failed(outcome, error, self.call.clock.resolution()) {
             Next::Stop(stop) => Some(stop),
-            Next::Wait(ask) => {
-                self.wait(ask);
+            Next::Wait(delay) => {
+                self.wait(delay);
                 None
             }
         }
@@ -187,13 +187,13 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return Poll::Pending;
         }
         if self.call.phase == Phase::Fresh {
-            let ask = self.call.start(self.call.clock.resolution());
-            self.wait(ask);
+            let delay = self.call.start(self.call.clock.resolution());
+            self.wait(delay);
         }
         while self.call.phase == Phase::Sleeping {
             let Some(sleeping) = &mut self.sleeping else { return Poll::Pending };
             ready!(Pin::new(&mut *sleeping).poll(cx));
-            match self.call.left() {
+            match self.call.remaining_wait() {
                 Some(left) => self.call.clock.rearm(sleeping, left),
                 None => self.call.phase = Phase::Due,
             }
@@ -202,10 +202,10 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
             return Poll::Pending;
         }
         if let Err(stop) = self.call.begin() {
-            self.call.refused::<()>(stop);
+            self.call.emit_rejection::<()>(stop);
             return Poll::Ready(Err(self.call.breaker_open()));
         }
-        self.call.stands_at(Stage::LetIn);
+        self.call.set_stage(PermitStage::Admitted);
         let limit = self.call.time_limit();
         if let Some(limit) = limit {
             arm(&self.call.clock, &mut self.sleeping, limit);
@@ -214,11 +214,11 @@ impl<T: Sleep + Clone, R: Borrow<Retrier> + Clone> PollRetry<T, R> {
         Poll::Ready(Ok(Attempt::of(&self.call, limit)))
     }
 
-    fn wait(&mut self, ask: Duration) {
-        if ask.is_zero() {
-            self.yields = coop::is_over(self.call.attempt());
+    fn wait(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            self.yields = coop::should_yield(self.call.attempt());
         } else {
-            arm(&self.call.clock, &mut self.sleeping, ask);
+            arm(&self.call.clock, &mut self.sleeping, delay);
             self.call.phase = Phase::Sleeping;
         }
     }

@@ -6,7 +6,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use crate::coop;
-use crate::scope::{self, Mark};
+use crate::scope::{self, ScopeGuard};
 use crate::{
     Cause, DelaySource, Error, Guards, Outcome, Policy, Rejected, Seed, StopReason, classify,
     machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep, machine::RetryMachine,
@@ -143,7 +143,7 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     }
 
     /// Returns how long to arm the timer for.
-    fn ask(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+    fn delay(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let mut state = RetryState::new();
         RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
             .on_ticks(after, source, resolution)
@@ -193,11 +193,11 @@ where
                     }
                 },
                 ReconnectStep::Wait { after, source, .. } => {
-                    let ask = link.ask(after, source, link.timer.resolution());
-                    if ask.is_zero() {
-                        coop::take_turns(link.machine.attempt()).await;
+                    let delay = link.delay(after, source, link.timer.resolution());
+                    if delay.is_zero() {
+                        coop::yield_if_due(link.machine.attempt()).await;
                     } else {
-                        link.timer.sleep(ask).await;
+                        link.timer.sleep(delay).await;
                     }
                     link.woken(source)
                 }
@@ -257,9 +257,9 @@ where
         loop {
             step = match step {
                 ReconnectStep::Connect { .. } => {
-                    let mark = Mark::deeper(self.policy);
+                    let scope = ScopeGuard::enter(self.policy);
                     let connected = (self.connect)();
-                    drop(mark);
+                    drop(scope);
                     match connected {
                         Ok(connection) => {
                             self.opened();

@@ -13,9 +13,9 @@ use crate::call::{Attempt, Call};
 use crate::control::RetryControls;
 use crate::event::{Event, EventError};
 use crate::future::{RetryFuture, Uncancelled};
-use crate::retry_loop::{Lend, RetryLoop};
+use crate::retry_loop::{ContextOperation, RetryLoop};
 use crate::rule::{Plain, Reading};
-use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
+use crate::setup::{Detailed, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
 use crate::{
@@ -52,14 +52,14 @@ pub struct Retrier {
 }
 
 /// The setup of a call made through a retrier.
-type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
+type RetrierSetup<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Detailed>;
 
 /// The future of a call made through a retrier.
-type Running<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
+type RetrierFuture<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, RetrierSetup<'a, T>, Uncancelled>;
 
 /// A blocking call made through a retrier.
-type RunningBlocking<'a, F, O> =
-    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+type RetrierBlocking<'a, F, O> =
+    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, RetrierSetup<'a, ThreadSleep>, Uncancelled>;
 
 impl Retrier {
     /// Creates a retrier that retries according to `policy`, without budget, breaker, rules or listeners.
@@ -187,7 +187,7 @@ impl Retrier {
     /// `.with_report()`, `.with_inner_error()`, `.with_marks()`, `.validate(..)`, `.deadline(..)` and `.cancelled_by(..)` can
     /// follow.
     #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::time::Tokio>
+    pub fn run<F, O>(&self, operation: F) -> RetrierFuture<'_, F, O, crate::time::Tokio>
     where
         F: FnMut() -> O,
         O: Future,
@@ -197,7 +197,7 @@ impl Retrier {
     }
 
     /// Runs an async operation on another timer; see [`run`](Self::run).
-    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> Running<'_, F, O, T>
+    pub fn run_on<F, O, T>(&self, timer: T, operation: F) -> RetrierFuture<'_, F, O, T>
     where
         F: FnMut() -> O,
         O: Future,
@@ -232,7 +232,7 @@ impl Retrier {
     pub async fn run_with<C, Op, T, E>(&self, context: &mut C, operation: Op) -> Result<T, Error<E>>
     where
         C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
         E: EventError,
     {
         self.run_with_on(crate::time::Tokio, context, operation).await
@@ -246,12 +246,12 @@ impl Retrier {
     where
         S: Sleep + Clone,
         C: ?Sized,
-        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
+        Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> ContextOperation<'a, C, Result<T, E>>,
         E: EventError,
     {
         let mut call = self.call_on(timer);
         loop {
-            let done = call.attempt_with(|attempt| operation.lend(&mut *context, attempt)).await;
+            let done = call.attempt_with(|attempt| operation.start(&mut *context, attempt)).await;
             if let Some(done) = done {
                 return done;
             }
@@ -272,7 +272,7 @@ impl Retrier {
 
     /// Creates a blocking call that can be configured before it runs: `.with_report()`, `.with_marks()`,
     /// `.deadline(..)`, `.cancelled_by(..)`. The operation receives the [`Attempt`], with its number and time limit.
-    pub fn blocking_call<F, O>(&self, operation: F) -> RunningBlocking<'_, F, O>
+    pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
     where
         F: FnMut(Attempt) -> O,
         Plain: Reading<O>,
@@ -283,13 +283,13 @@ impl Retrier {
     /// Creates a call in loop form: the operation may borrow anything, needs no closure, and can use `?` and `break`.
     /// See [`RetryLoop`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, Shares<'_, crate::time::Tokio>, Rules<&Shared>> {
+    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, RetrierSetup<'_, crate::time::Tokio>, Rules<&Shared>> {
         self.call_on(crate::time::Tokio)
     }
 
     /// Creates a call in loop form on another timer; see [`call`](Self::call).
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, Shares<'_, T>, Rules<&Shared>> {
-        let setup = self.shares(timer.clone());
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, RetrierSetup<'_, T>, Rules<&Shared>> {
+        let setup = self.setup(timer.clone());
         RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
@@ -323,13 +323,13 @@ impl Retrier {
         self
     }
 
-    fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
+    fn setup<T: Clone>(&self, clock: T) -> RetrierSetup<'_, T> {
         Setup {
             sink: Listeners(&self.shared),
             guards: Guarded { guards: self.shared.guards(), nested: self.shared.nested, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
-            mode: Explained,
+            mode: Detailed,
         }
     }
 
@@ -337,13 +337,13 @@ impl Retrier {
         &self,
         timer: T,
         operation: F,
-    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, Shares<'_, T>, Uncancelled> {
+    ) -> Parts<'_, F, Plain, Rules<&Shared>, T, RetrierSetup<'_, T>, Uncancelled> {
         Parts {
             policy: &self.shared.policy,
             operation,
             reading: Plain,
             rule: Rules(&self.shared),
-            setup: self.shares(timer.clone()),
+            setup: self.setup(timer.clone()),
             timer,
             cancel: Uncancelled,
         }

@@ -11,8 +11,8 @@ use crate::coop;
 use crate::error::{Error, Rejected};
 use crate::event::Sink;
 use crate::rule::Rule;
-use crate::scope::Mark;
-use crate::setup::{self, Ending, Extras, Guarded, Setup};
+use crate::scope::ScopeGuard;
+use crate::setup::{self, CallOptions, Ending, Guarded, Setup};
 use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 
 /// A call whose loop is written by the caller.
@@ -38,31 +38,31 @@ use crate::{Budget, Outcome, Policy, StopReason, time::Sleep};
 /// Dropping it, or the future of an attempt, ends the call: cancel-safe. After its end, the next attempt starts a new
 /// call.
 #[must_use = "a call does nothing until `attempt`"]
-pub struct RetryLoop<'p, T: Sleep, X: Extras, R> {
+pub struct RetryLoop<'p, T: Sleep, X: CallOptions, R> {
     call: Call<&'p Policy, T, X>,
     rule: R,
     sleeping: Option<T::Sleeping>,
-    stage: Stage,
+    next: NextAttempt,
 }
 
 /// Whether the next attempt has been admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum NextAttempt {
     /// The call has not started, or the previous one has ended.
-    Fresh,
+    NotAdmitted,
     /// The guards have already admitted the next attempt.
-    Begun,
+    Admitted,
 }
 
-impl<T: Sleep, X: Extras, R> fmt::Debug for RetryLoop<'_, T, X, R> {
+impl<T: Sleep, X: CallOptions, R> fmt::Debug for RetryLoop<'_, T, X, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryLoop").field("attempt", &self.call.attempt()).finish_non_exhaustive()
     }
 }
 
-impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
+impl<'p, T: Sleep, X: CallOptions, R> RetryLoop<'p, T, X, R> {
     pub(crate) const fn new(call: Call<&'p Policy, T, X>, rule: R) -> Self {
-        Self { call, rule, sleeping: None, stage: Stage::Fresh }
+        Self { call, rule, sleeping: None, next: NextAttempt::NotAdmitted }
     }
 
     /// Returns the number of attempts made so far.
@@ -88,35 +88,35 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
         X: Sink<E>,
         R: Rule<E>,
     {
-        let unfinished = Unfinished(self);
-        let hand = &mut *unfinished.0;
-        if hand.stage == Stage::Fresh {
-            hand.call.restart();
-            let ask = hand.call.start(hand.call.clock.resolution());
-            hand.sleep(ask).await;
-            if let Err(end) = hand.begin(None) {
+        let guard = AttemptGuard(self);
+        let this = &mut *guard.0;
+        if this.next == NextAttempt::NotAdmitted {
+            this.call.restart();
+            let delay = this.call.start(this.call.clock.resolution());
+            this.sleep(delay).await;
+            if let Err(end) = this.begin(None) {
                 return Some(Err(end));
             }
         }
-        hand.stage = Stage::Fresh;
-        hand.call.stands_at(setup::Stage::Attempting);
-        let limit = if X::LIMITS { hand.call.time_limit() } else { None };
-        let future = make(Attempt::of(&hand.call, limit));
-        let limit = limit.map(|limit| hand.call.clock.sleep(limit));
-        let (outcome, error) = match (Bounded { future, limit, policy: hand.call.policy() }).await {
+        this.next = NextAttempt::NotAdmitted;
+        this.call.set_stage(setup::PermitStage::Attempting);
+        let limit = if X::LIMITS { this.call.time_limit() } else { None };
+        let future = make(Attempt::of(&this.call, limit));
+        let limit = limit.map(|limit| this.call.clock.sleep(limit));
+        let (outcome, error) = match (TimedAttempt { future, limit, policy: this.call.policy() }).await {
             Some(Ok(value)) => {
-                hand.call.succeeded::<E>();
+                this.call.succeeded::<E>();
                 return Some(Ok(value));
             }
-            Some(Err(error)) => (hand.rule.outcome(&error), Some(error)),
+            Some(Err(error)) => (this.rule.outcome(&error), Some(error)),
             None => (Outcome::TRANSIENT, None),
         };
-        match hand.call.failed(outcome, error.as_ref(), hand.call.clock.resolution()) {
-            Next::Stop(stop) => Some(Err(hand.end(stop, error, Rejected::TimedOut))),
-            Next::Wait(ask) => {
-                hand.sleep(ask).await;
+        match this.call.failed(outcome, error.as_ref(), this.call.clock.resolution()) {
+            Next::Stop(stop) => Some(Err(this.end(stop, error, Rejected::TimedOut))),
+            Next::Wait(delay) => {
+                this.sleep(delay).await;
                 // The breaker is asked here, while the last error is still available.
-                hand.begin(error).err().map(Err)
+                this.begin(error).err().map(Err)
             }
         }
     }
@@ -127,31 +127,31 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
     {
         match self.call.begin() {
             Ok(()) => {
-                self.stage = Stage::Begun;
-                self.call.stands_at(setup::Stage::LetIn);
+                self.next = NextAttempt::Admitted;
+                self.call.set_stage(setup::PermitStage::Admitted);
                 Ok(())
             }
             Err(stop) => {
-                self.call.refused::<E>(stop);
-                let why = Rejected::BreakerOpen(self.call.breaker_open());
-                Err(self.end(stop, last, why))
+                self.call.emit_rejection::<E>(stop);
+                let reason = Rejected::BreakerOpen(self.call.breaker_open());
+                Err(self.end(stop, last, reason))
             }
         }
     }
 
-    fn end<E>(&mut self, stop: StopReason, last: Option<E>, why: Rejected) -> Error<E> {
-        let ending = last.map_or(Ending::Refused(why), Ending::Failed);
-        match self.call.end::<Infallible, _, _>(Err((stop, ending))).explained() {
+    fn end<E>(&mut self, stop: StopReason, last: Option<E>, reason: Rejected) -> Error<E> {
+        let ending = last.map_or(Ending::Rejected(reason), Ending::Failed);
+        match self.call.end::<Infallible, _, _>(Err((stop, ending))).detailed() {
             Err(error) => error,
             Ok(never) => match never {},
         }
     }
 
-    async fn sleep(&mut self, ask: core::time::Duration) {
-        if ask.is_zero() {
-            return coop::take_turns(self.attempts()).await;
+    async fn sleep(&mut self, delay: core::time::Duration) {
+        if delay.is_zero() {
+            return coop::yield_if_due(self.attempts()).await;
         }
-        let mut left = Some(ask);
+        let mut left = Some(delay);
         while let Some(length) = left {
             match &mut self.sleeping {
                 Some(sleeping) => self.call.clock.rearm(sleeping, length),
@@ -160,7 +160,7 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
             if let Some(sleeping) = &mut self.sleeping {
                 sleeping.await;
             }
-            left = self.call.left();
+            left = self.call.remaining_wait();
         }
     }
 }
@@ -169,7 +169,7 @@ impl<'p, T: Sleep, X: Extras, R> RetryLoop<'p, T, X, R> {
 impl<'p, T, S, L, Y, M, R> RetryLoop<'p, T, Setup<S, Guarded<'p, T>, L, Y, M>, R>
 where
     T: Sleep,
-    Setup<S, Guarded<'p, T>, L, Y, M>: Extras,
+    Setup<S, Guarded<'p, T>, L, Y, M>: CallOptions,
 {
     /// Sets the budget for this call only, replacing the shared one. Comes before the first attempt.
     pub fn budget(self, budget: &'p dyn Budget) -> Self {
@@ -180,19 +180,19 @@ where
 }
 
 /// Drop guard of an attempt in progress: releases the permits if its future is dropped.
-struct Unfinished<'a, 'p, T: Sleep, X: Extras, R>(&'a mut RetryLoop<'p, T, X, R>);
+struct AttemptGuard<'a, 'p, T: Sleep, X: CallOptions, R>(&'a mut RetryLoop<'p, T, X, R>);
 
-impl<T: Sleep, X: Extras, R> Drop for Unfinished<'_, '_, T, X, R> {
+impl<T: Sleep, X: CallOptions, R> Drop for AttemptGuard<'_, '_, T, X, R> {
     fn drop(&mut self) {
-        if self.0.stage == Stage::Fresh {
-            self.0.call.let_go();
+        if self.0.next == NextAttempt::NotAdmitted {
+            self.0.call.abandon();
         }
     }
 }
 
 pin_project! {
     /// One attempt inside its scope, with its time limit: `None` if it exceeds it.
-    struct Bounded<'p, F, S> {
+    struct TimedAttempt<'p, F, S> {
         #[pin]
         future: F,
         limit: Option<S>,
@@ -200,13 +200,13 @@ pin_project! {
     }
 }
 
-impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
+impl<F: Future, S: Future<Output = ()> + Unpin> Future for TimedAttempt<'_, F, S> {
     type Output = Option<F::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let this = self.project();
         let polled = {
-            let _mark = Mark::deeper(this.policy);
+            let _scope = ScopeGuard::enter(this.policy);
             this.future.poll(cx)
         };
         match (polled, this.limit) {
@@ -220,22 +220,22 @@ impl<F: Future, S: Future<Output = ()> + Unpin> Future for Bounded<'_, F, S> {
 /// An operation that borrows its context; implemented for every closure that fits.
 ///
 /// Unlike an `AsyncFnMut` bound, it carries whether the returned futures are `Send`.
-pub trait Lend<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
+pub trait ContextOperation<'a, C: ?Sized, Out>: sealed::Sealed<'a, C, Out> {
     /// The future of one attempt.
     type Future: Future<Output = Out>;
 
     /// Starts one attempt.
-    fn lend(&mut self, context: &'a mut C, attempt: Attempt) -> Self::Future;
+    fn start(&mut self, context: &'a mut C, attempt: Attempt) -> Self::Future;
 }
 
-impl<'a, C: ?Sized + 'a, Out, F, Fut> Lend<'a, C, Out> for F
+impl<'a, C: ?Sized + 'a, Out, F, Fut> ContextOperation<'a, C, Out> for F
 where
     F: FnMut(&'a mut C, Attempt) -> Fut,
     Fut: Future<Output = Out>,
 {
     type Future = Fut;
 
-    fn lend(&mut self, context: &'a mut C, attempt: Attempt) -> Fut {
+    fn start(&mut self, context: &'a mut C, attempt: Attempt) -> Fut {
         self(context, attempt)
     }
 }

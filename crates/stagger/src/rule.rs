@@ -7,7 +7,7 @@ use core::fmt;
 use crate::{Marked, Outcome, classify};
 
 /// A value, or an error with the mark that the operation put on it.
-pub(crate) type Judged<T, E, M> = Result<T, (E, M)>;
+pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 
 /// How the result of an operation is read.
 pub trait Reading<Out> {
@@ -19,7 +19,7 @@ pub trait Reading<Out> {
     type Mark: Into<Option<Outcome>> + Default;
 
     /// Reads one result.
-    fn read(&mut self, out: Out) -> Judged<Self::Value, Self::Error, Self::Mark>;
+    fn read(&mut self, out: Out) -> ReadResult<Self::Value, Self::Error, Self::Mark>;
 }
 
 /// A plain `Result<T, E>`.
@@ -43,7 +43,7 @@ impl<T, E> Reading<Result<T, E>> for Plain {
     type Mark = Unmarked;
 
     #[inline]
-    fn read(&mut self, out: Result<T, E>) -> Judged<T, E, Unmarked> {
+    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Unmarked> {
         out.map_err(|error| (error, Unmarked))
     }
 }
@@ -58,7 +58,7 @@ impl<T, E> Reading<Result<T, Marked<E>>> for WithMarks {
     type Mark = Option<Outcome>;
 
     #[inline]
-    fn read(&mut self, out: Result<T, Marked<E>>) -> Judged<T, E, Option<Outcome>> {
+    fn read(&mut self, out: Result<T, Marked<E>>) -> ReadResult<T, E, Option<Outcome>> {
         out.map_err(Marked::into_parts)
     }
 }
@@ -86,7 +86,7 @@ where
     type Mark = P::Mark;
 
     #[inline]
-    fn read(&mut self, out: Out) -> Judged<U, P::Error, P::Mark> {
+    fn read(&mut self, out: Out) -> ReadResult<U, P::Error, P::Mark> {
         let value = self.before.read(out)?;
         (self.check)(value).map_err(|error| (error, P::Mark::default()))
     }

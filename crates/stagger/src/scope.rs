@@ -115,20 +115,20 @@ pub fn detached_fn<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
 
 fn at_depth<T>(depth: u32, work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     move || {
-        let _mark = Mark::set(depth);
+        let _scope = ScopeGuard::set(depth);
         work()
     }
 }
 
 /// Runs a future as an attempt under this policy.
 pub(crate) fn attempt<F: Future>(future: F, policy: &crate::Policy) -> Scoped<F> {
-    Scoped { future, depth: deeper(policy) }
+    Scoped { future, depth: nested_depth(policy) }
 }
 
 /// Returns the depth inside an attempt under this policy. A policy that allows no retries adds none: otherwise it would
 /// keep nested calls from retrying.
 #[inline]
-fn deeper(policy: &crate::Policy) -> u32 {
+fn nested_depth(policy: &crate::Policy) -> u32 {
     depth().wrapping_add(u32::from(policy.allows_retries()))
 }
 
@@ -148,27 +148,27 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let _mark = Mark::set(*this.depth);
+        let _scope = ScopeGuard::set(*this.depth);
         this.future.poll(cx)
     }
 }
 
 /// The scope of an attempt; dropping it restores the previous one.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct ScopeGuard {
     before: u32,
 }
 
-impl Mark {
+impl ScopeGuard {
     /// Enters the scope of an attempt under this policy.
     #[inline]
-    pub(crate) fn deeper(policy: &crate::Policy) -> Self {
-        Self::set(deeper(policy))
+    pub(crate) fn enter(policy: &crate::Policy) -> Self {
+        Self::set(nested_depth(policy))
     }
 
     /// Returns whether there was an enclosing attempt when this scope was entered.
     #[inline]
-    pub(crate) const fn is_inside(&self) -> bool {
+    pub(crate) const fn is_nested(&self) -> bool {
         self.before > 0
     }
 
@@ -178,7 +178,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         DEPTH.set(self.before);

@@ -123,7 +123,7 @@ impl<H: Deref<Target = Shared>> fmt::Debug for Listeners<H> {
 }
 
 impl<H: Deref<Target = Shared>> Listeners<H> {
-    pub(crate) fn is_anybody(&self) -> bool {
+    pub(crate) fn has_listeners(&self) -> bool {
         !self.0.listeners.is_empty()
     }
 }
@@ -138,7 +138,7 @@ impl<E: EventError, H: Deref<Target = Shared>> Sink<E> for Listeners<H> {
     }
 
     fn is_listening(&self) -> bool {
-        self.is_anybody()
+        self.has_listeners()
     }
 
     fn emit(&self, event: Event<'_>, error: Option<&E>) {

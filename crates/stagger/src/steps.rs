@@ -60,7 +60,7 @@ macro_rules! steps {
             $($bound)*
             P: Reading<$raw>,
             T: $Timer,
-            Setup<S, G, L, Y, M>: Extras,
+            Setup<S, G, L, Y, M>: CallOptions,
         {
             /// Retries only errors for which `is_transient` returns true; all others are permanent.
             pub fn when<W>(self, is_transient: W) -> $Call<'p, F, O, P, When<W>, T, Setup<S, G, L, Y, M>, N>
@@ -100,7 +100,7 @@ macro_rules! steps {
             /// A fixed seed makes delays reproducible, for tests and reports. Calls that share a seed wait in lockstep.
             pub fn seed<Y2: Entropy>(self, entropy: Y2) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y2, M>, N>
             where
-                Setup<S, G, L, Y2, M>: Extras,
+                Setup<S, G, L, Y2, M>: CallOptions,
             {
                 $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_entropy(entropy)))
             }
@@ -110,36 +110,36 @@ macro_rules! steps {
             pub fn on_event<W>(self, listen: W) -> $Call<'p, F, O, P, R, T, Setup<OnEvent<W>, G, L, Y, M>, N>
             where
                 W: Fn(&Event<'_>),
-                Setup<OnEvent<W>, G, L, Y, M>: Extras,
+                Setup<OnEvent<W>, G, L, Y, M>: CallOptions,
             {
                 $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_sink(OnEvent(listen))))
             }
 
             /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number
             /// of attempts and the elapsed time.
-            pub fn detailed(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, N>
+            pub fn detailed(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Detailed>, N>
             where
-                Setup<S, G, L, Y, Explained>: Extras,
+                Setup<S, G, L, Y, Detailed>: CallOptions,
             {
-                $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)))
+                $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Detailed)))
             }
 
             /// Sets the output to a [`Report`](crate::Report), which has the number of attempts and the elapsed time of
             /// a success, too.
             pub fn with_report(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Reported>, N>
             where
-                Setup<S, G, L, Y, Reported>: Extras,
+                Setup<S, G, L, Y, Reported>: CallOptions,
             {
                 $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Reported)))
             }
 
             /// Sets the output to the operation's own error type, which must implement
             /// `From<`[`Rejected`](crate::Rejected)`>` to represent a rejected call.
-            pub fn with_inner_error(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Own>, N>
+            pub fn with_inner_error(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, InnerError>, N>
             where
-                Setup<S, G, L, Y, Own>: Extras,
+                Setup<S, G, L, Y, InnerError>: CallOptions,
             {
-                $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Own)))
+                $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(InnerError)))
             }
 
             /// Sets the budget and breaker of the call. A breaker can reject the call, so the output becomes
@@ -147,14 +147,14 @@ macro_rules! steps {
             pub fn guards<'g>(
                 self,
                 guards: Guards<'g>,
-            ) -> $Call<'p, F, O, P, R, T, Setup<S, Guarded<'g, T>, L, Y, Explained>, N>
+            ) -> $Call<'p, F, O, P, R, T, Setup<S, Guarded<'g, T>, L, Y, Detailed>, N>
             where
                 T: Clone,
-                Setup<S, Guarded<'g, T>, L, Y, Explained>: Extras,
+                Setup<S, Guarded<'g, T>, L, Y, Detailed>: CallOptions,
             {
                 let parts = self.into_parts();
                 let guarded = Guarded { guards, nested: crate::NestedRetries::Disable, clock: parts.timer.clone() };
-                $Call::from_parts(parts.with_setup(|setup| setup.with_guards(guarded).with_mode(Explained)))
+                $Call::from_parts(parts.with_setup(|setup| setup.with_guards(guarded).with_mode(Detailed)))
             }
         }
 
@@ -164,7 +164,7 @@ macro_rules! steps {
             $($bound)*
             P: Reading<$raw>,
             T: $Timer,
-            Setup<S, Guarded<'g, C>, L, Y, M>: Extras,
+            Setup<S, Guarded<'g, C>, L, Y, M>: CallOptions,
         {
             /// Sets the budget for this call only, replacing the shared one.
             pub fn budget(self, budget: &'g dyn Budget) -> Self {
@@ -191,7 +191,7 @@ macro_rules! steps {
             $($bound)*
             Plain: Reading<$raw>,
             T: $Timer,
-            Setup<S, G, L, Y, M>: Extras,
+            Setup<S, G, L, Y, M>: CallOptions,
         {
             /// Honors and removes the marks of [`Marked`](crate::Marked) errors: the caller gets the original error.
             pub fn with_marks(self) -> $Call<'p, F, O, WithMarks, R, T, Setup<S, G, L, Y, M>, N>
@@ -210,30 +210,30 @@ macro_rules! steps {
             P: Reading<$raw>,
             T: $Timer,
             L: Into<Limits>,
-            Setup<S, G, L, Y, M>: Extras,
-            Setup<S, G, Limits, Y, Explained>: Extras,
+            Setup<S, G, L, Y, M>: CallOptions,
+            Setup<S, G, Limits, Y, Detailed>: CallOptions,
         {
             /// Sets the timeout of each attempt, counted from the start of that attempt, after the sleep. Default:
             /// none.
-            pub fn timeout(self, length: Duration) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Explained>, N> {
+            pub fn timeout(self, length: Duration) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 self.limited(|limits| limits.timeout = Some(length))
             }
 
             /// Sets whether the timeout also applies to the last attempt. Default:
             /// [`LastAttempt::Timed`](crate::LastAttempt::Timed).
-            pub fn last_attempt(self, last: LastAttempt) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Explained>, N> {
+            pub fn last_attempt(self, last: LastAttempt) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 self.limited(|limits| limits.last = last)
             }
 
             /// Sets the deadline of the call, as an instant of the timer's clock. No retry starts at or after the
             /// deadline, and an attempt in progress is dropped (async) or told its remaining time (blocking). Default:
             /// none.
-            pub fn deadline(self, deadline: Instant) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Explained>, N> {
+            pub fn deadline(self, deadline: Instant) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 self.limited(|limits| limits.deadline = Some(deadline))
             }
 
             /// Sets the deadline to `length` from now.
-            pub fn within(self, length: Duration) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Explained>, N> {
+            pub fn within(self, length: Duration) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 let deadline = self.call.clock.now().saturating_add(length);
                 self.deadline(deadline)
             }
@@ -241,7 +241,7 @@ macro_rules! steps {
             fn limited(
                 self,
                 change: impl FnOnce(&mut Limits),
-            ) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Explained>, N> {
+            ) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 $Call::from_parts(self.into_parts().with_setup(|setup| setup.limited(change)))
             }
         }

@@ -2,7 +2,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use super::combined::whole;
+use super::combined::combined_outcome;
 use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
     Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
@@ -72,14 +72,14 @@ pub struct Batch<'p, T, E, S: Sleep> {
 
 struct DeadLetter<T, E> {
     after: NonZeroU32,
-    put_aside: Box<dyn FnMut(Failed<T, E>) + Send>,
+    dead_letter_or_fail: Box<dyn FnMut(Failed<T, E>) + Send>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The next attempt begins at this instant.
     Due(Instant),
-    InRound,
+    InAttempt,
     Ended,
 }
 
@@ -132,8 +132,12 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Sets the function that receives items that failed permanently, or at least `after` times including deliveries
     /// before this batch. Such items are not among the failed. Default: none.
     #[must_use]
-    pub fn dead_letter(mut self, after: NonZeroU32, put_aside: impl FnMut(Failed<T, E>) + Send + 'static) -> Self {
-        self.dead_letter = Some(DeadLetter { after, put_aside: Box::new(put_aside) });
+    pub fn dead_letter(
+        mut self,
+        after: NonZeroU32,
+        dead_letter_or_fail: impl FnMut(Failed<T, E>) + Send + 'static,
+    ) -> Self {
+        self.dead_letter = Some(DeadLetter { after, dead_letter_or_fail: Box::new(dead_letter_or_fail) });
         self
     }
 
@@ -164,7 +168,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     ///
     /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait.
     pub async fn next_attempt(&mut self) -> bool {
-        if self.phase == Phase::InRound {
+        if self.phase == Phase::InAttempt {
             self.settle();
         }
         let Phase::Due(due) = self.phase else { return false };
@@ -197,7 +201,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         let (before, after) = self.entries.split_at(self.search.min(self.entries.len()));
         let ahead = after.iter().position(|entry| entry.id == id).map(|found| before.len() + found);
         let found = ahead.or_else(|| before.iter().position(|entry| entry.id == id));
-        let found = found.filter(|_| self.phase == Phase::InRound).ok_or_else(|| UnknownItem(id.to_owned()))?;
+        let found = found.filter(|_| self.phase == Phase::InAttempt).ok_or_else(|| UnknownItem(id.to_owned()))?;
         self.search = found + 1;
         self.failed_at(found, outcome, error);
         Ok(())
@@ -206,7 +210,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Records that the whole request failed with this outcome: every item failed, with the error that `error` creates
     /// for it.
     pub fn all_failed(&mut self, outcome: Outcome, mut error: impl FnMut(&T) -> E) {
-        if self.phase == Phase::InRound {
+        if self.phase == Phase::InAttempt {
             for index in 0..self.entries.len() {
                 let error = error(&self.entries[index].item);
                 self.failed_at(index, outcome, error);
@@ -234,7 +238,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
             Ok(permit) => {
                 self.permit = permit;
-                self.phase = Phase::InRound;
+                self.phase = Phase::InAttempt;
                 self.search = 0;
                 // The immediate repeat of an unprocessed request does not count.
                 let counts = self.state.attempt() - before;
@@ -254,18 +258,18 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
     /// Ends the attempt: removes items that succeeded or failed for good, and decides about the rest.
     fn settle(&mut self) {
-        let outcome = whole(self.entries.iter().map(|entry| entry.outcome));
+        let outcome = combined_outcome(self.entries.iter().map(|entry| entry.outcome));
         for entry in core::mem::take(&mut self.entries) {
-            let is_dead = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
+            let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
                 Outcome::Success => self.done.succeeded += 1,
-                Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
-                Outcome::UnsafeToRetry(_) => self.put_aside(entry.failed(StopReason::UnsafeToRetry)),
+                Outcome::Permanent => self.dead_letter_or_fail(entry.failed(StopReason::Permanent)),
+                Outcome::UnsafeToRetry(_) => self.dead_letter_or_fail(entry.failed(StopReason::UnsafeToRetry)),
                 Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
                     self.done.failed.push(entry.failed(StopReason::Hint))
                 }
                 Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
-                _ if is_dead => self.put_aside(entry.failed(StopReason::Attempts)),
+                _ if is_exhausted => self.dead_letter_or_fail(entry.failed(StopReason::Attempts)),
                 _ => self.entries.push(entry),
             }
         }
@@ -276,8 +280,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         match decision {
             Decision::Retry { after, source, permit } => {
                 self.permit = permit;
-                let ask = retry.on_ticks(after, source, self.timer.resolution());
-                let due = if ask.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(ask) };
+                let delay = retry.on_ticks(after, source, self.timer.resolution());
+                let due = if delay.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(delay) };
                 self.phase = Phase::Due(due);
                 if self.entries.is_empty() {
                     self.end(StopReason::Exhausted);
@@ -291,11 +295,11 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
     }
 
-    fn put_aside(&mut self, failed: Failed<T, E>) {
+    fn dead_letter_or_fail(&mut self, failed: Failed<T, E>) {
         match &mut self.dead_letter {
             Some(dead) => {
                 self.done.dead_lettered += 1;
-                (dead.put_aside)(failed);
+                (dead.dead_letter_or_fail)(failed);
             }
             None => self.done.failed.push(failed),
         }
@@ -310,7 +314,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         let permit = Permits::take(&mut self.permit);
         match core::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Due(_) => self.guards.release(permit),
-            Phase::InRound => self.guards.abandon(permit, || self.timer.now()),
+            Phase::InAttempt => self.guards.abandon(permit, || self.timer.now()),
             Phase::Ended => {}
         }
         self.give_up(stop);

@@ -3,7 +3,7 @@ use core::time::Duration;
 use crate::{FailureKind, Outcome, ServerHint};
 
 /// Combines the outcomes of the items into one outcome of the attempt, for policy and guards.
-pub(super) fn whole(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
+pub(super) fn combined_outcome(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
     if outcomes.clone().all(|outcome| outcome == Outcome::NotProcessed) {
         return Outcome::NotProcessed;
     }

@@ -38,13 +38,13 @@ use crate::Budget;
 /// assert_eq!(hosts.len(), 2);
 /// ```
 pub struct Partitioned<K, B> {
-    most: NonZeroUsize,
+    max_keys: NonZeroUsize,
     make: Box<dyn Fn() -> B + Send + Sync>,
-    rest: Arc<B>,
-    kept: RwLock<Kept<K, B>>,
+    overflow: Arc<B>,
+    budgets: RwLock<Budgets<K, B>>,
 }
 
-struct Kept<K, B> {
+struct Budgets<K, B> {
     budgets: HashMap<K, Entry<B>>,
     /// Number of keys inserted so far: a logical time, which advances only when an eviction may become necessary.
     arrivals: u64,
@@ -53,15 +53,15 @@ struct Kept<K, B> {
 struct Entry<B> {
     budget: Arc<B>,
     /// The logical time of the latest lookup.
-    used: AtomicU64,
+    last_used: AtomicU64,
 }
 
 impl<K: Hash + Eq, B: Budget> Partitioned<K, B> {
-    /// Creates budgets for at most `most` keys, each created by `make`, and one overflow budget.
-    pub fn new(most: NonZeroUsize, make: impl Fn() -> B + Send + Sync + 'static) -> Self {
-        let rest = Arc::new(make());
-        let kept = RwLock::new(Kept { budgets: HashMap::new(), arrivals: 0 });
-        Self { most, make: Box::new(make), rest, kept }
+    /// Creates budgets for at most `max_keys` keys, each created by `make`, and one overflow budget.
+    pub fn new(max_keys: NonZeroUsize, make: impl Fn() -> B + Send + Sync + 'static) -> Self {
+        let overflow = Arc::new(make());
+        let budgets = RwLock::new(Budgets { budgets: HashMap::new(), arrivals: 0 });
+        Self { max_keys, make: Box::new(make), overflow, budgets }
     }
 
     /// Returns the budget of this key, which is shared by all callers that use the key while it is stored.
@@ -72,34 +72,34 @@ impl<K: Hash + Eq, B: Budget> Partitioned<K, B> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         // A panic in `make` leaves no partial state.
-        if let Some(budget) = self.kept.read().unwrap_or_else(PoisonError::into_inner).find(key) {
+        if let Some(budget) = self.budgets.read().unwrap_or_else(PoisonError::into_inner).find(key) {
             return budget;
         }
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let mut budgets = self.budgets.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have inserted it in the meantime.
-        if let Some(budget) = kept.find(key) {
+        if let Some(budget) = budgets.find(key) {
             return budget;
         }
-        if kept.budgets.len() >= self.most.get() && !kept.make_room() {
-            return Arc::clone(&self.rest);
+        if budgets.budgets.len() >= self.max_keys.get() && !budgets.evict() {
+            return Arc::clone(&self.overflow);
         }
         let budget = Arc::new((self.make)());
-        kept.arrivals += 1;
-        let entry = Entry { budget: Arc::clone(&budget), used: AtomicU64::new(kept.arrivals) };
-        kept.budgets.insert(key.to_owned(), entry);
+        budgets.arrivals += 1;
+        let entry = Entry { budget: Arc::clone(&budget), last_used: AtomicU64::new(budgets.arrivals) };
+        budgets.budgets.insert(key.to_owned(), entry);
         budget
     }
 
     /// Returns the overflow budget, shared by the keys for which there was no room.
     #[must_use]
     pub fn rest(&self) -> &B {
-        &self.rest
+        &self.overflow
     }
 
     /// Returns the number of keys with their own budget.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).budgets.len()
+        self.budgets.read().unwrap_or_else(PoisonError::into_inner).budgets.len()
     }
 
     /// Returns true if no key has its own budget.
@@ -111,34 +111,35 @@ impl<K: Hash + Eq, B: Budget> Partitioned<K, B> {
     /// Calls `show` for every key with its own budget, in no particular order, for metrics. New keys wait until it
     /// returns.
     pub fn for_each(&self, mut show: impl FnMut(&K, &B)) {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        kept.budgets.iter().for_each(|(key, entry)| show(key, &entry.budget));
+        let budgets = self.budgets.read().unwrap_or_else(PoisonError::into_inner);
+        budgets.budgets.iter().for_each(|(key, entry)| show(key, &entry.budget));
     }
 }
 
-impl<K: Hash + Eq, B> Kept<K, B> {
+impl<K: Hash + Eq, B> Budgets<K, B> {
     fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<Arc<B>>
     where
         K: Borrow<Q>,
     {
         let entry = self.budgets.get(key)?;
         // Usually it is up to date already, and threads that only read do not contend.
-        if entry.used.load(Ordering::Relaxed) != self.arrivals {
-            entry.used.store(self.arrivals, Ordering::Relaxed);
+        if entry.last_used.load(Ordering::Relaxed) != self.arrivals {
+            entry.last_used.store(self.arrivals, Ordering::Relaxed);
         }
         Some(Arc::clone(&entry.budget))
     }
 
     /// Evicts the least recently used budget that is not in use elsewhere, and returns whether there was one. None can
     /// come into use meanwhile, because that needs the lock.
-    fn make_room(&mut self) -> bool {
+    fn evict(&mut self) -> bool {
         let idle = self.budgets.values().filter(|entry| Arc::strong_count(&entry.budget) == 1);
-        let Some(oldest) = idle.map(|entry| entry.used.load(Ordering::Relaxed)).min() else { return false };
+        let Some(oldest) = idle.map(|entry| entry.last_used.load(Ordering::Relaxed)).min() else { return false };
         let mut found = false;
         self.budgets.retain(|_, entry| {
-            let goes = !found && entry.used.load(Ordering::Relaxed) == oldest && Arc::strong_count(&entry.budget) == 1;
-            found |= goes;
-            !goes
+            let is_evicted =
+                !found && entry.last_used.load(Ordering::Relaxed) == oldest && Arc::strong_count(&entry.budget) == 1;
+            found |= is_evicted;
+            !is_evicted
         });
         true
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::call::{Notify, Plain};
-use super::call_state::Course;
+use super::call_state::CallState;
 use super::permanent::{Unwrapping, is_permanent};
 use super::{BackOff, Call};
 use crate::blocking::Ticker;
@@ -11,7 +11,7 @@ use crate::call::Next;
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
 use crate::rule::Reading;
-use crate::scope::Mark;
+use crate::scope::ScopeGuard;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 
@@ -95,7 +95,7 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B> {
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: BlockingSleep>(mut backoff: B, timer: T) -> Ticker<B, T> {
     backoff.reset();
-    Ticker::of(backoff, timer)
+    Ticker::from_times(backoff, timer)
 }
 
 impl<F, O, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N>
@@ -111,20 +111,20 @@ where
     /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     pub fn run(self) -> M::Output {
         let Self { mut operation, backoff, mut reading, mut notify, timer, cancel, .. } = self;
-        let mut course = Course::new(backoff);
-        course.start(M::TIMED.then_some(&timer));
+        let mut state = CallState::new(backoff);
+        state.start(M::TIMED.then_some(&timer));
         loop {
-            course.begin();
+            state.begin();
             // Only the backoff knows whether the call retries at all, so assume that it does.
-            let mark = Mark::deeper(&Policy::DEFAULT);
+            let scope = ScopeGuard::enter(&Policy::DEFAULT);
             let out = operation();
-            drop(mark);
+            drop(scope);
             let (error, mark) = match reading.read(out) {
-                Ok(value) => return M::finish(course.end(Ok(value), &timer)),
+                Ok(value) => return M::finish(state.end(Ok(value), &timer)),
                 Err(failed) => failed,
             };
             let is_cancelled = || cancel.is_cancelled();
-            let next = course.failed(is_permanent(mark), is_cancelled, |delay| notify.notify(&error, delay));
+            let next = state.failed(is_permanent(mark), is_cancelled, |delay| notify.notify(&error, delay));
             let stop = match next {
                 Next::Stop(stop) => stop,
                 Next::Wait(delay) => {
@@ -135,7 +135,7 @@ where
                     StopReason::Cancelled
                 }
             };
-            return M::finish(course.end(Err((stop, error)), &timer));
+            return M::finish(state.end(Err((stop, error)), &timer));
         }
     }
 }

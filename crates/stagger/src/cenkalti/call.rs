@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::permanent::Unwrapping;
 use crate::future::Uncancelled;
 use crate::rule::WithMarks;
-use crate::setup::{Bare, Explained};
+use crate::setup::{Bare, Detailed};
 use crate::{Marked, time::Clock};
 
 /// A call that will be retried, as returned by [`retry`](super::retry) and its variants.
@@ -20,7 +20,7 @@ pub struct Call<F, E, B, P, W, T, M, N> {
     pub(super) notify: W,
     pub(super) timer: T,
     pub(super) cancel: N,
-    pub(super) gives: PhantomData<fn() -> (E, M)>,
+    pub(super) output: PhantomData<fn() -> (E, M)>,
 }
 
 /// A call without options.
@@ -29,7 +29,7 @@ pub(super) type Plain<F, E, B, T> = Call<F, E, B, Unwrapping, Silent, T, Bare, U
 impl<F, E, B, T> Plain<F, E, B, T> {
     pub(super) const fn new(operation: F, backoff: B, timer: T) -> Self {
         let (reading, notify, cancel) = (Unwrapping, Silent, Uncancelled);
-        Self { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        Self { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
     }
 }
 
@@ -40,7 +40,7 @@ impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
     /// Comes before [`notify`](Self::notify), which receives the original error, too.
     pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading: WithMarks, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading: WithMarks, notify, timer, cancel, output: PhantomData }
     }
 }
 
@@ -48,13 +48,13 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// Sets a function that receives each error that is retried, and the wait before the retry, before the wait begins.
     pub fn notify<W2: FnMut(&E, Duration)>(self, notify: W2) -> Call<F, E, B, P, W2, T, M, N> {
         let Self { operation, backoff, reading, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
     }
 
     /// Sets the timer to sleep on.
     pub fn timer<T2: Clock>(self, timer: T2) -> Call<F, E, B, P, W, T2, M, N> {
         let Self { operation, backoff, reading, notify, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
     }
 
     /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) in blocking code, with any
@@ -77,16 +77,16 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Cancelled, 3, Some(&"refused")));
     /// # });
     /// ```
-    pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Explained, N2> {
+    pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Detailed, N2> {
         let Self { operation, backoff, reading, notify, timer, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
     }
 
     /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number of
     /// attempts and the elapsed time.
-    pub fn detailed(self) -> Call<F, E, B, P, W, T, Explained, N> {
+    pub fn detailed(self) -> Call<F, E, B, P, W, T, Detailed, N> {
         let Self { operation, backoff, reading, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
     }
 }
 

@@ -10,22 +10,22 @@ use crate::{Instant, StopReason, scope, testing, time::Clock};
 
 /// The state of one call.
 #[derive(Debug)]
-pub(super) struct Course<B> {
+pub(super) struct CallState<B> {
     backoff: B,
     attempts: u32,
     /// Set if the output includes the elapsed time.
     start: Option<Instant>,
-    is_inside: bool,
+    is_nested: bool,
 }
 
-impl<B: BackOff> Course<B> {
+impl<B: BackOff> CallState<B> {
     pub(super) const fn new(backoff: B) -> Self {
-        Self { backoff, attempts: 0, start: None, is_inside: false }
+        Self { backoff, attempts: 0, start: None, is_nested: false }
     }
 
     /// Starts the call, before the first attempt.
     pub(super) fn start(&mut self, timed: Option<&impl Clock>) {
-        self.is_inside = scope::depth() > 0;
+        self.is_nested = scope::depth() > 0;
         self.start = timed.map(Clock::now);
         self.backoff.reset();
     }
@@ -45,7 +45,7 @@ impl<B: BackOff> Course<B> {
         if is_permanent {
             return Next::Stop(StopReason::Permanent);
         }
-        if self.is_inside {
+        if self.is_nested {
             return Next::Stop(StopReason::Nested);
         }
         match self.backoff.next_backoff() {

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::interval::{grown, randomized};
+use super::interval::{next_interval, randomized};
 use super::options::Numbers;
 use super::{BackOff, ElapsedTime, ExponentialBackOffOptions, Random, Seeded};
 use crate::{time::Clock, time::SystemClock};
@@ -157,7 +157,7 @@ impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
         // Without a limit the clock is not read.
         let elapsed = max_elapsed_time.map(|limit| (self.elapsed(), limit));
         let next = Duration::from_nanos(randomized(randomization_factor, self.random.next(), self.current));
-        self.current = grown(self.current, multiplier, max_interval);
+        self.current = next_interval(self.current, multiplier, max_interval);
         match elapsed {
             Some((elapsed, limit)) if elapsed.saturating_add(next) > limit => None,
             _ => Some(next),

@@ -18,7 +18,7 @@ pub(super) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
 }
 
 /// Returns the interval after this one.
-pub(super) fn grown(current: u64, multiplier: f64, max: u64) -> u64 {
+pub(super) fn next_interval(current: u64, multiplier: f64, max: u64) -> u64 {
     // Compared by division: the product may exceed the longest duration.
     if current as f64 >= max as f64 / multiplier { max } else { whole(current as f64 * multiplier) }
 }

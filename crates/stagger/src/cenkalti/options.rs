@@ -86,7 +86,7 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
 
     /// Sets the seed that waits are drawn from; the same waits follow every reset.
     pub fn seed(self, seed: Seed) -> ExponentialBackOffOptions<C, Seeded> {
-        self.random(Seeded::with(seed))
+        self.random(Seeded::with_seed(seed))
     }
 
     /// Builds the backoff, reset.

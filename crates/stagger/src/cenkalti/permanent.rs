@@ -2,7 +2,7 @@ use core::any::Any;
 use core::error::Error;
 use core::fmt;
 
-use crate::rule::{Judged, Reading};
+use crate::rule::{ReadResult, Reading};
 use crate::{Marked, Outcome};
 
 /// A boxed error.
@@ -77,7 +77,7 @@ impl<T, E: Any> Reading<Result<T, E>> for Unwrapping {
     type Error = E;
     type Mark = Option<Outcome>;
 
-    fn read(&mut self, out: Result<T, E>) -> Judged<T, E, Option<Outcome>> {
+    fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Option<Outcome>> {
         out.map_err(|mut error| {
             let mark = unwrap(&mut error).then_some(Outcome::Permanent);
             (error, mark)

@@ -21,28 +21,28 @@ impl<F: FnMut() -> f64> Random for F {
 /// for tests and reports only, because calls that share a seed wait in lockstep.
 #[derive(Debug, Default)]
 pub struct Seeded {
-    told: Option<Seed>,
+    fixed: Option<Seed>,
     seed: Option<Seed>,
     drawn: u64,
 }
 
 impl Seeded {
-    pub(super) const fn with(seed: Seed) -> Self {
-        Self { told: Some(seed), seed: None, drawn: 0 }
+    pub(super) const fn with_seed(seed: Seed) -> Self {
+        Self { fixed: Some(seed), seed: None, drawn: 0 }
     }
 }
 
 /// A clone starts anew, so that it never repeats the draws of the original, unless its seed is fixed.
 impl Clone for Seeded {
     fn clone(&self) -> Self {
-        Self { told: self.told, seed: None, drawn: 0 }
+        Self { fixed: self.fixed, seed: None, drawn: 0 }
     }
 }
 
 impl Random for Seeded {
     fn next(&mut self) -> f64 {
-        let told = self.told;
-        let seed = self.seed.get_or_insert_with(|| told.unwrap_or_else(|| SystemEntropy.seed()));
+        let fixed = self.fixed;
+        let seed = self.seed.get_or_insert_with(|| fixed.unwrap_or_else(|| SystemEntropy.seed()));
         let bits = seed.for_call(self.drawn).get();
         self.drawn = self.drawn.wrapping_add(1);
         // The 53 bits that an `f64` represents exactly.

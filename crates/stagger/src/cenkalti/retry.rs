@@ -8,7 +8,7 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::call::{Notify, Plain};
-use super::call_state::Course;
+use super::call_state::CallState;
 use super::permanent::{Unwrapping, is_permanent};
 use super::{BackOff, Call};
 use crate::call::Next;
@@ -70,15 +70,15 @@ where
 ///
 /// # futures_lite::future::block_on(async {
 /// let (clock, mut script) = (VirtualClock::new(), Script::new([Err("refused"), Err("reset"), Ok(42)]));
-/// let mut told = Vec::new();
+/// let mut notified = Vec::new();
 /// let answer = cenkalti::retry_notify_with_timer(
 ///     || std::future::ready(script.next("no more")),
 ///     ConstantBackOff::new(Duration::from_secs(1)),
-///     |error: &&str, delay| told.push((*error, delay)),
+///     |error: &&str, delay| notified.push((*error, delay)),
 ///     clock.clone(),
 /// );
 /// assert_eq!(answer.await, Ok(42));
-/// assert_eq!(told, [("refused", Duration::from_secs(1)), ("reset", Duration::from_secs(1))]);
+/// assert_eq!(notified, [("refused", Duration::from_secs(1)), ("reset", Duration::from_secs(1))]);
 /// assert_eq!(clock.elapsed(), Duration::from_secs(2));
 /// # });
 /// ```
@@ -113,19 +113,19 @@ where
     type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { operation, backoff, reading, notify, timer, cancel, gives } = self;
+        let Self { operation, backoff, reading, notify, timer, cancel, output } = self;
         RetryFuture {
             operation,
             reading,
             notify,
             timer,
-            course: Course::new(backoff),
+            state: CallState::new(backoff),
             phase: Phase::Fresh,
             attempt: None,
             sleeping: None,
             last: None,
             cancel,
-            gives,
+            output,
         }
     }
 }
@@ -143,7 +143,7 @@ pin_project! {
         reading: P,
         notify: W,
         timer: T,
-        course: Course<B>,
+        state: CallState<B>,
         phase: Phase,
         #[pin]
         attempt: Option<scope::Scoped<O>>,
@@ -151,7 +151,7 @@ pin_project! {
         last: Option<E>,
         #[pin]
         cancel: N,
-        gives: PhantomData<fn() -> (E, M)>,
+        output: PhantomData<fn() -> (E, M)>,
     }
 }
 
@@ -163,7 +163,7 @@ enum Phase {
     Due,
     Attempting,
     /// The wait before the next attempt is zero.
-    Passing,
+    NoWait,
     /// A timer is running.
     Sleeping,
     Ended,
@@ -187,11 +187,11 @@ where
         loop {
             match *this.phase {
                 Phase::Fresh => {
-                    this.course.start(M::TIMED.then_some(this.timer));
+                    this.state.start(M::TIMED.then_some(this.timer));
                     *this.phase = Phase::Due;
                 }
                 Phase::Due => {
-                    this.course.begin();
+                    this.state.begin();
                     // Only the backoff knows whether the call retries at all, so assume that it does.
                     this.attempt.set(Some(scope::attempt((this.operation)(), &Policy::DEFAULT)));
                     *this.phase = Phase::Attempting;
@@ -203,11 +203,11 @@ where
                     let (error, mark) = match this.reading.read(out) {
                         Ok(value) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.course.end(Ok(value), this.timer)));
+                            return Poll::Ready(M::finish(this.state.end(Ok(value), this.timer)));
                         }
                         Err(failed) => failed,
                     };
-                    let next = this.course.failed(
+                    let next = this.state.failed(
                         is_permanent(mark),
                         || this.cancel.as_mut().poll(cx).is_ready(),
                         |delay| this.notify.notify(&error, delay),
@@ -215,11 +215,11 @@ where
                     match next {
                         Next::Stop(stop) => {
                             *this.phase = Phase::Ended;
-                            return Poll::Ready(M::finish(this.course.end(Err((stop, error)), this.timer)));
+                            return Poll::Ready(M::finish(this.state.end(Err((stop, error)), this.timer)));
                         }
                         Next::Wait(delay) => {
                             *this.last = Some(error);
-                            *this.phase = if delay.is_zero() { Phase::Passing } else { Phase::Sleeping };
+                            *this.phase = if delay.is_zero() { Phase::NoWait } else { Phase::Sleeping };
                             match this.sleeping {
                                 _ if delay.is_zero() => {}
                                 Some(sleeping) => this.timer.rearm(sleeping, delay),
@@ -228,20 +228,18 @@ where
                         }
                     }
                 }
-                phase @ (Phase::Passing | Phase::Sleeping) => {
+                phase @ (Phase::NoWait | Phase::Sleeping) => {
                     // Once it is ready the call ends, so it is not polled again.
                     let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(M::finish(
-                            this.course.end(Err((StopReason::Cancelled, error)), this.timer),
-                        ));
+                        return Poll::Ready(M::finish(this.state.end(Err((StopReason::Cancelled, error)), this.timer)));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));
                     }
                     *this.phase = Phase::Due;
-                    if phase == Phase::Passing && coop::is_over(this.course.attempts()) {
+                    if phase == Phase::NoWait && coop::should_yield(this.state.attempts()) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -255,6 +253,6 @@ where
 
 impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for RetryFuture<F, O, E, B, P, W, T, M, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryFuture").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("RetryFuture").field("state", &self.state).field("phase", &self.phase).finish_non_exhaustive()
     }
 }

@@ -36,7 +36,7 @@ pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B, crate::time::Tokio> {
 #[must_use]
 pub fn new_ticker_with_timer<B: BackOff, T: Sleep>(mut backoff: B, timer: T) -> Ticker<B, T> {
     backoff.reset();
-    Ticker::of(backoff, timer)
+    Ticker::from_times(backoff, timer)
 }
 
 impl<B: BackOff> Times for B {

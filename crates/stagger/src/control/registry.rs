@@ -27,7 +27,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Target {
-    switch: Arc<RetryControl>,
+    control: Arc<RetryControl>,
     breakers: Vec<Weak<dyn Breaker>>,
 }
 
@@ -88,7 +88,7 @@ impl RetryControls {
     /// of the retries.
     #[must_use]
     pub fn budget<B: Budget>(&self, target: &str, budget: B) -> ControlledBudget<B, Arc<RetryControl>> {
-        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).switch))
+        ControlledBudget::with_control(budget, Arc::clone(&self.lock().target(target).control))
     }
 
     /// Puts a shared budget under the control of this target.
@@ -114,7 +114,7 @@ impl RetryControls {
     #[must_use]
     pub fn snapshots(&self) -> Vec<(Arc<str>, ControlSnapshot)> {
         let inner = self.lock();
-        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.switch.snapshot())).collect()
+        inner.targets.iter().map(|(name, target)| (Arc::clone(name), target.control.snapshot())).collect()
     }
 
     /// Locks the controls. Settings are complete even if a breaker has panicked while the lock was held.
@@ -135,7 +135,7 @@ impl Inner {
         for (name, target) in &self.targets {
             let is_meant = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
             if let (true, Some(setting)) = (is_meant, self.setting(name)) {
-                target.switch.set(setting);
+                target.control.set(setting);
                 let breakers = target.breakers.iter().filter_map(Weak::upgrade);
                 breakers.for_each(|breaker| enforce(&*breaker, setting.mode()));
             }
@@ -152,7 +152,7 @@ impl Inner {
         let setting = self.setting(name).unwrap_or_default();
         self.targets.entry(Arc::from(name)).or_insert_with(|| {
             let target = Target::default();
-            target.switch.set(setting);
+            target.control.set(setting);
             target
         })
     }

@@ -180,7 +180,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Polls for the next item; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        if coop::is_over(self.given_in_a_row) {
+        if coop::should_yield(self.given_in_a_row) {
             self.given_in_a_row = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;

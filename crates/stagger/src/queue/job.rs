@@ -11,13 +11,13 @@ use crate::{
 
 /// The policy and guards shared by all jobs of a queue.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct QueueSettings {
     pub(super) policy: Policy,
     pub(super) budget: Option<Arc<dyn Budget>>,
     pub(super) breaker: Option<Arc<dyn Breaker>>,
 }
 
-impl Terms {
+impl QueueSettings {
     pub(super) fn guards(&self) -> Guards<'_> {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
@@ -28,47 +28,47 @@ impl Terms {
 
 /// The retry state of a queued item, and the permits for its next attempt.
 #[derive(Debug)]
-pub(super) struct Course {
-    pub(super) state: RetryState,
+pub(super) struct ItemState {
+    pub(super) retry: RetryState,
     pub(super) seed: Seed,
-    pub(super) lent: Lent,
+    pub(super) permits: HeldPermits,
 }
 
-impl Course {
-    pub(super) const fn new(terms: Arc<Terms>) -> Self {
-        Self { state: RetryState::new(), seed: Seed::new(0), lent: Lent { permit: Permits::NONE, terms } }
+impl ItemState {
+    pub(super) const fn new(settings: Arc<QueueSettings>) -> Self {
+        Self { retry: RetryState::new(), seed: Seed::new(0), permits: HeldPermits { permit: Permits::NONE, settings } }
     }
 
     /// Restores the state of a paused item, and acquires new permits in place of the released ones.
-    pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, StopReason> {
-        let mut course = Self { state: paused.resume(now), seed: paused.seed(), ..Self::new(terms) };
-        let (retry, _, guards) = course.parts();
-        course.lent.permit = retry.borrow_again(|| now, &guards)?;
-        Ok(course)
+    pub(super) fn resumed(paused: Paused, settings: Arc<QueueSettings>, now: Instant) -> Result<Self, StopReason> {
+        let mut state = Self { retry: paused.resume(now), seed: paused.seed(), ..Self::new(settings) };
+        let (retry, _, guards) = state.parts();
+        state.permits.permit = retry.borrow_again(|| now, &guards)?;
+        Ok(state)
     }
 
     /// Returns the state at rest, with its item.
     pub(super) const fn pending<T>(&self, item: T, due: Instant, now: Instant) -> Pending<T> {
-        Pending::new(item, due.saturating_since(now), self.state.pause(self.seed, now))
+        Pending::new(item, due.saturating_since(now), self.retry.pause(self.seed, now))
     }
 
     /// Returns the state machine of this item, its permits, and the guards that issued them.
     pub(super) fn parts(&mut self) -> (RetryMachine<'_>, Permits, Guards<'_>) {
-        let Self { state, seed, lent: Lent { permit, terms } } = self;
-        (RetryMachine::new(&terms.policy, state, *seed), Permits::take(permit), terms.guards())
+        let Self { retry, seed, permits: HeldPermits { permit, settings } } = self;
+        (RetryMachine::new(&settings.policy, retry, *seed), Permits::take(permit), settings.guards())
     }
 }
 
 /// The permits of a waiting attempt, with the guards that issued them; released on drop.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct HeldPermits {
     pub(super) permit: Permits,
-    pub(super) terms: Arc<Terms>,
+    pub(super) settings: Arc<QueueSettings>,
 }
 
-impl Drop for Lent {
+impl Drop for HeldPermits {
     fn drop(&mut self) {
-        self.terms.guards().release(Permits::take(&mut self.permit));
+        self.settings.guards().release(Permits::take(&mut self.permit));
     }
 }
 
@@ -82,36 +82,36 @@ impl Drop for Lent {
 pub struct Job<T, S: Clock> {
     /// The item to make the attempt with.
     pub item: T,
-    pub(super) attempt: InAttempt<S>,
+    pub(super) attempt: JobGuard<S>,
 }
 
 /// The drop guard of a [`Job`]: settles its permits.
-pub(super) struct InAttempt<S: Clock> {
-    course: Course,
+pub(super) struct JobGuard<S: Clock> {
+    state: ItemState,
     clock: S,
     is_over: bool,
 }
 
 impl<T, S: Clock> Job<T, S> {
-    pub(super) const fn new(item: T, course: Course, clock: S) -> Self {
-        Self { item, attempt: InAttempt { course, clock, is_over: false } }
+    pub(super) const fn new(item: T, state: ItemState, clock: S) -> Self {
+        Self { item, attempt: JobGuard { state, clock, is_over: false } }
     }
 
     /// Returns the number of the attempt, from 1.
     #[must_use]
     pub const fn number(&self) -> u32 {
-        self.attempt.course.state.attempt()
+        self.attempt.state.retry.attempt()
     }
 
     /// Returns whether no other attempt follows if this one fails.
     #[must_use]
     pub fn is_last(&self) -> bool {
-        self.attempt.course.lent.terms.policy.max_attempts().is_some_and(|most| self.number() >= most.get())
+        self.attempt.state.permits.settings.policy.max_attempts().is_some_and(|most| self.number() >= most.get())
     }
 
     /// Runs a future as this attempt, so that nested calls do not retry by default; see [`scope`](crate::scope).
     pub fn scoped<F: Future>(&self, attempt: F) -> Scoped<F> {
-        scope::attempt(attempt, &self.attempt.course.lent.terms.policy)
+        scope::attempt(attempt, &self.attempt.state.permits.settings.policy)
     }
 
     /// Records the success with the guards, and returns the item.
@@ -122,29 +122,29 @@ impl<T, S: Clock> Job<T, S> {
     }
 }
 
-impl<S: Clock> InAttempt<S> {
+impl<S: Clock> JobGuard<S> {
     /// Ends the attempt. Returns the decision, and the state of the item from then on.
-    pub(super) fn decide(&mut self, outcome: Outcome, seed: impl FnOnce() -> Seed) -> (Decision, Course) {
+    pub(super) fn decide(&mut self, outcome: Outcome, seed: impl FnOnce() -> Seed) -> (Decision, ItemState) {
         self.is_over = true;
         // The seed is drawn at the first failure; a success does not need one.
-        if outcome != Outcome::Success && self.course.state.attempt() <= 1 {
-            self.course.seed = seed();
+        if outcome != Outcome::Success && self.state.retry.attempt() <= 1 {
+            self.state.seed = seed();
         }
-        let (mut retry, permit, guards) = self.course.parts();
+        let (mut retry, permit, guards) = self.state.parts();
         let mut decision = retry.decide(outcome, permit, || self.clock.now(), &guards);
-        let mut course = Course::new(Arc::clone(&self.course.lent.terms));
-        (course.state, course.seed) = (self.course.state, self.course.seed);
+        let mut state = ItemState::new(Arc::clone(&self.state.permits.settings));
+        (state.retry, state.seed) = (self.state.retry, self.state.seed);
         if let Decision::Retry { permit, .. } = &mut decision {
-            course.lent.permit = Permits::take(permit);
+            state.permits.permit = Permits::take(permit);
         }
-        (decision, course)
+        (decision, state)
     }
 }
 
-impl<S: Clock> Drop for InAttempt<S> {
+impl<S: Clock> Drop for JobGuard<S> {
     fn drop(&mut self) {
         if !self.is_over {
-            let (_, permit, guards) = self.course.parts();
+            let (_, permit, guards) = self.state.parts();
             guards.abandon(permit, || self.clock.now());
         }
     }

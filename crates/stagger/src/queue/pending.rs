@@ -1,7 +1,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::job::Course;
+use super::job::ItemState;
 use super::retry::Waiting;
 use super::{GaveUp, GiveUpReason, Key, QueueFull, RetryQueue};
 use crate::{machine::Paused, time::Sleep};
@@ -68,15 +68,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     #[must_use]
     pub fn pending(&self, key: Key) -> Option<Pending<&T>> {
         let due = self.queue.due(key)?;
-        let Waiting { item, course } = self.queue.get(key)?;
-        Some(course.pending(item, due, self.queue.timer().now()))
+        let Waiting { item, state } = self.queue.get(key)?;
+        Some(state.pending(item, due, self.queue.timer().now()))
     }
 
     /// Returns all pending items in order, with their state, for shutdown. Their permits are released. Jobs in progress
     /// are not pending.
     pub fn into_pending(self) -> impl Iterator<Item = Pending<T>> {
         let now = self.queue.timer().now();
-        self.queue.into_pending().map(move |(due, Waiting { item, course })| course.pending(item, due, now))
+        self.queue.into_pending().map(move |(due, Waiting { item, state })| state.pending(item, due, now))
     }
 
     /// Adds an item that was pending before, in this process or another one: it waits for the rest of its delay, and
@@ -92,12 +92,12 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         let stopped =
             |item, why| GaveUp { item: Pending { item, left, paused }, reason: why, attempts: paused.attempt() };
         let now = self.queue.timer().now();
-        let course = match Course::resumed(paused, Arc::clone(&self.terms), now) {
-            Ok(course) => course,
+        let state = match ItemState::resumed(paused, Arc::clone(&self.settings), now) {
+            Ok(state) => state,
             Err(stop) => return Err(stopped(item, GiveUpReason::Stop(stop))),
         };
         self.queue
-            .push(Waiting { item, course }, left)
+            .push(Waiting { item, state }, left)
             .map_err(|QueueFull(waiting)| stopped(waiting.item, GiveUpReason::Full))
     }
 }

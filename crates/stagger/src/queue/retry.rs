@@ -4,7 +4,7 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::job::{Course, Terms};
+use super::job::{ItemState, QueueSettings};
 use super::{DelayQueue, GaveUp, GiveUpReason, Job, Key, QueueFull, QueueSnapshot};
 use crate::{
     Breaker, Budget, DelaySource, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::RetryMachine,
@@ -56,13 +56,13 @@ use crate::{
 /// ```
 pub struct RetryQueue<T, S: Sleep> {
     pub(super) queue: DelayQueue<Waiting<T>, S>,
-    pub(super) terms: Arc<Terms>,
+    pub(super) settings: Arc<QueueSettings>,
     seeds: Seeds,
 }
 
 pub(super) struct Waiting<T> {
     pub(super) item: T,
-    pub(super) course: Course,
+    pub(super) state: ItemState,
 }
 
 /// A retry that was added to the queue.
@@ -90,21 +90,21 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Creates an empty queue that retries according to `policy`, on this timer.
     #[must_use]
     pub fn with_timer(timer: S, policy: Policy) -> Self {
-        let terms = Arc::new(Terms { policy, budget: None, breaker: None });
-        Self { queue: DelayQueue::with_timer(timer), terms, seeds: Seeds::System }
+        let settings = Arc::new(QueueSettings { policy, budget: None, breaker: None });
+        Self { queue: DelayQueue::with_timer(timer), settings, seeds: Seeds::System }
     }
 
     /// Sets the budget that every retry must acquire a permit from when it is added to the queue. Default: none.
     #[must_use]
     pub fn budget(mut self, budget: Arc<dyn Budget>) -> Self {
-        Arc::make_mut(&mut self.terms).budget = Some(budget);
+        Arc::make_mut(&mut self.settings).budget = Some(budget);
         self
     }
 
     /// Sets the breaker that must admit every attempt when it is due. Default: none.
     #[must_use]
     pub fn breaker(mut self, breaker: Arc<dyn Breaker>) -> Self {
-        Arc::make_mut(&mut self.terms).breaker = Some(breaker);
+        Arc::make_mut(&mut self.settings).breaker = Some(breaker);
         self
     }
 
@@ -145,15 +145,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`QueueFull`], with the item, if the queue is at capacity.
     pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
-        let mut course = Course::new(Arc::clone(&self.terms));
+        let mut state = ItemState::new(Arc::clone(&self.settings));
         let mut wait = after;
-        if !self.terms.policy.spread().is_zero() {
-            course.seed = self.seeds.draw();
-            let (mut retry, ..) = course.parts();
+        if !self.settings.policy.spread().is_zero() {
+            state.seed = self.seeds.draw();
+            let (mut retry, ..) = state.parts();
             let spread = retry.spread(|| self.queue.timer().now());
             wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
-        self.queue.push(Waiting { item, course }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
+        self.queue.push(Waiting { item, state }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
     }
 
     /// Begins the first attempt of an item now, bypassing the queue.
@@ -161,7 +161,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        self.begun(Waiting { item, course: Course::new(Arc::clone(&self.terms)) })
+        self.begun(Waiting { item, state: ItemState::new(Arc::clone(&self.settings)) })
     }
 
     /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
@@ -173,8 +173,8 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     pub fn push_retry(&mut self, job: Job<T, S>, outcome: Outcome) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut attempt } = job;
         let outcome = if outcome == Outcome::Success { Outcome::Permanent } else { outcome };
-        let (decision, mut course) = attempt.decide(outcome, || self.seeds.draw());
-        let attempts = course.state.attempt();
+        let (decision, mut state) = attempt.decide(outcome, || self.seeds.draw());
+        let attempts = state.retry.attempt();
         let (after, source) = match decision {
             Decision::Retry { after, source, .. } => (after, source),
             Decision::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
@@ -183,10 +183,10 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         };
         let resolution = self.queue.timer().resolution();
         let ask =
-            RetryMachine::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
-        match self.queue.push(Waiting { item, course }, ask) {
+            RetryMachine::new(&self.settings.policy, &mut state.retry, state.seed).on_ticks(after, source, resolution);
+        match self.queue.push(Waiting { item, state }, ask) {
             Ok(key) => Ok(Queued { key, after, source }),
-            // The permits are released when `course` is dropped.
+            // The permits are released when `state` is dropped.
             Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
         }
     }
@@ -239,15 +239,15 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
         Poll::Ready(due.map(|waiting| self.begun(waiting)))
     }
 
-    fn begun(&self, Waiting { item, mut course }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
+    fn begun(&self, Waiting { item, mut state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
         let timer = self.queue.timer();
-        let (mut retry, permit, guards) = course.parts();
+        let (mut retry, permit, guards) = state.parts();
         match retry.begin(permit, || timer.now(), &guards) {
             Ok(permit) => {
-                course.lent.permit = permit;
-                Ok(Job::new(item, course, timer.clone()))
+                state.permits.permit = permit;
+                Ok(Job::new(item, state, timer.clone()))
             }
-            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: course.state.attempt() }),
+            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: state.retry.attempt() }),
         }
     }
 }
@@ -284,6 +284,9 @@ impl<T, S: Sleep + Clone> futures_core::Stream for RetryQueue<T, S> {
 
 impl<T, S: Sleep> fmt::Debug for RetryQueue<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RetryQueue").field("queue", &self.queue).field("terms", &self.terms).finish_non_exhaustive()
+        f.debug_struct("RetryQueue")
+            .field("queue", &self.queue)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -7,9 +7,9 @@ mod options;
 mod output;
 mod parts;
 
-pub(crate) use guarding::{Guarded, Guarding, Hold, Lender, Lent, Stage};
+pub(crate) use guarding::{Guarded, Guarding, HeldPermits, PermitGuard, PermitIssuer, PermitStage};
 pub use limiting::LastAttempt;
 pub(crate) use limiting::{IsLast, Limiting, Limits};
-pub(crate) use options::{Extras, Listening};
-pub(crate) use output::{Bare, End, Ending, Explained, Finish, Keep, Own, Reported};
-pub(crate) use parts::{Explaining, Setup};
+pub(crate) use options::{CallOptions, Listening};
+pub(crate) use output::{Bare, Detailed, End, Ending, ErrorSlot, Finish, InnerError, Reported};
+pub(crate) use parts::{DetailedSetup, Setup};

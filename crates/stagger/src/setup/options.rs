@@ -1,24 +1,24 @@
 use core::time::Duration;
 
-use super::guarding::{Guarding, Hold, Stage};
+use super::guarding::{Guarding, PermitGuard, PermitStage};
 use super::limiting::{IsLast, Limiting};
-use super::output::{Keep, Mode};
+use super::output::{ErrorSlot, OutputMode};
 use super::parts::Setup;
 use crate::{Guards, Instant, NestedRetries, Seed, guard::Permits, time::Entropy};
 
 /// The options of a call, as the state machine queries them.
-pub trait Extras {
+pub trait CallOptions {
     /// The drop guard of a permit.
-    type Held: Hold;
+    type Guard: PermitGuard;
     /// Storage for the last error.
-    type Kept<E>: Keep<E>;
+    type LastError<E>: ErrorSlot<E>;
     /// Whether the clock is read before the first attempt even if the policy does not need it, given
     /// [`is_timed`](Self::is_timed).
     const TIMED: bool;
     /// Whether an attempt can have a time limit.
     const LIMITS: bool;
     /// Whether no option is consulted before the first attempt.
-    const PLAIN: bool = !Self::TIMED && !Self::LIMITS && size_of::<Self::Held>() == 0;
+    const PLAIN: bool = !Self::TIMED && !Self::LIMITS && size_of::<Self::Guard>() == 0;
 
     /// Returns whether the elapsed time will be needed.
     #[inline]
@@ -35,7 +35,7 @@ pub trait Extras {
     /// Returns what the call does inside an attempt of another call.
     fn nested(&self) -> NestedRetries;
     /// Stores a permit in a drop guard.
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> Self::Guard;
     /// Returns the deadline of the call.
     fn deadline(&self) -> Option<Instant>;
     /// Returns the timeout of an attempt.
@@ -50,9 +50,9 @@ pub trait Listening {
     const LISTENS: bool;
 }
 
-impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: Mode> Extras for Setup<S, G, L, Y, M> {
-    type Held = G::Held;
-    type Kept<E> = M::Kept<E>;
+impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: OutputMode> CallOptions for Setup<S, G, L, Y, M> {
+    type Guard = G::Guard;
+    type LastError<E> = M::LastError<E>;
     const TIMED: bool = M::TIMED || S::LISTENS;
     const LIMITS: bool = L::LIMITS;
 
@@ -67,7 +67,7 @@ impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: Mode> Extras for Set
     }
 
     #[inline]
-    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> G::Held {
+    fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> G::Guard {
         self.guards.hold(permit, stage, nested)
     }
 

@@ -5,25 +5,25 @@ use crate::StopReason;
 use crate::error::{Cause, Error, Rejected, Report};
 
 /// What the call returns.
-pub trait Mode {
+pub trait OutputMode {
     /// Whether the output includes the elapsed time, for which the clock is read before the first attempt.
     const TIMED: bool;
     /// How the output represents a call without an operation error.
-    type Refusal;
+    type Rejection;
     /// Storage for the last error during a sleep, in case the caller cancels.
-    type Kept<E>: Keep<E>;
+    type LastError<E>: ErrorSlot<E>;
 
     /// Converts a rejection, if the call can be rejected at all.
-    fn refusal(why: Rejected) -> Option<Self::Refusal>;
+    fn rejection(why: Rejected) -> Option<Self::Rejection>;
 }
 
 /// Builds the output from the end of a call.
-pub trait Finish<T, E>: Mode {
+pub trait Finish<T, E>: OutputMode {
     /// The type returned to the caller.
     type Output;
 
     /// Builds the output.
-    fn finish(end: End<T, E, Self::Refusal>) -> Self::Output;
+    fn finish(end: End<T, E, Self::Rejection>) -> Self::Output;
 }
 
 /// The end of a call.
@@ -40,11 +40,11 @@ pub(crate) enum Ending<E, R> {
     /// The operation's error.
     Failed(E),
     /// A rejection, without an operation error.
-    Refused(R),
+    Rejected(R),
 }
 
 /// Storage for the last error.
-pub trait Keep<E> {
+pub trait ErrorSlot<E> {
     /// No error stored.
     const EMPTY: Self;
 
@@ -55,7 +55,7 @@ pub trait Keep<E> {
     fn take(&mut self) -> Option<E>;
 }
 
-impl<E> Keep<E> for () {
+impl<E> ErrorSlot<E> for () {
     const EMPTY: Self = ();
 
     #[inline]
@@ -69,7 +69,7 @@ impl<E> Keep<E> for () {
     }
 }
 
-impl<E> Keep<E> for Option<E> {
+impl<E> ErrorSlot<E> for Option<E> {
     const EMPTY: Self = None;
 
     fn put(&mut self, error: E) {
@@ -85,12 +85,12 @@ impl<E> Keep<E> for Option<E> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bare;
 
-impl Mode for Bare {
+impl OutputMode for Bare {
     const TIMED: bool = false;
-    type Refusal = Infallible;
-    type Kept<E> = ();
+    type Rejection = Infallible;
+    type LastError<E> = ();
 
-    fn refusal(_: Rejected) -> Option<Infallible> {
+    fn rejection(_: Rejected) -> Option<Infallible> {
         None
     }
 }
@@ -102,7 +102,7 @@ impl<T, E> Finish<T, E> for Bare {
     fn finish(end: End<T, E, Infallible>) -> Result<T, E> {
         end.result.map_err(|(_, ending)| match ending {
             Ending::Failed(error) => error,
-            Ending::Refused(never) => match never {},
+            Ending::Rejected(never) => match never {},
         })
     }
 }
@@ -113,12 +113,12 @@ macro_rules! timed {
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $mode;
 
-        impl Mode for $mode {
+        impl OutputMode for $mode {
             const TIMED: bool = true;
-            type Refusal = Rejected;
-            type Kept<E> = Option<E>;
+            type Rejection = Rejected;
+            type LastError<E> = Option<E>;
 
-            fn refusal(why: Rejected) -> Option<Rejected> {
+            fn rejection(why: Rejected) -> Option<Rejected> {
                 Some(why)
             }
         }
@@ -127,30 +127,30 @@ macro_rules! timed {
 
 timed! {
     /// The output is [`Error<E>`].
-    Explained
+    Detailed
     /// The output is a [`Report`].
     Reported
     /// The output is the operation's own error, which can also represent a rejection.
-    Own
+    InnerError
 }
 
 impl<T, E> End<T, E, Rejected> {
-    pub(crate) fn explained(self) -> Result<T, Error<E>> {
+    pub(crate) fn detailed(self) -> Result<T, Error<E>> {
         self.result.map_err(|(stop, ending)| {
             let last = match ending {
                 Ending::Failed(error) => Cause::Operation(error),
-                Ending::Refused(why) => Cause::Rejected(why),
+                Ending::Rejected(why) => Cause::Rejected(why),
             };
             Error::new(stop, self.attempts, self.elapsed, last)
         })
     }
 }
 
-impl<T, E> Finish<T, E> for Explained {
+impl<T, E> Finish<T, E> for Detailed {
     type Output = Result<T, Error<E>>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        end.explained()
+        end.detailed()
     }
 }
 
@@ -158,14 +158,14 @@ impl<T, E> Finish<T, E> for Reported {
     type Output = Report<T, E>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        Report { attempts: end.attempts, elapsed: end.elapsed, result: end.explained() }
+        Report { attempts: end.attempts, elapsed: end.elapsed, result: end.detailed() }
     }
 }
 
-impl<T, E: From<Rejected>> Finish<T, E> for Own {
+impl<T, E: From<Rejected>> Finish<T, E> for InnerError {
     type Output = Result<T, E>;
 
     fn finish(end: End<T, E, Rejected>) -> Self::Output {
-        end.explained().map_err(Error::into_inner)
+        end.detailed().map_err(Error::into_inner)
     }
 }

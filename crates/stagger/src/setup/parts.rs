@@ -1,6 +1,6 @@
 use super::guarding::Unguarded;
 use super::limiting::{Limits, Unlimited};
-use super::output::{Bare, Explained};
+use super::output::{Bare, Detailed};
 use crate::event::Silent;
 use crate::time::SystemEntropy;
 
@@ -15,7 +15,7 @@ pub struct Setup<S = Silent, G = Unguarded, L = Unlimited, Y = SystemEntropy, M 
 }
 
 /// A setup whose call returns [`Error<E>`].
-pub(crate) type Explaining<S, G, L, Y> = Setup<S, G, L, Y, Explained>;
+pub(crate) type DetailedSetup<S, G, L, Y> = Setup<S, G, L, Y, Detailed>;
 
 impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
     pub(crate) fn with_sink<S2>(self, sink: S2) -> Setup<S2, G, L, Y, M> {
@@ -27,13 +27,13 @@ impl<S, G, L, Y, M> Setup<S, G, L, Y, M> {
     }
 
     /// Changes the time limits, which can end a call without an operation error.
-    pub(crate) fn limited(self, change: impl FnOnce(&mut Limits)) -> Setup<S, G, Limits, Y, Explained>
+    pub(crate) fn limited(self, change: impl FnOnce(&mut Limits)) -> Setup<S, G, Limits, Y, Detailed>
     where
         L: Into<Limits>,
     {
         let mut limits = self.limits.into();
         change(&mut limits);
-        Setup { sink: self.sink, guards: self.guards, limits, entropy: self.entropy, mode: Explained }
+        Setup { sink: self.sink, guards: self.guards, limits, entropy: self.entropy, mode: Detailed }
     }
 
     pub(crate) fn with_entropy<Y2>(self, entropy: Y2) -> Setup<S, G, L, Y2, M> {

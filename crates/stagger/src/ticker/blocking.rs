@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::state::{Beat, Next};
+use super::state::{TickerState, TickerStep};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
@@ -24,7 +24,7 @@ use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::Thr
 /// assert_eq!((ticks, loads), (2, 3));
 /// ```
 pub struct Ticker<S, T = ThreadSleep, N = Uncancelled> {
-    beat: Beat<S>,
+    state: TickerState<S>,
     timer: T,
     cancel: N,
 }
@@ -41,7 +41,7 @@ impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
     /// Creates a ticker that follows this policy, on this timer.
     #[must_use]
     pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
-        Self::of(Scheduled::new(policy), timer)
+        Self::from_times(Scheduled::new(policy), timer)
     }
 }
 
@@ -56,7 +56,7 @@ impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
 /// ```
 #[must_use = "a ticker does nothing unless asked"]
 pub fn interval<T: BlockingSleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<Periodic, T> {
-    Ticker::of(Periodic::new(period, jitter), timer)
+    Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
 impl<T, N> Ticker<Scheduled<'_>, T, N> {
@@ -64,7 +64,7 @@ impl<T, N> Ticker<Scheduled<'_>, T, N> {
     /// tick.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 }
@@ -73,7 +73,7 @@ impl<T, N> Ticker<Periodic, T, N> {
     /// Sets the seed that the tick times are drawn from. Call it before the first tick.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 
@@ -81,41 +81,41 @@ impl<T, N> Ticker<Periodic, T, N> {
     /// the first tick.
     #[must_use]
     pub fn spread(mut self, spread: Duration) -> Self {
-        self.beat.times = self.beat.times.spread(spread);
+        self.state.times = self.state.times.spread(spread);
         self
     }
 }
 
 impl<S: Times, T: BlockingSleep> Ticker<S, T> {
-    pub(crate) const fn of(times: S, timer: T) -> Self {
-        Self { beat: Beat::new(times), timer, cancel: Uncancelled }
+    pub(crate) const fn from_times(times: S, timer: T) -> Self {
+        Self { state: TickerState::new(times), timer, cancel: Uncancelled }
     }
 }
 
 impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
     /// Ends the ticker when this handle is cancelled: during a wait, or when the next tick is requested.
     pub fn cancelled_by(self, cancel: &Cancel) -> Ticker<S, T, &Cancel> {
-        Ticker { beat: self.beat, timer: self.timer, cancel }
+        Ticker { state: self.state, timer: self.timer, cancel }
     }
 
     /// Stops the ticker: no further tick comes. Idempotent.
     pub fn stop(&mut self) {
-        let _ = self.beat.end();
+        let _ = self.state.end();
     }
 
     /// Restarts the schedule: see the async [`reset`](crate::reconnect::Ticker::reset).
     pub fn reset(&mut self) {
-        self.beat.restart(&self.timer);
+        self.state.restart(&self.timer);
     }
 
     /// Returns the number of ticks yielded.
     #[must_use]
     pub const fn ticks(&self) -> u64 {
-        self.beat.given()
+        self.state.yielded()
     }
 
     pub(crate) const fn times(&self) -> &S {
-        &self.beat.times
+        &self.state.times
     }
 }
 
@@ -124,22 +124,22 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> Iterator for Ticker<S, T, N> {
 
     fn next(&mut self) -> Option<Tick> {
         loop {
-            match self.beat.next(&self.timer, Duration::ZERO) {
-                Next::Tick(tick) => return Some(tick),
-                Next::End => return None,
-                Next::Wait(length) => {
+            match self.state.next(&self.timer, Duration::ZERO) {
+                TickerStep::Tick(tick) => return Some(tick),
+                TickerStep::End => return None,
+                TickerStep::Wait(length) => {
                     match self.cancel.handle() {
                         Some(cancel) => self.timer.sleep_unless(length, cancel),
                         None => self.timer.sleep(length),
                     }
-                    self.beat.woken();
+                    self.state.timer_fired();
                 }
-                Next::AtOnce => {}
+                TickerStep::Immediate => {}
                 // The timer panicked during the wait, and the caller caught the panic.
-                Next::Waiting => self.beat.woken(),
+                TickerStep::Waiting => self.state.timer_fired(),
             }
             if self.cancel.is_cancelled() {
-                let _ = self.beat.end();
+                let _ = self.state.end();
             }
         }
     }
@@ -149,6 +149,6 @@ impl<S: Times, T: BlockingSleep, N: Cancelling> core::iter::FusedIterator for Ti
 
 impl<S: fmt::Debug, T, N> fmt::Debug for Ticker<S, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticker").field("beat", &self.beat).finish_non_exhaustive()
+        f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -40,7 +40,7 @@ impl Periodic {
         }
     }
 
-    pub(super) const fn seeded(mut self, seed: Seed) -> Self {
+    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }

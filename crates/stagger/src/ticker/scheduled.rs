@@ -19,7 +19,7 @@ impl<'p> Scheduled<'p> {
         Self { policy, state: RetryState::new(), seed: SystemEntropy.seed() }
     }
 
-    pub(super) const fn seeded(mut self, seed: Seed) -> Self {
+    pub(super) const fn with_seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
     }

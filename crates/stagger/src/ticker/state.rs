@@ -7,14 +7,14 @@ use crate::{testing, time::Clock};
 
 /// The state of a ticker.
 #[derive(Debug)]
-pub(crate) struct Beat<S> {
+pub(crate) struct TickerState<S> {
     pub(crate) times: S,
-    stage: Stage,
-    given: u64,
+    phase: Phase,
+    yielded: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Phase {
     /// No tick has been requested yet.
     Fresh,
     /// A timer is running.
@@ -22,80 +22,80 @@ enum Stage {
     /// The tick is yielded now.
     Due,
     /// A tick was yielded, and the next one has not been requested.
-    Given,
+    Yielded,
     Ended,
 }
 
 /// What the driver does next.
 #[derive(Debug)]
-pub(crate) enum Next {
-    /// Arm the timer for this long, then call [`woken`](Beat::woken); never zero.
+pub(crate) enum TickerStep {
+    /// Arm the timer for this long, then call [`timer_fired`](TickerState::timer_fired); never zero.
     Wait(Duration),
     /// The timer is running: wait for it.
     Waiting,
     /// The next tick comes without a wait: check for cancellation, and call `next` again.
-    AtOnce,
+    Immediate,
     Tick(Tick),
     End,
 }
 
-impl<S: Times> Beat<S> {
+impl<S: Times> TickerState<S> {
     pub(crate) const fn new(times: S) -> Self {
-        Self { times, stage: Stage::Fresh, given: 0 }
+        Self { times, phase: Phase::Fresh, yielded: 0 }
     }
 
     /// Requests the next tick.
-    pub(crate) fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Next {
-        match self.stage {
-            Stage::Fresh => {
+    pub(crate) fn next(&mut self, clock: &impl Clock, resolution: Duration) -> TickerStep {
+        match self.phase {
+            Phase::Fresh => {
                 let wait = self.times.first(clock, resolution);
-                if self.waits(wait) { Next::Wait(wait) } else { self.give(clock) }
+                if self.start_wait(wait) { TickerStep::Wait(wait) } else { self.emit(clock) }
             }
-            Stage::Given => match self.times.next(clock, resolution) {
+            Phase::Yielded => match self.times.next(clock, resolution) {
                 None => self.end(),
-                Some(wait) if self.waits(wait) => Next::Wait(wait),
-                Some(_) => Next::AtOnce,
+                Some(wait) if self.start_wait(wait) => TickerStep::Wait(wait),
+                Some(_) => TickerStep::Immediate,
             },
-            Stage::Waiting => Next::Waiting,
-            Stage::Due => self.give(clock),
-            Stage::Ended => Next::End,
+            Phase::Waiting => TickerStep::Waiting,
+            Phase::Due => self.emit(clock),
+            Phase::Ended => TickerStep::End,
         }
     }
 
     /// Records that the timer has fired.
-    pub(crate) const fn woken(&mut self) {
-        self.stage = Stage::Due;
+    pub(crate) const fn timer_fired(&mut self) {
+        self.phase = Phase::Due;
     }
 
     /// Ends the ticker. Idempotent.
-    pub(crate) const fn end(&mut self) -> Next {
-        self.stage = Stage::Ended;
-        Next::End
+    pub(crate) const fn end(&mut self) -> TickerStep {
+        self.phase = Phase::Ended;
+        TickerStep::End
     }
 
     pub(crate) fn restart(&mut self, clock: &impl Clock) {
-        if matches!(self.stage, Stage::Fresh | Stage::Ended) {
+        if matches!(self.phase, Phase::Fresh | Phase::Ended) {
             return;
         }
         self.times.restart(clock);
-        self.stage = Stage::Given;
+        self.phase = Phase::Yielded;
     }
 
     /// Returns the number of ticks yielded.
-    pub(crate) const fn given(&self) -> u64 {
-        self.given
+    pub(crate) const fn yielded(&self) -> u64 {
+        self.yielded
     }
 
-    fn waits(&mut self, wait: Duration) -> bool {
+    fn start_wait(&mut self, wait: Duration) -> bool {
         let waits = !wait.is_zero() && !testing::sleeps_are_skipped();
-        self.stage = if waits { Stage::Waiting } else { Stage::Due };
+        self.phase = if waits { Phase::Waiting } else { Phase::Due };
         waits
     }
 
-    fn give(&mut self, clock: &impl Clock) -> Next {
-        self.stage = Stage::Given;
-        self.given = self.given.saturating_add(1);
+    fn emit(&mut self, clock: &impl Clock) -> TickerStep {
+        self.phase = Phase::Yielded;
+        self.yielded = self.yielded.saturating_add(1);
         let missed = self.times.ticked(clock);
-        Next::Tick(Tick { number: self.given, at: clock.now(), missed })
+        TickerStep::Tick(Tick { number: self.yielded, at: clock.now(), missed })
     }
 }

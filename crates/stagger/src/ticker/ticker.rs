@@ -4,7 +4,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
-use super::state::{Beat, Next};
+use super::state::{TickerState, TickerStep};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::future::Uncancelled;
 use crate::{Policy, Ratio, coop, time::Entropy, time::Sleep};
@@ -45,7 +45,7 @@ use crate::{Policy, Ratio, coop, time::Entropy, time::Sleep};
 /// # });
 /// ```
 pub struct Ticker<S, T: Sleep, N = Uncancelled> {
-    beat: Beat<S>,
+    state: TickerState<S>,
     timer: T,
     sleeping: Option<T::Sleeping>,
     cancel: N,
@@ -64,7 +64,7 @@ impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
     /// Creates a ticker that follows this policy, on this timer.
     #[must_use]
     pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
-        Self::of(Scheduled::new(policy), timer)
+        Self::from_times(Scheduled::new(policy), timer)
     }
 }
 
@@ -97,7 +97,7 @@ impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
 /// ```
 #[must_use = "a ticker does nothing unless asked"]
 pub fn interval<T: Sleep>(period: Duration, jitter: Ratio, timer: T) -> Ticker<Periodic, T> {
-    Ticker::of(Periodic::new(period, jitter), timer)
+    Ticker::from_times(Periodic::new(period, jitter), timer)
 }
 
 impl<T: Sleep, N> Ticker<Scheduled<'_>, T, N> {
@@ -107,7 +107,7 @@ impl<T: Sleep, N> Ticker<Scheduled<'_>, T, N> {
     /// Tickers that share a seed tick in lockstep: use it for tests and reports.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 }
@@ -118,7 +118,7 @@ impl<T: Sleep, N> Ticker<Periodic, T, N> {
     /// Tickers that share a seed tick in lockstep: use it for tests and reports.
     #[must_use]
     pub fn seed(mut self, entropy: impl Entropy) -> Self {
-        self.beat.times = self.beat.times.seeded(entropy.seed());
+        self.state.times = self.state.times.with_seed(entropy.seed());
         self
     }
 
@@ -126,14 +126,14 @@ impl<T: Sleep, N> Ticker<Periodic, T, N> {
     /// the first tick.
     #[must_use]
     pub fn spread(mut self, spread: Duration) -> Self {
-        self.beat.times = self.beat.times.spread(spread);
+        self.state.times = self.state.times.spread(spread);
         self
     }
 }
 
 impl<S: Times, T: Sleep> Ticker<S, T> {
-    pub(crate) const fn of(times: S, timer: T) -> Self {
-        Self { beat: Beat::new(times), timer, sleeping: None, cancel: Uncancelled }
+    pub(crate) const fn from_times(times: S, timer: T) -> Self {
+        Self { state: TickerState::new(times), timer, sleeping: None, cancel: Uncancelled }
     }
 }
 
@@ -141,12 +141,12 @@ impl<S: Times, T: Sleep, N> Ticker<S, T, N> {
     /// Ends the ticker when this future completes: during a wait, or when the next tick is requested. The future must
     /// be `Unpin`: box or pin one that is not.
     pub fn cancelled_by<N2: Future + Unpin>(self, cancel: N2) -> Ticker<S, T, N2> {
-        Ticker { beat: self.beat, timer: self.timer, sleeping: self.sleeping, cancel }
+        Ticker { state: self.state, timer: self.timer, sleeping: self.sleeping, cancel }
     }
 
     /// Stops the ticker: no further tick comes. Idempotent.
     pub fn stop(&mut self) {
-        let _ = self.beat.end();
+        let _ = self.state.end();
         self.sleeping = None;
     }
 
@@ -154,17 +154,17 @@ impl<S: Times, T: Sleep, N> Ticker<S, T, N> {
     /// counted from its request; for an interval, one period from now. Limits on ticks and time restart, too. A ticker
     /// that has ended stays ended.
     pub fn reset(&mut self) {
-        self.beat.restart(&self.timer);
+        self.state.restart(&self.timer);
     }
 
     /// Returns the number of ticks yielded.
     #[must_use]
     pub const fn ticks(&self) -> u64 {
-        self.beat.given()
+        self.state.yielded()
     }
 
     pub(crate) const fn times(&self) -> &S {
-        &self.beat.times
+        &self.state.times
     }
 }
 
@@ -179,43 +179,43 @@ impl<S: Times, T: Sleep, N: Future + Unpin> Ticker<S, T, N> {
     /// Polls for the next tick; see [`tick`](Self::tick).
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Option<Tick>> {
         loop {
-            match self.beat.next(&self.timer, self.timer.resolution()) {
-                Next::Tick(tick) => return Poll::Ready(Some(tick)),
-                Next::End => {
+            match self.state.next(&self.timer, self.timer.resolution()) {
+                TickerStep::Tick(tick) => return Poll::Ready(Some(tick)),
+                TickerStep::End => {
                     self.sleeping = None;
                     return Poll::Ready(None);
                 }
-                Next::AtOnce => {
-                    if self.ends(cx) {
+                TickerStep::Immediate => {
+                    if self.check_cancelled(cx) {
                         continue;
                     }
-                    if coop::is_over(self.beat.given() as u32) {
+                    if coop::should_yield(self.state.yielded() as u32) {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
                 }
-                Next::Wait(length) => match &mut self.sleeping {
+                TickerStep::Wait(length) => match &mut self.sleeping {
                     Some(sleeping) => self.timer.rearm(sleeping, length),
                     None => self.sleeping = Some(self.timer.sleep(length)),
                 },
-                Next::Waiting => {
-                    if self.ends(cx) {
+                TickerStep::Waiting => {
+                    if self.check_cancelled(cx) {
                         continue;
                     }
                     if let Some(sleeping) = &mut self.sleeping {
                         ready!(Pin::new(sleeping).poll(cx));
                     }
-                    self.beat.woken();
+                    self.state.timer_fired();
                 }
             }
         }
     }
 
     /// Returns whether the caller has cancelled, and ends the ticker if so: the future is not polled again.
-    fn ends(&mut self, cx: &mut Context<'_>) -> bool {
+    fn check_cancelled(&mut self, cx: &mut Context<'_>) -> bool {
         let ends = Pin::new(&mut self.cancel).poll(cx).is_ready();
         if ends {
-            let _ = self.beat.end();
+            let _ = self.state.end();
         }
         ends
     }
@@ -236,6 +236,6 @@ impl<S: Times, T: Sleep, N: Future + Unpin> futures_core::Stream for Ticker<S, T
 
 impl<S: fmt::Debug, T: Sleep, N> fmt::Debug for Ticker<S, T, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticker").field("beat", &self.beat).finish_non_exhaustive()
+        f.debug_struct("Ticker").field("state", &self.state).finish_non_exhaustive()
     }
 }

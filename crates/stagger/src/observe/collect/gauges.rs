@@ -1,7 +1,7 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::collectors::{BreakerWatch, ControlWatches};
+use super::collectors::{BreakerCollector, ControlCollector};
 use super::emit::gauge;
 use crate::breaker::CircuitBreaker;
 use crate::control::RetryControls;
@@ -33,10 +33,10 @@ use crate::{Budget, Instant, admission::Admission, time::Clock, time::SystemCloc
 /// ```
 pub struct Gauges<C = SystemClock> {
     clock: C,
-    watched: Mutex<Vec<Watch>>,
+    collectors: Mutex<Vec<Collector>>,
 }
 
-type Watch = Box<dyn FnMut(Instant) + Send>;
+type Collector = Box<dyn FnMut(Instant) + Send>;
 
 impl Gauges {
     /// Creates an empty collection, on the system's clock.
@@ -56,14 +56,14 @@ impl<C: Clock> Gauges<C> {
     /// Creates an empty collection on this clock, which must be the one that the guards use.
     #[must_use]
     pub const fn with_clock(clock: C) -> Self {
-        Self { clock, watched: Mutex::new(Vec::new()) }
+        Self { clock, collectors: Mutex::new(Vec::new()) }
     }
 
     /// Adds a budget: the retries left in it.
     #[must_use]
     pub fn budget(self, target: &str, budget: Arc<dyn Budget>) -> Self {
         let target = target.to_owned();
-        self.watch(move |_| {
+        self.collector(move |_| {
             let left = budget.available().map_or(f64::NAN, |left| left as f64);
             gauge("stagger_budget_left", &target, None, left);
         })
@@ -72,23 +72,23 @@ impl<C: Clock> Gauges<C> {
     /// Adds a breaker: its state, and the calls it has rejected.
     #[must_use]
     pub fn breaker(self, target: &str, breaker: Arc<CircuitBreaker>) -> Self {
-        let mut watch = BreakerWatch::new(target, breaker);
-        self.watch(move |now| watch.record(now))
+        let mut collector = BreakerCollector::new(target, breaker);
+        self.collector(move |now| collector.record(now))
     }
 
     /// Adds operator controls: the setting of every target and the retries it has rejected, including targets
     /// registered later.
     #[must_use]
     pub fn controls(self, controls: &RetryControls) -> Self {
-        let mut watches = ControlWatches::new(controls.clone());
-        self.watch(move |_| watches.record())
+        let mut collector = ControlCollector::new(controls.clone());
+        self.collector(move |_| collector.record())
     }
 
     /// Adds an admission: its reservations and free capacity.
     #[must_use]
     pub fn admission(self, target: &str, admission: Arc<Admission>) -> Self {
         let target = target.to_owned();
-        self.watch(move |now| {
+        self.collector(move |now| {
             let seen = admission.snapshot(now);
             gauge("stagger_admission_waiting", &target, None, seen.reserved as f64);
             gauge("stagger_admission_wait_seconds", &target, None, seen.next_in.as_secs_f64());
@@ -100,18 +100,18 @@ impl<C: Clock> Gauges<C> {
     pub fn record(&self) {
         let now = self.clock.now();
         // Each collector is consistent between two calls, even if a recorder has panicked.
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|watch| watch(now));
+        self.collectors.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(|collector| collector(now));
     }
 
-    fn watch(mut self, watch: impl FnMut(Instant) + Send + 'static) -> Self {
-        self.watched.get_mut().unwrap_or_else(PoisonError::into_inner).push(Box::new(watch));
+    fn collector(mut self, collector: impl FnMut(Instant) + Send + 'static) -> Self {
+        self.collectors.get_mut().unwrap_or_else(PoisonError::into_inner).push(Box::new(collector));
         self
     }
 }
 
 impl<C> fmt::Debug for Gauges<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_struct("Gauges").field("watched", &watched).finish_non_exhaustive()
+        let collectors = self.collectors.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("Gauges").field("collectors", &collectors).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Metrics of operations that end with a report.
 
-use super::emit::{gauge, more, total};
+use super::emit::{absolute, gauge, increment};
 use crate::batch::BatchResult;
 use crate::hedge::Hedged;
 use crate::queue::QueueSnapshot;
@@ -20,7 +20,7 @@ pub fn record_hedged<V, E>(target: &str, report: &Hedged<V, E>) {
     let won = u64::from(report.winner.is_some_and(|winner| winner > 0));
     let refused = u64::from(report.refused);
     for (result, number) in [("launched", launched), ("won", won), ("refused", refused)] {
-        more("stagger_hedges_total", target, Some(("result", result)), number);
+        increment("stagger_hedges_total", target, Some(("result", result)), number);
     }
     #[cfg(feature = "tracing")]
     if launched + refused > 0 {
@@ -40,7 +40,7 @@ pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
     let (succeeded, failed, dead_lettered) =
         (result.succeeded as u64, result.failed.len() as u64, result.dead_lettered as u64);
     for (result, number) in [("succeeded", succeeded), ("failed", failed), ("dead_lettered", dead_lettered)] {
-        more("stagger_batch_items_total", target, Some(("result", result)), number);
+        increment("stagger_batch_items_total", target, Some(("result", result)), number);
     }
     #[cfg(feature = "tracing")]
     if failed + dead_lettered > 0 {
@@ -61,5 +61,5 @@ pub fn record_batch<T, E>(target: &str, result: &BatchResult<T, E>) {
 pub fn record_queue(target: &str, queue: &QueueSnapshot) {
     gauge("stagger_queue_pending", target, None, queue.pending as f64);
     gauge("stagger_queue_overdue_seconds", target, None, queue.overdue.as_secs_f64());
-    total("stagger_queue_refused_total", target, None, queue.refused);
+    absolute("stagger_queue_refused_total", target, None, queue.refused);
 }
