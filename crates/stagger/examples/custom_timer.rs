@@ -66,7 +66,7 @@ impl Future for Sleeping {
     }
 }
 
-/// A minimal runtime.
+/// Runs a future to completion: a minimal runtime.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {

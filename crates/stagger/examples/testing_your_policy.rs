@@ -13,7 +13,7 @@ use stagger::{Policy, Ratio, Retrier, Seed, StopReason, blocking, policy};
 /// The policy under test.
 const POLICY: Policy = policy!(exponential(secs(1), secs(60)).max_attempts(6).max_elapsed(mins(2)));
 
-/// The code under test, which has its own timer.
+/// Loads a value: the code under test, which has its own timer.
 fn load(api: &Retrier, mut fetch: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
     api.blocking(&mut fetch).map_err(|error| error.into_inner_or(|_| "rejected"))
 }

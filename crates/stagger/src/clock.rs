@@ -13,8 +13,8 @@ pub trait Clock {
 
 /// The system's monotonic clock. It can represent instants up to a century before the first time this process reads it.
 ///
-/// A reading takes 24 ns on a typical x86-64 machine. It stands still while the system is suspended, where the
-/// operating system's monotonic clock does.
+/// A reading takes 24 ns on a typical x86-64 machine. Whether it advances while the system is suspended depends on the
+/// operating system, as for [`std::time::Instant`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

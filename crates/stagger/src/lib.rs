@@ -30,14 +30,13 @@
 //! | test code that uses this crate | [`testing`] |
 //! | write the loop yourself | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
-//! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here:
-//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks. The one exception is [`cenkalti`], which
-//! decides as that package does.
+//! Every decision is made in [`stagger_core`], whose policies, guards and state machines are re-exported here.
+//! [`RetryMachine`](crate::machine::RetryMachine) documents the order of the checks. The one exception is [`cenkalti`],
+//! which decides as that package does.
 //!
 //! # Writing the loop yourself
 //!
 //! Iterate over the delays of a policy, and sleep between attempts:
-//! Who wants no driver takes the delays and loops:
 //!
 //! ```
 //! use stagger::{Policy, policy};
@@ -60,8 +59,8 @@
 //!
 //! - The operation runs at least once unless a circuit breaker rejects the first attempt. It is called after the sleep,
 //!   and its success is returned even if the call was cancelled in the meantime.
-//! - A call that succeeds on the first attempt reads no clock, draws no random number and allocates nothing, unless it
-//!   has guards, limits, listeners or a report.
+//! - A plain call, without guards, time limits, listeners or detailed output, that succeeds on the first attempt reads no
+//!   clock, draws no random number and allocates nothing.
 //! - Dropping a future stops the call immediately and releases the permits it holds from budget and breaker.
 //! - A call inside an attempt of another call does not retry by default, so retries do not multiply: see [`scope`].
 //! - The crate itself does not panic, and contains no `unsafe` code.

@@ -226,7 +226,7 @@ macro_rules! steps {
             }
 
             /// Sets the deadline of the call, as an instant of the timer's clock. No retry starts at or after the
-            /// deadline, and an attempt in progress is dropped (async) or told its remaining time (blocking). Default:
+            /// deadline, and an attempt in progress is dropped (async) or receives its remaining time (blocking). Default:
             /// none.
             pub fn deadline(self, deadline: Instant) -> $Call<'p, F, O, P, R, T, Setup<S, G, Limits, Y, Detailed>, N> {
                 self.limited(|limits| limits.deadline = Some(deadline))

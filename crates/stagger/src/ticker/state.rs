@@ -44,7 +44,7 @@ impl<S: Times> TickerState<S> {
         Self { times, phase: Phase::Fresh, yielded: 0 }
     }
 
-    /// Requests the next tick.
+    /// Advances to the next step when a tick is requested.
     pub(crate) fn next(&mut self, clock: &impl Clock, resolution: Duration) -> TickerStep {
         match self.phase {
             Phase::Fresh => {

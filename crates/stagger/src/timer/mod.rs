@@ -25,7 +25,7 @@ use crate::{Cancel, time::Clock};
 
 /// A timer for async code: creates futures that complete after a time on its own clock.
 ///
-/// It is never asked to wait for zero. The futures are `Unpin`, so that they can be re-armed: a timer whose future is
+/// It is never asked to wait for zero. The futures are `Unpin`, so that they can be rearmed: a timer whose future is
 /// not must box it once.
 pub trait Sleep: Clock {
     /// The future returned by [`sleep`](Self::sleep).
@@ -34,7 +34,7 @@ pub trait Sleep: Clock {
     /// Returns a future that completes after `length`.
     fn sleep(&self, length: Duration) -> Self::Sleeping;
 
-    /// Re-arms an existing future, without a new allocation where the timer can.
+    /// Rearms an existing future, without a new allocation where the timer can.
     fn rearm(&self, sleeping: &mut Self::Sleeping, length: Duration) {
         *sleeping = self.sleep(length);
     }
