@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, test};
+use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, public_api, test};
 use crate::{Error, Result};
 
 /// What a step has to tell besides that it passed.
@@ -24,7 +24,7 @@ struct Step {
 }
 
 /// Cheap and likely to fail comes before expensive.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "packages", about: "system packages that the tests need are there", run: packages::run },
     Step { name: "format", about: "rustfmt would change nothing", run: format::run },
     Step { name: "lint", about: "clippy is silent", run: lint::run },
@@ -32,6 +32,7 @@ const STEPS: [Step; 11] = [
     Step { name: "doc-test", about: "the examples in the documentation", run: test::run_doc_tests },
     Step { name: "examples", about: "each example runs and exits with 0", run: examples::run },
     Step { name: "doc", about: "rustdoc is silent", run: doc::run },
+    Step { name: "public-api", about: "public interfaces are as in docs/public-api", run: public_api::run },
     Step { name: "features", about: "each feature of a published crate alone, none, all", run: features::run },
     Step { name: "no-std", about: "the core links without the standard library", run: no_std::run },
     Step { name: "fuzz", about: "each fuzz target for a while", run: fuzz::run },
@@ -49,7 +50,7 @@ cargo xtask ci [OPTIONS]
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     match Request::parse(arguments)? {
         Request::Help => print!("{USAGE}"),
-        Request::List => STEPS.iter().for_each(|step| println!("{:<10}{}", step.name, step.about)),
+        Request::List => STEPS.iter().for_each(|step| println!("{:<12}{}", step.name, step.about)),
         Request::Run { only, options } => {
             let chosen = STEPS.iter().filter(|step| only.is_empty() || only.contains(&step.name));
             return run_all(&chosen.collect::<Vec<_>>(), &options);
@@ -99,7 +100,7 @@ fn run_all(steps: &[&Step], options: &Options) -> Result {
             Ok(note) => (note.unwrap_or_default(), None),
             Err(error) => (format!("FAILED: {error}"), Some(error)),
         };
-        report += format!("  {:<10}{:>9}  {line}", step.name, seconds(took)).trim_end();
+        report += format!("  {:<12}{:>9}  {line}", step.name, seconds(took)).trim_end();
         report += "\n";
         if let Some(error) = failure {
             let left: Vec<_> = steps[passed + 1..].iter().map(|step| step.name).collect();

@@ -3,6 +3,8 @@
 mod ci;
 mod commands;
 mod count;
+mod public_api;
+mod rustdoc;
 mod shell;
 mod steps;
 mod tool;
@@ -11,7 +13,7 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{bench, deny, mutants, public_api, semver, soak};
+use crate::commands::{bench, deny, mutants, public_api as public_api_command, semver, soak};
 
 /// What went wrong, said to the person who started this.
 type Error = Box<dyn core::error::Error>;
@@ -37,7 +39,7 @@ const COMMANDS: [Command; 7] = [
     Command {
         name: "public-api",
         about: "the public API against its snapshot; --bless rewrites it",
-        run: public_api::run,
+        run: public_api_command::run,
     },
     Command { name: "semver", about: "does the version fit what changed (cargo-semver-checks)", run: semver::run },
 ];

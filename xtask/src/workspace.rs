@@ -88,7 +88,7 @@ pub(crate) fn target_directory(name: &str) -> Result<PathBuf> {
 }
 
 /// What cargo does not say reads as empty.
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

@@ -1,0 +1,96 @@
+//! The public interface of each published library, against the snapshot of it that is committed.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::Result;
+use crate::rustdoc::Rustdoc;
+use crate::workspace::{Workspace, root};
+
+/// One file per library, so that a change of an interface is visible in a diff.
+const SNAPSHOTS: &str = "docs/public-api";
+
+/// The library whose root most users import from.
+const FACADE: &str = "stagger";
+
+/// Compares each library's interface with its snapshot and prints the lines that differ; returns what was compared.
+///
+/// # Errors
+///
+/// Names the libraries whose interface differs.
+pub(crate) fn check() -> Result<String> {
+    let libraries = libraries()?;
+    let mut changed = Vec::new();
+    for (name, rustdoc) in &libraries {
+        let interface = interface(rustdoc)?;
+        let snapshot = fs::read_to_string(root().join(SNAPSHOTS).join(format!("{name}.txt"))).unwrap_or_default();
+        if snapshot != interface {
+            println!("{name} differs from {SNAPSHOTS}/{name}.txt:\n{}", diff(&snapshot, &interface));
+            changed.push(name.as_str());
+        }
+    }
+    if changed.is_empty() {
+        let names = root_names(FACADE, &libraries).len();
+        return Ok(format!("{} libraries; {names} names in the root of {FACADE}", libraries.len()));
+    }
+    let names = changed.join(", ");
+    Err(format!("the interface differs from {SNAPSHOTS}: {names}; if intended: cargo xtask public-api --bless").into())
+}
+
+/// Writes the snapshots.
+pub(crate) fn bless() -> Result {
+    let directory = root().join(SNAPSHOTS);
+    fs::create_dir_all(&directory)?;
+    for (name, rustdoc) in libraries()? {
+        fs::write(directory.join(format!("{name}.txt")), interface(&rustdoc)?)?;
+    }
+    Ok(())
+}
+
+/// Documents each published library and returns it by its name.
+fn libraries() -> Result<Vec<(String, Rustdoc)>> {
+    let workspace = Workspace::here()?;
+    let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
+    libraries.map(|package| Ok((package.name.clone(), Rustdoc::of(package)?))).collect()
+}
+
+/// Returns the names in the root of one of the libraries, those that it re-exports from the others included.
+fn root_names(name: &str, libraries: &[(String, Rustdoc)]) -> BTreeSet<String> {
+    let all: Vec<_> = libraries.iter().map(|(_, rustdoc)| rustdoc).collect();
+    let library = libraries.iter().find(|(other, _)| other == name);
+    library.map(|(_, rustdoc)| rustdoc.root_names(&all)).unwrap_or_default()
+}
+
+/// Renders an interface, an item per line, without the items of blanket and auto trait implementations. A derived
+/// implementation is its `impl` line alone.
+fn interface(rustdoc: &Rustdoc) -> Result<String> {
+    let builder = public_api::Builder::from_rustdoc_json(rustdoc.path());
+    let builder = builder.omit_blanket_impls(true).omit_auto_trait_impls(true);
+    let shown = builder.clone().omit_auto_derived_impls(true).build()?.to_string();
+    let shown: BTreeSet<_> = shown.lines().collect();
+    let all = builder.build()?.to_string();
+    // `derive(PartialEq)` also marks the type for the compiler.
+    let is_derived = |line: &str| line.starts_with("impl") && !line.contains("::StructuralPartialEq for ");
+    let lines = all.lines().filter(|line| shown.contains(line) || is_derived(line));
+    Ok(lines.flat_map(|line| [line, "\n"]).collect())
+}
+
+/// Returns the lines that only one of the two has: first those that are gone (`-`), then those that are new (`+`).
+fn diff(old: &str, new: &str) -> String {
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
+    let gone = old.lines().filter(|line| !after.contains(line)).map(|line| format!("-{line}\n"));
+    let added = new.lines().filter(|line| !before.contains(line)).map(|line| format!("+{line}\n"));
+    gone.chain(added).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diff_has_the_lines_of_one_side_only() {
+        assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), "-b\n+d\n");
+        assert_eq!(diff("", "a\n"), "+a\n");
+        assert_eq!(diff("a\n", "a\n"), "");
+    }
+}
