@@ -3,6 +3,7 @@
 mod ci;
 mod commands;
 mod count;
+mod prose;
 mod public_api;
 mod rustdoc;
 mod shell;
@@ -13,7 +14,7 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::commands::{bench, deny, mutants, public_api as public_api_command, semver, soak};
+use crate::commands::{bench, deny, mutants, prose as prose_command, public_api as public_api_command, semver, soak};
 
 /// What went wrong, said to the person who started this.
 type Error = Box<dyn core::error::Error>;
@@ -26,7 +27,7 @@ struct Command {
     run: fn(&[OsString]) -> Result,
 }
 
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 8] = [
     Command { name: "ci", about: "everything that must hold; `ci --help` for its options", run: ci::run },
     Command { name: "bench", about: "the benchmarks beside the peers", run: bench::run },
     Command {
@@ -40,6 +41,11 @@ const COMMANDS: [Command; 7] = [
         name: "public-api",
         about: "the public API against its snapshot; --bless rewrites it",
         run: public_api_command::run,
+    },
+    Command {
+        name: "prose",
+        about: "functions documented without a verb, sentences without a subject",
+        run: prose_command::run,
     },
     Command { name: "semver", about: "does the version fit what changed (cargo-semver-checks)", run: semver::run },
 ];

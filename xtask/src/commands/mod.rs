@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod deny;
 pub(crate) mod mutants;
+pub(crate) mod prose;
 pub(crate) mod public_api;
 pub(crate) mod semver;
 pub(crate) mod soak;
