@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod suite {
     mod choosing;
+    mod conformance;
     mod contention;
     mod delays;
     mod fleet;
