@@ -1,4 +1,4 @@
-//! How documentation is written: functions begin with a verb, and sentences name their subject.
+//! Checks the style of documentation: functions begin with a verb, and sentences name their subject.
 
 use core::fmt;
 use std::fs;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::workspace::root;
 
-/// The least share of documented public functions whose documentation begins with a verb in the third person.
+/// The required share of documented public functions whose documentation begins with a verb in the third person.
 const VERBS: f64 = 0.85;
 
-/// How often comments below `crates/*/src` may use a [`SUBJECTS`] word.
+/// The limit for words of [`SUBJECTS`] in the comments of `crates/*/src`.
 const SUBJECTS_IN_COMMENTS: usize = 60;
 
-/// How often the pages may.
+/// The limit for words of [`SUBJECTS`] in the pages: README, ARCHITECTURE, CONTRIBUTING and `docs/**/*.md`.
 const SUBJECTS_IN_PAGES: usize = 40;
 
-/// Words that stand where the caller, the task or the server could be named.
+/// Pronouns that stand in place of a named subject: the caller, the task, the server.
 const SUBJECTS: [&str; 5] = ["who", "whoever", "whom", "nobody", "somebody"];
 
 /// Capitalized words that end in `s` and are not verbs.
@@ -48,14 +48,15 @@ const NOT_VERBS: [&str; 25] = [
     "Unless",
 ];
 
-/// What the sources and the pages count, with the places to look at.
+/// The counts, with the places that they consist of.
 #[derive(Debug, Default)]
 pub(crate) struct Prose {
     functions: usize,
-    /// `file:line: text` of each function whose documentation begins with something else than a verb.
+    /// `file:line: text` of each function whose documentation does not begin with a verb.
     without_verb: Vec<String>,
-    /// The same of each use of a [`SUBJECTS`] word.
+    /// `file:line: text` of each word of [`SUBJECTS`] in a comment.
     in_comments: Vec<String>,
+    /// `file:line: text` of each word of [`SUBJECTS`] in a page.
     in_pages: Vec<String>,
 }
 
@@ -76,7 +77,7 @@ impl Prose {
         Ok(prose)
     }
 
-    /// Returns every place that counts, the text behind its file and line.
+    /// Returns every counted place as `file:line: text`.
     pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
         [&self.without_verb, &self.in_comments, &self.in_pages].into_iter().flatten().map(String::as_str)
     }
@@ -85,7 +86,7 @@ impl Prose {
     ///
     /// # Errors
     ///
-    /// Says which limit is not kept.
+    /// Lists the limits that are exceeded.
     pub(crate) fn check(&self) -> Result {
         let mut problems = Vec::new();
         if self.verbs() < VERBS {
@@ -108,7 +109,7 @@ impl Prose {
     }
 
     fn read_source(&mut self, file: &str, source: &str) {
-        // The first line of the documentation that the next item has; attributes may stand between the two.
+        // The first line of the next item's documentation. Attributes may come between the two.
         let mut documentation: Option<&str> = None;
         let mut open_brackets = 0;
         for (number, line) in (1..).zip(source.lines().map(str::trim)) {
@@ -141,7 +142,7 @@ impl fmt::Display for Prose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.1} % of {} functions begin with a verb; subjects without a name: {} in comments, {} in pages",
+            "{:.1} % of {} functions begin with a verb; pronouns as subjects: {} in comments, {} in pages",
             100.0 * self.verbs(),
             self.functions,
             self.in_comments.len(),
@@ -158,8 +159,7 @@ fn is_public_function(line: &str) -> bool {
     rest.starts_with("fn ")
 }
 
-/// Returns whether the first word looks like `Returns`: capitalized, with an `s` at its end, and not a known noun or
-/// adverb.
+/// Returns whether the text begins with a capitalized word that ends in `s` and is not in [`NOT_VERBS`].
 fn begins_with_verb(text: &str) -> bool {
     let Some(word) = words(text).next().filter(|word| text.starts_with(word)) else { return false };
     let (first, rest) = word.split_at(1);
@@ -184,8 +184,8 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// Returns the files below a directory that have this extension, in order of their paths; none if there is no such
-/// directory.
+/// Returns the files with this extension in a directory and its subdirectories, ordered by path. A missing directory has
+/// none.
 fn files(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     if directory.is_dir() {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_that_is_not_kept_is_named() {
+    fn each_exceeded_limit_is_reported() {
         let few = Prose { functions: 20, without_verb: vec![String::new(); 3], ..Prose::default() };
         few.check().unwrap();
         let places = |count| vec![String::new(); count];

@@ -1,4 +1,4 @@
-//! The public interface of each published library, against the snapshot of it that is committed.
+//! Compares the public interface of each published library with a snapshot in the repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,17 +7,17 @@ use crate::Result;
 use crate::rustdoc::Rustdoc;
 use crate::workspace::{Workspace, root};
 
-/// One file per library, so that a change of an interface is visible in a diff.
+/// The directory of the snapshots, one file per library, so that a change of an interface shows up in a diff.
 const SNAPSHOTS: &str = "docs/public-api";
 
-/// The library whose root most users import from.
+/// The library that most users import from.
 const FACADE: &str = "stagger";
 
-/// Compares each library's interface with its snapshot and prints the lines that differ; returns what was compared.
+/// Compares each interface with its snapshot, prints the lines that differ, and returns a summary.
 ///
 /// # Errors
 ///
-/// Names the libraries whose interface differs.
+/// Lists the libraries whose interface differs.
 pub(crate) fn check() -> Result<String> {
     let libraries = libraries()?;
     let mut changed = Vec::new();
@@ -47,14 +47,14 @@ pub(crate) fn bless() -> Result {
     Ok(())
 }
 
-/// Documents each published library and returns it by its name.
+/// Returns the name and the rustdoc JSON of each published library.
 fn libraries() -> Result<Vec<(String, Rustdoc)>> {
     let workspace = Workspace::here()?;
     let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
     libraries.map(|package| Ok((package.name.clone(), Rustdoc::of(package)?))).collect()
 }
 
-/// Returns the names in the root of one of the libraries, those that it re-exports from the others included.
+/// Returns the names in the root of a library, including those that it re-exports from the other libraries.
 fn root_names(name: &str, libraries: &[(String, Rustdoc)]) -> BTreeSet<String> {
     let all: Vec<_> = libraries.iter().map(|(_, rustdoc)| rustdoc).collect();
     let library = libraries.iter().find(|(other, _)| other == name);
@@ -75,12 +75,12 @@ fn interface(rustdoc: &Rustdoc) -> Result<String> {
     Ok(lines.flat_map(|line| [line, "\n"]).collect())
 }
 
-/// Returns the lines that only one of the two has: first those that are gone (`-`), then those that are new (`+`).
+/// Returns the lines that occur in only one of the two texts: first those of `old` (`-`), then those of `new` (`+`).
 fn diff(old: &str, new: &str) -> String {
     let (before, after): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
-    let gone = old.lines().filter(|line| !after.contains(line)).map(|line| format!("-{line}\n"));
+    let removed = old.lines().filter(|line| !after.contains(line)).map(|line| format!("-{line}\n"));
     let added = new.lines().filter(|line| !before.contains(line)).map(|line| format!("+{line}\n"));
-    gone.chain(added).collect()
+    removed.chain(added).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::Result;
 use crate::shell::Shell;
-use crate::workspace::{self, Package};
-use crate::{Result, workspace::text};
+use crate::workspace::{self, Package, text};
 
 /// The version of the JSON that the `public-api` dependency reads. Each toolchain writes one version.
 const FORMAT: u64 = 57;
@@ -31,8 +31,8 @@ impl Rustdoc {
             .args([&package.name])
             .args(["--target-dir".as_ref(), directory.as_path()])
             .args(["--", "-Z", "unstable-options", "--output-format", "json"])
-            // A stable rustdoc writes JSON only with this. Build scripts read it, too, and would build every dependency
-            // again, hence the target directory.
+            // A stable rustdoc writes JSON only with this variable. Build scripts of dependencies read it, too, and would
+            // run again on each change of it, hence the separate target directory.
             .env("RUSTC_BOOTSTRAP", "1")
             .run()?;
         let path = directory.join("doc").join(format!("{}.json", package.name.replace('-', "_")));
@@ -48,7 +48,7 @@ impl Rustdoc {
         }
     }
 
-    /// Returns the file with the JSON.
+    /// Returns the path of the JSON file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

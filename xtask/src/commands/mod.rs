@@ -1,4 +1,4 @@
-//! The commands beside `ci`, one file each.
+//! The commands besides `ci`, one file each.
 
 pub(crate) mod bench;
 pub(crate) mod deny;

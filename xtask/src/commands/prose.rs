@@ -3,10 +3,10 @@ use std::ffi::OsString;
 use crate::Result;
 use crate::prose::Prose;
 
-/// Prints each place that counts, then the counts.
+/// Prints each place that is counted, then the counts.
 pub(crate) fn run(arguments: &[OsString]) -> Result {
     if !arguments.is_empty() {
-        return Err("it takes no arguments".into());
+        return Err("takes no arguments".into());
     }
     let prose = Prose::of_workspace()?;
     prose.places().for_each(|place| println!("{place}"));
