@@ -1,4 +1,4 @@
-//! Where and with what the figures came about.
+//! The machine and the versions that the figures were measured with.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::lockfile;
 
-/// The machine, the compiler, and the versions that took part.
+/// The machine, the compiler and the versions of the peers.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Machine {
     pub(super) cpu: String,

@@ -1,4 +1,4 @@
-//! Connections on which nothing happens.
+//! Idle connections.
 
 use core::mem::forget;
 
@@ -13,7 +13,7 @@ use crate::tokio_runtime;
 
 const IDLE: u64 = 2_000;
 
-/// Every row of the table.
+/// Returns the rows of the table.
 pub(super) fn cases() -> Vec<Case> {
     let row = |role, name, run| Case::work(Table::SocketIdle, role, name, run).keeping(IDLE);
     vec![
@@ -25,7 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Opens so many and drops them. For none, what is weighed is set up, and stays.
+/// Opens `times` connections and drops them. For 0, opens the connections whose memory is measured, and keeps them.
 fn open<T: Talk>(times: u64) {
     let runtime = tokio_runtime::connected();
     if times == 0 {
@@ -33,7 +33,7 @@ fn open<T: Talk>(times: u64) {
             for _ in 0..IDLE {
                 tokio::spawn(T::open().await.idle());
             }
-            // Everybody has come to wait.
+            // All tasks have reached their wait.
             for _ in 0..16 {
                 yield_now().await;
             }
