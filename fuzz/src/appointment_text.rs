@@ -11,13 +11,13 @@ pub fn check((text, millis): (&str, u32)) {
         Ok(appointment) => {
             assert_eq!(appointment.to_string().parse(), Ok(appointment), "{text:?} is printed as {appointment}");
             let server = Admission::per_second(100).burst(1).secret(Seed::new(1)).build();
-            let Ok(server) = server else { panic!("these settings make sense") };
+            let Ok(server) = server else { panic!("the settings are valid") };
             let now = Instant::ZERO.saturating_add(Duration::from_millis(millis.into()));
             assert_eq!(server.ask(now), Admitted::Yes);
             if let Admitted::Later(other) = server.come(&appointment.ticket, now) {
                 assert!(other.after <= Duration::from_secs(300), "{other} is further away than the longest");
             }
         }
-        Err(error) => assert!(!error.to_string().is_empty(), "{text:?}: an error without a word"),
+        Err(error) => assert!(!error.to_string().is_empty(), "{text:?}: the error has no message"),
     }
 }
