@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use arbitrary::Arbitrary;
 use stagger_core::{
-    Decision, Guards, Hint, HintMode, Instant, Kind, Nested, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop,
+    DelaySource, FailureKind, Guards, HintMode, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason,
+    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::guards::FuzzedGuard;
@@ -44,7 +45,7 @@ enum ClockStep {
 enum AnyOutcome {
     Success,
     Permanent,
-    Unprocessed,
+    NotProcessed,
     Cancelled,
     Failed(AnyKind, Option<AnyHint>),
     Healthy(AnyDuration),
@@ -54,21 +55,21 @@ enum AnyOutcome {
 enum AnyKind {
     Transient,
     Throttled,
-    Local,
+    LocalExhaustion,
 }
 
 #[derive(Arbitrary, Debug)]
 enum AnyHint {
-    Floor(AnyDuration),
-    Slot(AnyDuration),
-    Never,
+    AtLeast(AnyDuration),
+    Reserved(AnyDuration),
+    DoNotRetry,
 }
 
 /// Runs the call and checks each decision.
 pub fn check(input: &Input) {
     let Ok(policy) = input.policy.build() else { return };
     let (budget, breaker) = (input.budget.map(FuzzedGuard::new), input.breaker.map(FuzzedGuard::new));
-    let mut guards = Guards::none().nested(if input.nested { Nested::StandDown } else { Nested::No });
+    let mut guards = Guards::none().nested(if input.nested { NestedRetries::Disable } else { NestedRetries::Allow });
     if let Some(budget) = &budget {
         guards = guards.budget(budget);
     }
@@ -93,18 +94,18 @@ struct Call<'a> {
 impl Call<'_> {
     fn run(&self) {
         let deadline = self.input.deadline.map(Instant::from_nanos);
-        let mut state = State::new();
-        let mut permit = Permit::NONE;
+        let mut state = RetryState::new();
+        let mut permit = Permits::NONE;
         // The number of the attempt, and how many transparent repeats were made since the last reset.
         let (mut made, mut repeats) = (0, 0);
         for event in &self.input.events {
             self.now.set(self.after(&event.clock));
-            let mut retry = Retry::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
+            let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
             let begun = retry.begin(permit, || self.read(), &self.guards);
             self.read_at_most_once();
             permit = match begun {
                 Ok(permit) => permit,
-                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (Stop::Breaker, true)),
+                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (StopReason::Breaker, true)),
             };
             let (outcome, lived) = event.outcome.outcome();
             let repeated = retry.attempt() == made;
@@ -122,15 +123,18 @@ impl Call<'_> {
             let Decision::Retry { after, source, permit: granted } = decision else {
                 return self.check_stop(outcome, &decision);
             };
-            repeats += u32::from(source == Source::Transparent);
+            repeats += u32::from(source == DelaySource::Transparent);
             self.check_delay(outcome, after, source, repeats);
             self.check_limits(&retry, after, deadline);
             let resolution = Duration::from_millis(1);
             let ticks = retry.on_ticks(after, source, resolution);
-            assert!(ticks <= after + resolution && (source != Source::Hint || ticks == after), "{after:?}: {ticks:?}");
+            assert!(
+                ticks <= after + resolution && (source != DelaySource::Hint || ticks == after),
+                "{after:?}: {ticks:?}"
+            );
             permit = granted;
         }
-        self.guards.give_back(permit);
+        self.guards.release(permit);
     }
 
     fn read(&self) -> Instant {
@@ -146,9 +150,9 @@ impl Call<'_> {
         let now = self.now.get();
         match step {
             ClockStep::None => now,
-            ClockStep::Forward(length) => now.saturating_add(length.0),
-            ClockStep::Back(length) => {
-                let nanos = u64::try_from(length.0.as_nanos()).unwrap_or(u64::MAX);
+            ClockStep::Forward(duration) => now.saturating_add(duration.0),
+            ClockStep::Back(duration) => {
+                let nanos = u64::try_from(duration.0.as_nanos()).unwrap_or(u64::MAX);
                 Instant::from_nanos(now.as_nanos().saturating_sub(nanos))
             }
         }
@@ -157,17 +161,17 @@ impl Call<'_> {
     fn check_stop(&self, outcome: Outcome, decision: &Decision) {
         match (outcome, decision) {
             (Outcome::Success, Decision::Done)
-            | (Outcome::Permanent, Decision::Stop(Stop::Permanent))
-            | (Outcome::Cancelled, Decision::Stop(Stop::Cancelled)) => {}
-            (Outcome::Failed { .. } | Outcome::Unprocessed, Decision::Stop(stop)) => {
+            | (Outcome::Permanent, Decision::Stop(StopReason::Permanent))
+            | (Outcome::Cancelled, Decision::Stop(StopReason::Cancelled)) => {}
+            (Outcome::Failed { .. } | Outcome::NotProcessed, Decision::Stop(stop)) => {
                 let expected = match stop {
-                    Stop::Attempts => self.policy.max_attempts().is_some(),
-                    Stop::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
-                    Stop::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
-                    Stop::Budget => self.guards.budget.is_some(),
-                    Stop::Breaker => self.guards.breaker.is_some(),
-                    Stop::Nested => self.input.nested,
-                    Stop::Exhausted => self.policy.bounds(1).is_none(),
+                    StopReason::Attempts => self.policy.max_attempts().is_some(),
+                    StopReason::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
+                    StopReason::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
+                    StopReason::Budget => self.guards.budget.is_some(),
+                    StopReason::Breaker => self.guards.breaker.is_some(),
+                    StopReason::Nested => self.input.nested,
+                    StopReason::Exhausted => self.policy.bounds(1).is_none(),
                     _ => false,
                 };
                 assert!(expected, "{outcome:?} ended with {stop:?}");
@@ -176,24 +180,24 @@ impl Call<'_> {
         }
     }
 
-    fn check_delay(&self, outcome: Outcome, after: Duration, source: Source, repeats: u32) {
-        assert!(!self.input.nested || source == Source::Transparent, "a nested call does not retry");
+    fn check_delay(&self, outcome: Outcome, after: Duration, source: DelaySource, repeats: u32) {
+        assert!(!self.input.nested || source == DelaySource::Transparent, "a nested call does not retry");
         match (outcome, source) {
-            (Outcome::Unprocessed, Source::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
-            (Outcome::Failed { hint: Some(hint), .. }, Source::Hint) => {
+            (Outcome::NotProcessed, DelaySource::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
+            (Outcome::Failed { hint: Some(hint), .. }, DelaySource::Hint) => {
                 let asked = match hint {
-                    Hint::Floor(asked) | Hint::Slot(asked) => asked,
+                    ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => asked,
                     _ => panic!("retried although the server forbids it"),
                 };
                 assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is above max_hint");
                 let asked = asked.min(LONGEST);
                 match (hint, self.policy.hint_mode()) {
-                    (Hint::Slot(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
+                    (ServerHint::Reserved(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
                     (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} is below the hint of {asked:?}"),
                     _ => {}
                 }
             }
-            (Outcome::Failed { kind: _, hint: None } | Outcome::Unprocessed, Source::Schedule) => {
+            (Outcome::Failed { kind: _, hint: None } | Outcome::NotProcessed, DelaySource::Schedule) => {
                 if let (Some(cap), false) = (self.policy.cap(), self.is_factor()) {
                     assert!(after <= cap, "{after:?} is above the cap");
                 }
@@ -203,7 +207,7 @@ impl Call<'_> {
         }
     }
 
-    fn check_limits(&self, retry: &Retry<'_>, after: Duration, deadline: Option<Instant>) {
+    fn check_limits(&self, retry: &RetryMachine<'_>, after: Duration, deadline: Option<Instant>) {
         let starts = self.now.get().saturating_add(after);
         if let (Some(limit), Some(elapsed)) = (self.policy.max_elapsed(), retry.elapsed(starts)) {
             assert!(elapsed <= limit, "the retry starts after {elapsed:?} of {limit:?}");
@@ -225,19 +229,19 @@ impl AnyOutcome {
         match self {
             Self::Success => (Outcome::Success, None),
             Self::Permanent => (Outcome::Permanent, None),
-            Self::Unprocessed => (Outcome::Unprocessed, None),
+            Self::NotProcessed => (Outcome::NotProcessed, None),
             Self::Cancelled => (Outcome::Cancelled, None),
             Self::Healthy(lived) => (Outcome::TRANSIENT, Some(lived.0)),
             Self::Failed(kind, hint) => {
                 let kind = match kind {
-                    AnyKind::Transient => Kind::Transient,
-                    AnyKind::Throttled => Kind::Throttled,
-                    AnyKind::Local => Kind::Local,
+                    AnyKind::Transient => FailureKind::Transient,
+                    AnyKind::Throttled => FailureKind::Throttled,
+                    AnyKind::LocalExhaustion => FailureKind::LocalExhaustion,
                 };
                 let hint = hint.as_ref().map(|hint| match hint {
-                    AnyHint::Floor(length) => Hint::Floor(length.0),
-                    AnyHint::Slot(length) => Hint::Slot(length.0),
-                    AnyHint::Never => Hint::Never,
+                    AnyHint::AtLeast(duration) => ServerHint::AtLeast(duration.0),
+                    AnyHint::Reserved(duration) => ServerHint::Reserved(duration.0),
+                    AnyHint::DoNotRetry => ServerHint::DoNotRetry,
                 });
                 (Outcome::Failed { kind, hint }, None)
             }

@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass};
+use stagger_core::{
+    Breaker, BreakerOpen, Budget, FailureKind, Outcome, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
+};
 
 /// A guard that grants or rejects by the bits of a number, one after another, and counts outstanding permits.
 #[derive(Debug, Default)]
@@ -28,43 +30,47 @@ impl FuzzedGuard {
         answers & 1 == 1
     }
 
-    fn lend(&self) -> u64 {
+    fn grant(&self) -> u64 {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
         1
     }
 
     /// Takes a permit back. A permit that no guard granted counts as 0.
-    fn settle(&self, lent: u64) {
-        self.outstanding.fetch_sub(lent.cast_signed(), Ordering::Relaxed);
+    fn take_back(&self, granted: u64) {
+        self.outstanding.fetch_sub(granted.cast_signed(), Ordering::Relaxed);
     }
 }
 
 impl Budget for FuzzedGuard {
-    fn first(&self, _: &dyn Now) -> Loan {
-        Loan(self.lend())
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
+        BudgetPermit(self.grant())
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         now.now();
-        self.next_answer().then(|| Loan(Self::lend(self)))
+        self.next_answer().then(|| BudgetPermit(self.grant()))
     }
 
-    fn settle(&self, loan: Loan, _: &Outcome, _: &dyn Now) {
-        Self::settle(self, loan.0);
+    fn record(&self, permit: BudgetPermit, _: &Outcome, _: &dyn Now) {
+        self.take_back(permit.0);
     }
 
-    fn give_back(&self, loan: Loan) {
-        Self::settle(self, loan.0);
+    fn release(&self, permit: BudgetPermit) {
+        self.take_back(permit.0);
     }
 }
 
 impl Breaker for FuzzedGuard {
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         now.now();
-        if self.next_answer() { Ok(Pass(self.lend())) } else { Err(BreakerOpen { retry_in: Duration::from_secs(1) }) }
+        if self.next_answer() {
+            Ok(BreakerPermit(self.grant()))
+        } else {
+            Err(BreakerOpen { retry_in: Duration::from_secs(1) })
+        }
     }
 
-    fn would_refuse(&self, _: Duration, _: &dyn Now) -> bool {
+    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
         !self.next_answer()
     }
 
@@ -73,7 +79,7 @@ impl Breaker for FuzzedGuard {
         Duration::from_secs(1)
     }
 
-    fn record(&self, pass: Pass, _: &Outcome, _: &dyn Now) {
-        Self::settle(self, pass.0);
+    fn record(&self, permit: BreakerPermit, _: &Outcome, _: &dyn Now) {
+        self.take_back(permit.0);
     }
 }

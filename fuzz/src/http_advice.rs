@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use stagger_core::Hint;
+use stagger_core::ServerHint;
 use stagger_http::advice::{RetryAfter, hint, parse_http_date, retry_after};
 use stagger_http::grpc;
 
@@ -25,7 +25,7 @@ pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
     let parsed = hint(&headers, || now);
     assert_eq!(parsed, hint(&headers, || now));
     if let (Some(wait), false) = (retry_after(&headers, now), pairs.iter().any(|(name, _)| name % 8 < 3)) {
-        assert_eq!(parsed, Some(Hint::Floor(wait)), "Retry-After counts if no header has milliseconds");
+        assert_eq!(parsed, Some(ServerHint::AtLeast(wait)), "Retry-After counts if no header has milliseconds");
     }
     let _ = (grpc::outcome(&headers), grpc::pushback(&headers));
 }

@@ -3,7 +3,7 @@
 use core::fmt::{Debug, Display};
 use core::str::FromStr;
 
-use stagger_core::{HintMode, Jitter, ParseError, Policy, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, Ratio, text::ParseError};
 
 /// Parses `text` as a policy, and as each of the values that have their own grammar.
 pub fn check(text: &str) {

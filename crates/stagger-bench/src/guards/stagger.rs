@@ -5,10 +5,10 @@ use core::time::Duration;
 use std::sync::LazyLock;
 
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger::budget::{self, Adaptive, Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens};
+use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::{
-    Breaker, Budget, Clock as _, Hedge, HedgeState, Instant, Kind, Latencies, Now, Outcome, Policy, Ratio, Seed,
-    SystemClock, policy,
+    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
+    hedge::Latencies, policy, time::Clock as _, time::SystemClock,
 };
 
 use crate::case::{Case, Role, Table};
@@ -17,7 +17,8 @@ use crate::case::{Case, Role, Table};
 pub(crate) const COUNTING: [&str; 5] =
     ["Tokens", "Lifetime", "Throttle", "Concurrent", "CircuitBreaker, consecutive failures"];
 /// The rows of the goal for retry permits.
-pub(crate) const PERMITS: [&str; 4] = ["Tokens: lend", "Lifetime: lend", "Throttle: lend", "Concurrent: lend"];
+pub(crate) const PERMITS: [&str; 4] =
+    ["Tokens: try_acquire", "Lifetime: try_acquire", "Throttle: try_acquire", "Concurrent: try_acquire"];
 
 const CLOCK: &str = "reads the clock";
 const SEED: Seed = Seed::new(7);
@@ -44,31 +45,35 @@ pub(super) fn cases() -> Vec<Case> {
         success(COUNTING[2], |n| call(n, shared!(Throttle, throttle()), &Outcome::Success)),
         success(COUNTING[3], |n| call(n, shared!(Concurrent, Concurrent::new()), &Outcome::Success)),
         success("SuccessRate", |n| call(n, shared!(SuccessRate, SuccessRate::new()), &Outcome::Success)),
-        success("Lever around Tokens", |n| {
-            call(n, shared!(Lever<Tokens>, Lever::new(Tokens::new())), &Outcome::Success)
+        success("ControlledBudget around Tokens", |n| {
+            call(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(Tokens::new())), &Outcome::Success)
         }),
         success("Window", |n| call(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success)).note(CLOCK),
         success("Adaptive", |n| call(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
-        success(COUNTING[4], |n| pass(n, shared!(CircuitBreaker, consecutive(5)), &Outcome::Success)),
+        success(COUNTING[4], |n| admit_and_record(n, shared!(CircuitBreaker, consecutive(5)), &Outcome::Success)),
         success("CircuitBreaker, the last 100 calls", |n| {
-            pass(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
+            admit_and_record(n, shared!(CircuitBreaker, ratio(Window::Calls(100))), &Outcome::Success);
         }),
         success("CircuitBreaker, the last 10 s", |n| {
-            pass(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
+            admit_and_record(n, shared!(CircuitBreaker, ratio(LAST_10_S)), &Outcome::Success);
         })
         .note(CLOCK),
         success("hedge after a fixed delay", |n| hedged(n, Hedge::after(Duration::from_millis(200)))),
         success("hedge at the 95th percentile", |n| hedged(n, at_p95())),
-        failure(PERMITS[0], |n| lend(n, shared!(Tokens, plenty()))),
-        failure(PERMITS[1], |n| lend(n, shared!(Lifetime, valid(Lifetime::with(Ratio::percent(10), PLENTY))))),
-        failure(PERMITS[2], |n| lend(n, shared!(Throttle, throttle()))).note("deducts nothing"),
-        failure(PERMITS[3], |n| lend(n, shared!(Concurrent, valid(Concurrent::with(Ratio::ZERO, PLENTY))))),
-        failure("SuccessRate: lend", |n| lend(n, shared!(SuccessRate, SuccessRate::new()))).note("deducts nothing"),
-        failure("Lever around Tokens: lend", |n| lend(n, shared!(Lever<Tokens>, Lever::new(plenty())))),
-        failure("Window: lend", |n| lend(n, shared!(budget::Window, window()))).note(CLOCK),
-        failure("Adaptive: lend", |n| lend(n, shared!(Adaptive, Adaptive::new(SEED)))).note("reads the clock; rejects"),
+        failure(PERMITS[0], |n| try_acquire(n, shared!(Tokens, plenty()))),
+        failure(PERMITS[1], |n| try_acquire(n, shared!(Lifetime, valid(Lifetime::with(Ratio::percent(10), PLENTY))))),
+        failure(PERMITS[2], |n| try_acquire(n, shared!(Throttle, throttle()))).note("deducts nothing"),
+        failure(PERMITS[3], |n| try_acquire(n, shared!(Concurrent, valid(Concurrent::with(Ratio::ZERO, PLENTY))))),
+        failure("SuccessRate: try_acquire", |n| try_acquire(n, shared!(SuccessRate, SuccessRate::new())))
+            .note("deducts nothing"),
+        failure("ControlledBudget around Tokens: try_acquire", |n| {
+            try_acquire(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
+        }),
+        failure("Window: try_acquire", |n| try_acquire(n, shared!(budget::Window, window()))).note(CLOCK),
+        failure("Adaptive: try_acquire", |n| try_acquire(n, shared!(Adaptive, Adaptive::new(SEED))))
+            .note("reads the clock; rejects"),
         failure("CircuitBreaker, consecutive failures: a failure", |n| {
-            pass(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
+            admit_and_record(n, shared!(CircuitBreaker, consecutive(PLENTY)), &Outcome::TRANSIENT);
         }),
         failure("CircuitBreaker, open: a rejection", |n| rejected(n, shared!(CircuitBreaker, open()))).note(CLOCK),
     ]
@@ -122,7 +127,7 @@ fn at_p95() -> Hedge {
 
 fn open() -> CircuitBreaker {
     let breaker = consecutive(1);
-    pass(1, &breaker, &Outcome::TRANSIENT);
+    admit_and_record(1, &breaker, &Outcome::TRANSIENT);
     breaker
 }
 
@@ -130,25 +135,25 @@ fn open() -> CircuitBreaker {
 fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        let loan = budget.first(&Present);
-        budget.settle(loan, outcome, &Present);
+        let permit = budget.on_first_attempt(&Present);
+        budget.record(permit, outcome, &Present);
     }
 }
 
 /// Runs the budget operation of a retry.
-fn lend(iterations: u64, budget: &dyn Budget) {
+fn try_acquire(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        black_box(&budget.lend(Kind::Transient, &Present));
+        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
     }
 }
 
 /// Runs the breaker operations of an attempt with this outcome.
-fn pass(iterations: u64, breaker: &dyn Breaker, outcome: &Outcome) {
+fn admit_and_record(iterations: u64, breaker: &dyn Breaker, outcome: &Outcome) {
     let breaker = black_box(breaker);
     for _ in 0..iterations {
-        if let Ok(pass) = breaker.admit(&Present) {
-            breaker.record(pass, outcome, &Present);
+        if let Ok(permit) = breaker.admit(&Present) {
+            breaker.record(permit, outcome, &Present);
         }
     }
 }

@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use stagger::{Budget, Delays, Instant, Kind, Loan, Outcome, Policy, Seed};
+use stagger::{Budget, FailureKind, Instant, Outcome, Policy, Seed, guard::BudgetPermit, schedule::Delays};
 
 use super::fleet::{Numbers, Seconds};
 
@@ -66,7 +66,7 @@ struct Request<'p> {
     born: f64,
     delays: Delays<'p>,
     /// The budget permit of the current attempt.
-    loan: Loan,
+    permit: BudgetPermit,
 }
 
 /// Runs the model. All clients use this policy, and share the budget if there is one.
@@ -78,7 +78,7 @@ pub(super) fn run(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath {
     while born < END {
         events.push(Reverse((Seconds(born), Event::Sent, requests.len())));
         let delays = policy.delays(Seed::new(2).for_call(requests.len() as u64));
-        requests.push(Request { born, delays, loan: Loan::NOTHING });
+        requests.push(Request { born, delays, permit: BudgetPermit::NONE });
         born -= (1.0 - numbers.next()).ln() / REQUESTS_PER_SECOND;
     }
 
@@ -86,12 +86,12 @@ pub(super) fn run(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath {
     let counts = |born: f64| (STALL.0..END - 20.0).contains(&born);
     let (mut made, mut answered) = (0_u32, 0_u32);
     while let Some(Reverse((Seconds(now), event, id))) = events.pop() {
-        let Request { born, delays, loan } = &mut requests[id];
+        let Request { born, delays, permit } = &mut requests[id];
         let instant = Instant::from_nanos((now * 1e9) as u64);
         if let Event::Sent | Event::SentAgain = event {
             made += u32::from(counts(*born));
             if let (Some(budget), Event::Sent) = (budget, event) {
-                *loan = budget.first(&instant);
+                *permit = budget.on_first_attempt(&instant);
             }
             let (ends, end) = match server.enqueue(now + TRIP) {
                 Some(done) if done + TRIP <= now + PATIENCE => (done + TRIP, Event::Answered),
@@ -103,7 +103,7 @@ pub(super) fn run(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath {
         }
         let outcome = if event == Event::Answered { Outcome::Success } else { Outcome::TRANSIENT };
         if let Some(budget) = budget {
-            budget.settle(core::mem::replace(loan, Loan::NOTHING), &outcome, &instant);
+            budget.record(core::mem::replace(permit, BudgetPermit::NONE), &outcome, &instant);
         }
         if event == Event::Answered {
             answered += u32::from(counts(*born));
@@ -111,8 +111,8 @@ pub(super) fn run(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath {
         }
         let Some(delay) = delays.next() else { continue };
         if let Some(budget) = budget {
-            let Some(lent) = budget.lend(Kind::Transient, &instant) else { continue };
-            *loan = lent;
+            let Some(granted) = budget.try_acquire(FailureKind::Transient, &instant) else { continue };
+            *permit = granted;
         }
         events.push(Reverse((Seconds(now + delay.as_secs_f64()), Event::SentAgain, id)));
     }

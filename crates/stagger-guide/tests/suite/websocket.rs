@@ -3,7 +3,7 @@
 use std::io;
 
 use core::time::Duration;
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use stagger_ws::Reconnector;
 use stagger_ws::codes::{OnClose, rfc6455};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
@@ -45,7 +45,7 @@ fn every_close_code_has_the_effect_in_the_page() {
 }
 
 /// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it stops.
-async fn attempts(status: u16) -> (u32, Stop) {
+async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     let mut links = Reconnector::builder()
         .url("ws://server.test/")
@@ -75,9 +75,9 @@ async fn every_rejection_has_the_effect_in_the_page() {
         let row = rows.iter().find(|(named, _)| numbers(named).contains(&status) || *named == class);
         let (_, then) = row.expect("a row");
         let want = match then.as_str() {
-            "stop" => (1, Stop::Permanent),
-            "fresh credentials, once" => (2, Stop::Permanent),
-            "backoff" => (3, Stop::Attempts),
+            "stop" => (1, StopReason::Permanent),
+            "fresh credentials, once" => (2, StopReason::Permanent),
+            "backoff" => (3, StopReason::Attempts),
             other => panic!("{other}: not a reaction of the client"),
         };
         assert_eq!(attempts(status).await, want, "{status}: {then}");
