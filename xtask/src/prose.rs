@@ -62,7 +62,7 @@ pub(crate) struct Prose {
 
 impl Prose {
     /// Reads the sources and the pages of the workspace.
-    pub(crate) fn of_workspace() -> Result<Self> {
+    pub(crate) fn from_workspace() -> Result<Self> {
         let mut prose = Self::default();
         for directory in entries(&root().join("crates"))? {
             for path in files(&directory.join("src"), "rs")? {

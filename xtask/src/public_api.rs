@@ -51,7 +51,7 @@ pub(crate) fn bless() -> Result {
 fn libraries() -> Result<Vec<(String, Rustdoc)>> {
     let workspace = Workspace::here()?;
     let libraries = workspace.published().filter(|package| !package.targets("lib").is_empty());
-    libraries.map(|package| Ok((package.name.clone(), Rustdoc::of(package)?))).collect()
+    libraries.map(|package| Ok((package.name.clone(), Rustdoc::generate(package)?))).collect()
 }
 
 /// Returns the names in the root of a library, including those that it re-exports from the other libraries.

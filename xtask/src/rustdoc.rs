@@ -25,7 +25,7 @@ impl Rustdoc {
     /// # Errors
     ///
     /// If rustdoc fails, or if this toolchain writes another version of the JSON than [`FORMAT`].
-    pub(crate) fn of(package: &Package) -> Result<Self> {
+    pub(crate) fn generate(package: &Package) -> Result<Self> {
         let directory = workspace::target_directory("public-api")?;
         Shell::cargo("rustdoc --quiet --lib --all-features --package")
             .args([&package.name])

@@ -61,7 +61,7 @@ pub(crate) struct Findings<'a>(pub(crate) &'a [Row]);
 
 impl<'a> Findings<'a> {
     /// Returns the rows of a table by role, each role with the fastest row first and rows without figures last.
-    pub(crate) fn of(self, table: Table) -> Vec<&'a Row> {
+    pub(crate) fn rows_of(self, table: Table) -> Vec<&'a Row> {
         let mut rows: Vec<_> = self.0.iter().filter(|row| row.table == table).collect();
         let ns = |row: &Row| row.ns().unwrap_or(f64::INFINITY);
         rows.sort_by(|a, b| a.role.cmp(&b.role).then(ns(a).total_cmp(&ns(b))));
@@ -132,7 +132,7 @@ pub(crate) mod tests {
             row(Table::Delay, Role::Floor, "floor", 5.0, 1.0),
             row(Table::Future, Role::Floor, "elsewhere", 1.0, 1.0),
         ];
-        let names: Vec<_> = Findings(&rows).of(Table::Delay).iter().map(|row| row.name).collect();
+        let names: Vec<_> = Findings(&rows).rows_of(Table::Delay).iter().map(|row| row.name).collect();
         assert_eq!(names, ["floor", "fast", "slow"]);
     }
 

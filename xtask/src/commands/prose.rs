@@ -8,7 +8,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result {
     if !arguments.is_empty() {
         return Err("takes no arguments".into());
     }
-    let prose = Prose::of_workspace()?;
+    let prose = Prose::from_workspace()?;
     prose.places().for_each(|place| println!("{place}"));
     println!("{prose}");
     prose.check()

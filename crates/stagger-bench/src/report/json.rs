@@ -15,7 +15,7 @@ struct Document<'a> {
 }
 
 pub(super) fn render(report: &Report) -> String {
-    let document = Document { schema: SCHEMA, machine: Machine::here(), report };
+    let document = Document { schema: SCHEMA, machine: Machine::current(), report };
     // Plain structs with string keys always serialize; a figure that is not finite becomes null.
     serde_json::to_string_pretty(&document).expect("plain data serializes")
 }

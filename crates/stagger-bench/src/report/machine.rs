@@ -16,7 +16,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn here() -> Self {
+    pub(super) fn current() -> Self {
         let peers = if cfg!(feature = "peers") { &lockfile::PEERS[..] } else { &[] };
         Self {
             cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),

@@ -27,7 +27,7 @@ pub(super) fn render(report: &Report, format: Format) -> String {
     };
     let findings = Findings(&report.rows);
     for table in Table::ALL {
-        let rows = findings.of(table);
+        let rows = findings.rows_of(table);
         if !rows.is_empty() {
             section(table.title(), cases(&rows, findings.baseline(table), format));
         }
@@ -38,7 +38,7 @@ pub(super) fn render(report: &Report, format: Format) -> String {
     if !report.goals.is_empty() {
         section("Goals", goals(&report.goals, format));
     }
-    text + &footer(&Machine::here())
+    text + &footer(&Machine::current())
 }
 
 fn cases(rows: &[&Row], baseline: Option<&Row>, format: Format) -> Grid {

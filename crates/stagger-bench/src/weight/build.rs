@@ -25,7 +25,7 @@ impl Build {
     ///
     /// # Errors
     /// If the build produced no program, or the program cannot be read.
-    pub(super) fn of(messages: &str, seconds: f64) -> io::Result<Self> {
+    pub(super) fn from_messages(messages: &str, seconds: f64) -> io::Result<Self> {
         let mut packages = HashSet::new();
         let mut program = None;
         for line in messages.lines() {
@@ -60,12 +60,12 @@ mod tests {
 {{"reason":"build-finished","success":true}}"#,
             path = program.path()
         );
-        let build = Build::of(&messages, 1.5).unwrap();
+        let build = Build::from_messages(&messages, 1.5).unwrap();
         assert_eq!(build, Build { seconds: 1.5, crates: 2, bytes: 10 });
     }
 
     #[test]
     fn a_build_without_a_program_is_an_error() {
-        assert!(Build::of(r#"{"reason":"build-finished","success":false}"#, 1.0).is_err());
+        assert!(Build::from_messages(r#"{"reason":"build-finished","success":false}"#, 1.0).is_err());
     }
 }

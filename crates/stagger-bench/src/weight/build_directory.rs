@@ -52,7 +52,7 @@ fn cargo_build(package: &Path, target: &Path) -> io::Result<Result<Build, String
         .output()?;
     let seconds = start.elapsed().as_secs_f64();
     if output.status.success() {
-        return Build::of(&String::from_utf8_lossy(&output.stdout), seconds).map(Ok);
+        return Build::from_messages(&String::from_utf8_lossy(&output.stdout), seconds).map(Ok);
     }
     let message = String::from_utf8_lossy(&output.stderr);
     let first = message.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
