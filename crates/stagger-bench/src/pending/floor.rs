@@ -23,7 +23,7 @@ struct SinglyLinked {
     heads: Vec<u32>,
     entries: Vec<Link>,
     now: u64,
-    waits: Delays,
+    delays: Delays,
 }
 
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ struct Link {
 
 impl SinglyLinked {
     fn link(&mut self, index: u32) {
-        let slot = (self.now + self.waits.next_ms()) as usize % SLOTS;
+        let slot = (self.now + self.delays.next_ms()) as usize % SLOTS;
         self.entries[index as usize].next = core::mem::replace(&mut self.heads[slot], index);
     }
 }
@@ -42,7 +42,7 @@ impl SinglyLinked {
 impl Pending for SinglyLinked {
     fn full() -> Self {
         let entries = (0..PENDING).map(|item| Link { next: NIL, item: Item::from(item) }).collect();
-        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, now: 0, waits: Delays::new() };
+        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, now: 0, delays: Delays::new() };
         (0..PENDING).for_each(|index| wheel.link(index));
         wheel
     }
@@ -69,7 +69,7 @@ impl SinglyLinked {
 struct DoublyLinked {
     heads: Vec<u32>,
     entries: Vec<Links>,
-    waits: Delays,
+    delays: Delays,
 }
 
 /// An entry. Items have the same numbers as their entries.
@@ -83,7 +83,7 @@ struct Links {
 
 impl DoublyLinked {
     fn link(&mut self, index: u32) {
-        let slot = self.waits.next_ms() as usize % SLOTS;
+        let slot = self.delays.next_ms() as usize % SLOTS;
         let next = core::mem::replace(&mut self.heads[slot], index);
         if let Some(next) = self.entries.get_mut(next as usize) {
             next.prev = index;
@@ -108,7 +108,7 @@ impl DoublyLinked {
 impl Pending for DoublyLinked {
     fn full() -> Self {
         let entries = (0..PENDING).map(|item| Links { prev: NIL, next: NIL, slot: 0, item }).collect();
-        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, waits: Delays::new() };
+        let mut wheel = Self { heads: vec![NIL; SLOTS], entries, delays: Delays::new() };
         (0..PENDING).for_each(|index| wheel.link(index));
         wheel
     }
@@ -117,7 +117,7 @@ impl Pending for DoublyLinked {
 impl DoublyLinked {
     fn cancel(&mut self, times: u64) {
         for _ in 0..times {
-            let index = self.waits.pick() as u32;
+            let index = self.delays.pick() as u32;
             black_box(self.unlink(index));
             self.link(index);
         }

@@ -33,14 +33,14 @@ pub(super) fn cases() -> Vec<Case> {
 
 struct Heap {
     heap: BinaryHeap<Reverse<(u64, Item)>>,
-    waits: Delays,
+    delays: Delays,
 }
 
 impl Pending for Heap {
     fn full() -> Self {
-        let mut waits = Delays::new();
-        let heap = (0..PENDING).map(|item| Reverse((waits.next_ms(), Item::from(item)))).collect();
-        Self { heap, waits }
+        let mut delays = Delays::new();
+        let heap = (0..PENDING).map(|item| Reverse((delays.next_ms(), Item::from(item)))).collect();
+        Self { heap, delays }
     }
 }
 
@@ -48,7 +48,7 @@ impl Heap {
     fn due(&mut self, times: u64) {
         for _ in 0..times {
             let Some(Reverse((now, item))) = self.heap.pop() else { return };
-            self.heap.push(Reverse((now + self.waits.next_ms(), black_box(item))));
+            self.heap.push(Reverse((now + self.delays.next_ms(), black_box(item))));
         }
     }
 }
@@ -60,8 +60,8 @@ impl Queue for DelayQueue<Item> {
         Self::with_capacity(items)
     }
 
-    fn push(&mut self, item: Item, waits: &mut Delays) -> Key {
-        self.insert(item, waits.next())
+    fn push(&mut self, item: Item, delays: &mut Delays) -> Key {
+        self.insert(item, delays.next())
     }
 
     fn cancel(&mut self, key: &Key) -> Option<Item> {
@@ -74,9 +74,9 @@ impl Queue for DelayQueue<Item> {
 }
 
 async fn sleep(number: u64) {
-    let mut waits = Delays::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut delays = Delays::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     loop {
-        tokio::time::sleep(waits.next()).await;
+        tokio::time::sleep(delays.next()).await;
         attempted();
     }
 }

@@ -38,12 +38,12 @@ struct Wheels {
     wheel: Wheel<Item>,
     keys: Vec<Key>,
     now: Instant,
-    waits: Delays,
+    delays: Delays,
 }
 
 impl Wheels {
     fn insert(&mut self, item: Item) -> Key {
-        let due = self.now.saturating_add(self.waits.next());
+        let due = self.now.saturating_add(self.delays.next());
         self.wheel.insert(item, due).expect("the queue is unbounded")
     }
 }
@@ -51,7 +51,7 @@ impl Wheels {
 impl Pending for Wheels {
     fn full() -> Self {
         let wheel = Wheel::new(Duration::from_millis(1), Instant::ZERO);
-        let mut full = Self { wheel, keys: Vec::new(), now: Instant::ZERO, waits: Delays::new() };
+        let mut full = Self { wheel, keys: Vec::new(), now: Instant::ZERO, delays: Delays::new() };
         full.wheel.reserve(PENDING as usize);
         full.keys = (0..PENDING).map(|item| full.insert(Item::from(item))).collect();
         full
@@ -75,7 +75,7 @@ impl Wheels {
 impl Wheels {
     fn cancel(&mut self, times: u64) {
         for _ in 0..times {
-            let at = self.waits.pick();
+            let at = self.delays.pick();
             if let Some(item) = self.wheel.cancel(self.keys[at]) {
                 self.keys[at] = self.insert(black_box(item));
             }
@@ -92,8 +92,8 @@ impl Queue for DelayQueue<Item, Tokio> {
         queue
     }
 
-    fn push(&mut self, item: Item, waits: &mut Delays) -> Key {
-        Self::push(self, item, waits.next()).expect("the queue is unbounded")
+    fn push(&mut self, item: Item, delays: &mut Delays) -> Key {
+        Self::push(self, item, delays.next()).expect("the queue is unbounded")
     }
 
     fn cancel(&mut self, key: &Key) -> Option<Item> {

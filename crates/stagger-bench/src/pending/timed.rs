@@ -17,7 +17,7 @@ pub(super) trait Queue {
     fn for_items(items: usize) -> Self;
 
     /// Schedules an item.
-    fn push(&mut self, item: Item, waits: &mut Delays) -> Self::Key;
+    fn push(&mut self, item: Item, delays: &mut Delays) -> Self::Key;
 
     /// Removes an item.
     fn cancel(&mut self, key: &Self::Key) -> Option<Item>;
@@ -30,41 +30,41 @@ pub(super) trait Queue {
 pub(super) struct Timed<Q: Queue> {
     queue: Q,
     keys: Vec<Q::Key>,
-    waits: Delays,
+    delays: Delays,
     runtime: Runtime,
 }
 
 impl<Q: Queue> Pending for Timed<Q> {
     fn full() -> Self {
         let runtime = tokio_runtime::paused();
-        let mut waits = Delays::new();
+        let mut delays = Delays::new();
         let (queue, keys) = runtime.block_on(async {
             let mut queue = Q::for_items(PENDING as usize);
-            let keys = (0..PENDING).map(|item| queue.push(Item::from(item), &mut waits)).collect();
+            let keys = (0..PENDING).map(|item| queue.push(Item::from(item), &mut delays)).collect();
             (queue, keys)
         });
-        Self { queue, keys, waits, runtime }
+        Self { queue, keys, delays, runtime }
     }
 }
 
 impl<Q: Queue> Timed<Q> {
     pub(super) fn due(&mut self, times: u64) {
-        let Self { queue, waits, runtime, .. } = self;
+        let Self { queue, delays, runtime, .. } = self;
         runtime.block_on(async {
             for _ in 0..times {
                 let Some(item) = queue.next().await else { return };
-                black_box(&queue.push(black_box(item), waits));
+                black_box(&queue.push(black_box(item), delays));
             }
         });
     }
 
     pub(super) fn cancel(&mut self, times: u64) {
-        let Self { queue, keys, waits, runtime } = self;
+        let Self { queue, keys, delays, runtime } = self;
         runtime.block_on(async {
             for _ in 0..times {
-                let key = &mut keys[waits.pick()];
+                let key = &mut keys[delays.pick()];
                 if let Some(item) = queue.cancel(key) {
-                    *key = queue.push(black_box(item), waits);
+                    *key = queue.push(black_box(item), delays);
                 }
             }
         });

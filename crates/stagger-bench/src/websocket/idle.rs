@@ -5,8 +5,8 @@ use core::mem::forget;
 use tokio::io::DuplexStream;
 use tokio::task::yield_now;
 
+use super::echo::EchoConnection;
 use super::kinds::{Bare, High, InATask, Low, Served};
-use super::talk::Talk;
 use super::{BARE, HIGH, IN_A_TASK, LOW, SERVED};
 use crate::case::{Case, Role, Table};
 use crate::tokio_runtime;
@@ -26,7 +26,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Opens `times` connections and drops them. For 0, opens the connections whose memory is measured, and keeps them.
-fn open<T: Talk>(times: u64) {
+fn open<T: EchoConnection>(times: u64) {
     let runtime = tokio_runtime::connected();
     if times == 0 {
         runtime.block_on(async {

@@ -11,7 +11,7 @@ use stagger_ws::{Builder, Client, Connection, Message, Reconnector};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
-use super::talk::{Talk, Transport, config, echo, exchange};
+use super::echo::{EchoConnection, Transport, config, echo, exchange};
 
 const ADDRESS: &str = "ws://server.test/feed";
 
@@ -21,9 +21,9 @@ const CAPACITY: usize = 64;
 /// tokio-tungstenite at both ends.
 pub(super) struct Bare<W>(WebSocketStream<W>);
 
-impl<W: Transport> Talk for Bare<W> {
+impl<W: Transport> EchoConnection for Bare<W> {
     async fn open() -> Self {
-        Self(dial(answered::<W>().await).await)
+        Self(dial(connect_to_echo::<W>().await).await)
     }
 
     async fn exchange(&mut self, message: Message) {
@@ -42,9 +42,9 @@ pub(super) struct InATask<W> {
     over: PhantomData<W>,
 }
 
-impl<W: Transport> Talk for InATask<W> {
+impl<W: Transport> EchoConnection for InATask<W> {
     async fn open() -> Self {
-        let mut socket = dial(answered::<W>().await).await;
+        let mut socket = dial(connect_to_echo::<W>().await).await;
         let ((sends, mut outbox), (inbox, receives)) = (channel::<Message>(CAPACITY), channel(CAPACITY));
         tokio::spawn(async move {
             loop {
@@ -79,10 +79,10 @@ impl<W: Transport> Talk for InATask<W> {
 /// The low-level client of this project; the other end is tokio-tungstenite.
 pub(super) struct Low<W>(Connection<'static>, PhantomData<W>);
 
-impl<W: Transport> Talk for Low<W> {
+impl<W: Transport> EchoConnection for Low<W> {
     async fn open() -> Self {
         // Leaked, because it is used until the process ends.
-        let links = Box::leak(Box::new(wired::<W>(Reconnector::builder()).reconnector()));
+        let links = Box::leak(Box::new(with_echo::<W>(Reconnector::builder()).reconnector()));
         let opened = links.next_connection().await;
         // The other end accepts every connection.
         Self(opened.expect("it opens").expect("a connection"), PhantomData)
@@ -100,9 +100,9 @@ impl<W: Transport> Talk for Low<W> {
 /// The high-level client of this project; the other end is tokio-tungstenite.
 pub(super) struct High<W>(Client, PhantomData<W>);
 
-impl<W: Transport> Talk for High<W> {
+impl<W: Transport> EchoConnection for High<W> {
     async fn open() -> Self {
-        let mut client = wired::<W>(Client::builder()).connect();
+        let mut client = with_echo::<W>(Client::builder()).connect();
         // The first event is that the connection has opened.
         client.next().await;
         Self(client, PhantomData)
@@ -120,7 +120,7 @@ impl<W: Transport> Talk for High<W> {
 /// tokio-tungstenite; the other end is the server of this project.
 pub(super) struct Served<W>(WebSocketStream<W>);
 
-impl<W: Transport> Talk for Served<W> {
+impl<W: Transport> EchoConnection for Served<W> {
     async fn open() -> Self {
         static SOCKETS: LazyLock<Sockets> = LazyLock::new(|| {
             let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build();
@@ -147,8 +147,8 @@ impl<W: Transport> Talk for Served<W> {
     }
 }
 
-fn wired<W: Transport>(builder: Builder) -> Builder {
-    builder.url(ADDRESS).websocket(config()).connector(|_| async { io::Result::Ok(answered::<W>().await) })
+fn with_echo<W: Transport>(builder: Builder) -> Builder {
+    builder.url(ADDRESS).websocket(config()).connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
 }
 
 async fn dial<W: Transport>(wire: W) -> WebSocketStream<W> {
@@ -157,7 +157,7 @@ async fn dial<W: Transport>(wire: W) -> WebSocketStream<W> {
 }
 
 /// Connects to a peer that echoes each message.
-async fn answered<W: Transport>() -> W {
+async fn connect_to_echo<W: Transport>() -> W {
     let (ours, theirs) = W::pair().await;
     tokio::spawn(async {
         if let Ok(socket) = accept_async_with_config(theirs, Some(config())).await {

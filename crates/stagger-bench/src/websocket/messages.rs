@@ -7,8 +7,8 @@ use stagger_ws::Message;
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 
+use super::echo::OpenConnection;
 use super::kinds::{Bare, High, InATask, Low, Served};
-use super::talk::OpenConnection;
 use super::{BARE, HIGH, IN_A_TASK, LOW, SERVED};
 use crate::case::{Case, Role, Table};
 
@@ -20,9 +20,9 @@ macro_rules! over {
     ($kind:ty, $message:expr) => {
         |times| {
             thread_local! {
-                static KEPT: OpenConnection<$kind> = OpenConnection::open();
+                static OPEN: OpenConnection<$kind> = OpenConnection::open();
             }
-            KEPT.with(|kept| kept.talk(&$message, times));
+            OPEN.with(|open| open.exchange(&$message, times));
         }
     };
 }

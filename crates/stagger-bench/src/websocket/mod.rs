@@ -1,9 +1,9 @@
 //! Section J: WebSockets with both ends in this process, over a pipe or a socket.
 
+mod echo;
 mod idle;
 mod kinds;
 mod messages;
-mod talk;
 
 use crate::case::Case;
 

@@ -45,7 +45,7 @@ impl Transport for TcpStream {
 }
 
 /// A kind of connection. The other end echoes each message.
-pub(super) trait Talk: Sized + 'static {
+pub(super) trait EchoConnection: Sized + 'static {
     /// Opens a connection.
     async fn open() -> Self;
 
@@ -85,14 +85,14 @@ where
 /// A connection that stays open between turns.
 pub(super) struct OpenConnection<T>(Runtime, RefCell<T>);
 
-impl<T: Talk> OpenConnection<T> {
+impl<T: EchoConnection> OpenConnection<T> {
     pub(super) fn open() -> Self {
         let runtime = tokio_runtime::connected();
         let connection = runtime.block_on(T::open());
         Self(runtime, RefCell::new(connection))
     }
 
-    pub(super) fn talk(&self, message: &Message, times: u64) {
+    pub(super) fn exchange(&self, message: &Message, times: u64) {
         let mut connection = self.1.borrow_mut();
         self.0.block_on(async {
             for _ in 0..times {
