@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         row(ONE_LINER, constant),
         row("retry(&policy, …), policy built at run time", at_run_time),
-        row("retry(&POLICY, …).report()", report).note("reads the clock, as a report includes the elapsed time"),
+        row("retry(&POLICY, …).with_report()", report).note("reads the clock, as a report includes the elapsed time"),
     ]
 }
 
