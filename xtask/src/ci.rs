@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lexopt::{Arg, Parser, ValueExt};
 
-use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, public_api, test};
+use crate::steps::{doc, examples, features, format, fuzz, lint, loom, no_std, packages, prose, public_api, test};
 use crate::{Error, Result};
 
 /// What a step reports besides that it passed, such as a number of tests.
@@ -24,9 +24,10 @@ struct Step {
 }
 
 /// The steps in order: those that are cheap and likely to fail come first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "packages", about: "installs the system packages that the tests need", run: packages::run },
     Step { name: "format", about: "rustfmt reports no difference", run: format::run },
+    Step { name: "prose", about: "functions begin with a verb, and sentences name their subject", run: prose::run },
     Step { name: "lint", about: "clippy reports nothing", run: lint::run },
     Step { name: "test", about: "unit and integration tests with all features", run: test::run },
     Step { name: "doc-test", about: "examples in the documentation", run: test::run_doc_tests },
@@ -153,7 +154,10 @@ mod tests {
     #[test]
     fn an_unknown_step_is_an_error_that_lists_the_steps() {
         let error = parse(&["--only", "tests"]).err().unwrap().to_string();
-        assert!(error.contains("unknown step `tests`; expected one of packages, format, lint, test,"), "{error}");
+        assert!(
+            error.contains("unknown step `tests`; expected one of packages, format, prose, lint, test,"),
+            "{error}"
+        );
     }
 
     #[test]
