@@ -13,7 +13,7 @@ use crate::cancel::{Cancel, Cancelling};
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
-use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
+use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When, WithMarks};
 use crate::scope::ScopeGuard;
 use crate::setup::{
     CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
@@ -48,7 +48,7 @@ pub fn retry<F, O>(
 ) -> BlockingRetry<'_, impl FnMut(Attempt) -> O, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut() -> O,
-    Plain: Reading<O>,
+    Plain: ResultReader<O>,
 {
     retry_with(policy, move |_| operation())
 }
@@ -61,7 +61,7 @@ pub fn retry_with<F, O>(
 ) -> BlockingRetry<'_, F, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut(Attempt) -> O,
-    Plain: Reading<O>,
+    Plain: ResultReader<O>,
 {
     BlockingRetry::from_parts(Parts::plain(policy, ThreadSleep, operation, Uncancelled))
 }
@@ -76,7 +76,7 @@ where
     X: CallOptions,
 {
     operation: F,
-    reading: P,
+    reader: P,
     rule: R,
     call: Call<&'p Policy, T, X>,
     cancel: N,
@@ -92,21 +92,21 @@ where
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
-        let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
-        Self { operation, reading, rule, call: Call::new(policy, timer, setup), cancel, output: PhantomData }
+        let Parts { policy, operation, reader, rule, timer, setup, cancel } = parts;
+        Self { operation, reader, rule, call: Call::new(policy, timer, setup), cancel, output: PhantomData }
     }
 
     fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
-        let Self { operation, reading, rule, call, cancel, .. } = self;
+        let Self { operation, reader, rule, call, cancel, .. } = self;
         let (policy, timer, setup) = call.into_parts();
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 }
 
 /// Cancellation from another thread.
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
-    P: Reading<O>,
+    P: ResultReader<O>,
     T: BlockingSleep,
     Setup<S, G, L, Y, M>: CallOptions,
     Setup<S, G, L, Y, Detailed>: CallOptions,
@@ -131,7 +131,7 @@ where
 impl<F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     F: FnMut(Attempt) -> O,
-    P: Reading<O>,
+    P: ResultReader<O>,
     R: Rule<P::Error>,
     T: BlockingSleep,
     S: Sink<P::Error>,
@@ -151,7 +151,7 @@ where
         let out = (self.operation)(Attempt::first(self.call.policy()));
         let is_nested = scope.is_nested();
         drop(scope);
-        match self.reading.read(out) {
+        match self.reader.read(out) {
             Ok(value) => M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)),
             Err(failed) => self.run_after_first(failed, is_nested),
         }
@@ -208,7 +208,7 @@ where
                 let _scope = ScopeGuard::enter(self.call.policy());
                 (self.operation)(Attempt::of(&self.call, time_limit))
             };
-            match self.reading.read(out) {
+            match self.reader.read(out) {
                 Ok(value) => {
                     self.call.succeeded::<P::Error>();
                     return M::finish(self.call.end(Ok(value)));

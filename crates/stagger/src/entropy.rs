@@ -32,18 +32,18 @@ impl Entropy for SystemEntropy {
 /// Returns a seed that was not returned before, whatever the wall clock says: it may be coarse, or stand still.
 fn seed_at(wall_clock: u64) -> Seed {
     static PROCESS: OnceLock<Seed> = OnceLock::new();
-    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     // The hasher's keys are the only source of system entropy in the standard library.
     let process = PROCESS.get_or_init(|| Seed::new(RandomState::new().build_hasher().finish()));
-    let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-    mixed(*process, given, wall_clock)
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    mix(*process, count, wall_clock)
 }
 
 /// Mixes the process seed, the count and the time. Copies of one process share the first two.
 #[inline]
-const fn mixed(process: Seed, given: u64, wall_clock: u64) -> Seed {
+const fn mix(process: Seed, count: u64, wall_clock: u64) -> Seed {
     // An odd multiplier spreads the time over all bits, so that no count can compensate for a difference in time.
-    process.for_call(given.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    process.for_call(count.wrapping_add(wall_clock.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 impl Entropy for Seed {
@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn copies_of_one_process_part_with_the_wall_clock() {
         let process = Seed::new(1);
-        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mixed(process, 7, nanos)).collect();
+        let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mix(process, 7, nanos)).collect();
         assert_eq!(seeds.len(), 1_000);
-        assert_ne!(mixed(process, 7, 0), mixed(process, 8, 0));
+        assert_ne!(mix(process, 7, 0), mix(process, 8, 0));
     }
 
     #[test]

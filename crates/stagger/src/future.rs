@@ -10,7 +10,7 @@ use crate::call::{Call, Next, Phase};
 use crate::coop;
 use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
-use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
+use crate::rule::{BuiltIn, Classify, Plain, ResultReader, Rule, Validated, When, WithMarks};
 use crate::scope::ScopeGuard;
 use crate::setup::{
     CallOptions, Detailed, DetailedSetup, Ending, ErrorSlot, Finish, Guarded, Guarding, InnerError, LastAttempt,
@@ -55,7 +55,7 @@ pub fn retry<F, O>(
 where
     F: FnMut() -> O,
     O: Future,
-    Plain: Reading<O::Output>,
+    Plain: ResultReader<O::Output>,
 {
     retry_with_timer(policy, crate::time::Tokio, operation)
 }
@@ -72,7 +72,7 @@ where
     F: FnMut() -> O,
     O: Future,
     T: Sleep,
-    Plain: Reading<O::Output>,
+    Plain: ResultReader<O::Output>,
 {
     RetryFuture::from_parts(Parts::plain(policy, timer, operation, Uncancelled))
 }
@@ -85,12 +85,12 @@ pin_project! {
     pub struct RetryFuture<'p, F, O, P, R, T, X, N>
     where
         O: Future,
-        P: Reading<O::Output>,
+        P: ResultReader<O::Output>,
         T: Sleep,
         X: CallOptions,
     {
         operation: F,
-        reading: P,
+        reader: P,
         rule: R,
         call: Call<&'p Policy, T, X>,
         #[pin]
@@ -120,16 +120,16 @@ impl Future for Uncancelled {
 impl<'p, F, O, P, R, T, X, N> RetryFuture<'p, F, O, P, R, T, X, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
     X: CallOptions,
 {
     #[inline]
     pub(crate) fn from_parts(parts: Parts<'p, F, P, R, T, X, N>) -> Self {
-        let Parts { policy, operation, reading, rule, timer, setup, cancel } = parts;
+        let Parts { policy, operation, reader, rule, timer, setup, cancel } = parts;
         Self {
             operation,
-            reading,
+            reader,
             rule,
             call: Call::new(policy, timer, setup),
             attempt: None,
@@ -141,9 +141,9 @@ where
 
     #[inline]
     fn into_parts(self) -> Parts<'p, F, P, R, T, X, N> {
-        let Self { operation, reading, rule, call, cancel, .. } = self;
+        let Self { operation, reader, rule, call, cancel, .. } = self;
         let (policy, timer, setup) = call.into_parts();
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 }
 
@@ -151,7 +151,7 @@ where
 impl<'p, F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
     Setup<S, G, L, Y, M>: CallOptions,
     Setup<S, G, L, Y, Detailed>: CallOptions,
@@ -166,7 +166,7 @@ where
 impl<F, O, P, R, T, X, N> fmt::Debug for RetryFuture<'_, F, O, P, R, T, X, N>
 where
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     T: Sleep,
     X: CallOptions,
 {
@@ -182,7 +182,7 @@ impl<F, O, P, R, T, S, G, L, Y, M, N> Future for RetryFuture<'_, F, O, P, R, T, 
 where
     F: FnMut() -> O,
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     R: Rule<P::Error>,
     T: Sleep,
     S: Sink<P::Error>,
@@ -214,7 +214,7 @@ where
             };
             // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
             this.attempt.set(None);
-            match this.reading.read(out) {
+            match this.reader.read(out) {
                 Ok(value) => {
                     this.call.phase = Phase::Ended;
                     return Poll::Ready(M::finish(Call::<&Policy, T, Setup<S, G, L, Y, M>>::fast_path_success(value)));
@@ -233,7 +233,7 @@ impl<F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'_, F, O, P, R, T, Setup<S, G,
 where
     F: FnMut() -> O,
     O: Future,
-    P: Reading<O::Output>,
+    P: ResultReader<O::Output>,
     R: Rule<P::Error>,
     T: Sleep,
     S: Sink<P::Error>,
@@ -312,7 +312,7 @@ where
             if let Poll::Ready(out) = polled {
                 // Drop the attempt before the sleep and before returning, so that nothing it holds outlives it.
                 this.attempt.set(None);
-                match this.reading.read(out) {
+                match this.reader.read(out) {
                     Ok(value) => {
                         call.succeeded::<P::Error>();
                         return Poll::Ready(M::finish(call.end(Ok(value))));

@@ -42,7 +42,7 @@ pub struct Reconnect<'p, F, T: Clock> {
     machine: ReconnectMachine,
     seed: Seed,
     lost: Outcome,
-    begun: Option<crate::Instant>,
+    episode_start: Option<crate::Instant>,
 }
 
 impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
@@ -79,7 +79,16 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     /// Creates a connection whose delays are drawn from this seed, for reproducible tests.
     pub const fn with_seed(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
         let machine = ReconnectMachine::new(seed);
-        Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
+        Self {
+            policy,
+            connect,
+            timer,
+            guards: Guards::none(),
+            machine,
+            seed,
+            lost: Outcome::TRANSIENT,
+            episode_start: None,
+        }
     }
 
     /// Sets the guards that must admit every attempt to connect. Default: none.
@@ -106,13 +115,13 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
         match self.machine.phase() {
             ReconnectPhase::Open { .. } => {
                 let lost = core::mem::replace(&mut self.lost, Outcome::TRANSIENT);
-                self.begun = Some(now);
+                self.episode_start = Some(now);
                 self.machine.ended(self.machine.generation(), lost, now, self.policy, &self.guards)
             }
             // `next` was dropped while it waited: continue the same wait.
             ReconnectPhase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
             _ => {
-                self.begun = Some(now);
+                self.episode_start = Some(now);
                 self.machine.reconnect_now(self.policy, || now, &self.guards)
             }
         }
@@ -130,7 +139,8 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     }
 
     fn given_up<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
-        let elapsed = self.begun.map_or(Duration::ZERO, |begun| self.timer.now().saturating_since(begun));
+        let elapsed =
+            self.episode_start.map_or(Duration::ZERO, |episode_start| self.timer.now().saturating_since(episode_start));
         let last = match (last, stop) {
             (Some(error), _) => Cause::Operation(error),
             (None, StopReason::Breaker) => {
@@ -143,7 +153,7 @@ impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     }
 
     /// Returns how long to arm the timer for.
-    fn delay(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+    fn timer_delay(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let mut state = RetryState::new();
         RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
             .on_ticks(after, source, resolution)
@@ -175,43 +185,43 @@ where
     /// # Errors
     /// Returns [`Error<E>`] when it gives up. A later call starts a new episode.
     pub async fn next_by(&mut self, rule: impl Fn(&E) -> Outcome) -> Result<C, Error<E>> {
-        let unfinished = Unfinished(self);
-        let link = &mut *unfinished.0;
-        let mut step = link.first_step();
+        let guard = NextGuard(self);
+        let this = &mut *guard.0;
+        let mut step = this.first_step();
         let mut last = None;
         loop {
             step = match step {
-                ReconnectStep::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
+                ReconnectStep::Connect { .. } => match scope::attempt((this.connect)(), this.policy).await {
                     Ok(connection) => {
-                        link.opened();
+                        this.opened();
                         return Ok(connection);
                     }
                     Err(error) => {
-                        let step = link.ended(rule(&error));
+                        let step = this.ended(rule(&error));
                         last = Some(error);
                         step
                     }
                 },
                 ReconnectStep::Wait { after, source, .. } => {
-                    let delay = link.delay(after, source, link.timer.resolution());
+                    let delay = this.timer_delay(after, source, this.timer.resolution());
                     if delay.is_zero() {
-                        coop::yield_if_due(link.machine.attempt()).await;
+                        coop::yield_if_due(this.machine.attempt()).await;
                     } else {
-                        link.timer.sleep(delay).await;
+                        this.timer.sleep(delay).await;
                     }
-                    link.woken(source)
+                    this.timer_fired(source)
                 }
-                ReconnectStep::GiveUp(stop) => return Err(link.given_up(stop, last)),
-                _ => return Err(link.given_up(StopReason::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(this.given_up(stop, last)),
+                _ => return Err(this.given_up(StopReason::Cancelled, last)),
             };
         }
     }
 }
 
 /// Drop guard of `next`: releases the permits if it is dropped while it connects.
-struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
+struct NextGuard<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
 
-impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
+impl<F, T: Clock> Drop for NextGuard<'_, '_, F, T> {
     fn drop(&mut self) {
         if self.0.phase() == ReconnectPhase::Connecting {
             let _ = self.0.ended(Outcome::Cancelled);
@@ -230,7 +240,7 @@ impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
 impl<F, T: Clock> Reconnect<'_, F, T> {
     /// Returns the next step after the timer has fired. Only a hint is enforced to the nanosecond; a wait that was
     /// rounded to an earlier tick of a coarse timer is over.
-    fn woken(&mut self, source: DelaySource) -> ReconnectStep {
+    fn timer_fired(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.timer.now();
         let now = match (source, self.machine.phase()) {
             (DelaySource::Hint, _) => now,
@@ -276,7 +286,7 @@ where
                     if !after.is_zero() {
                         self.timer.sleep(after);
                     }
-                    self.woken(source)
+                    self.timer_fired(source)
                 }
                 ReconnectStep::GiveUp(stop) => return Err(self.given_up(stop, last)),
                 _ => return Err(self.given_up(StopReason::Cancelled, last)),

@@ -14,7 +14,7 @@ use crate::control::RetryControls;
 use crate::event::{Event, EventError};
 use crate::future::{RetryFuture, Uncancelled};
 use crate::retry_loop::{ContextOperation, RetryLoop};
-use crate::rule::{Plain, Reading};
+use crate::rule::{Plain, ResultReader};
 use crate::setup::{Detailed, Guarded, LastAttempt, Limits, Setup};
 use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
@@ -191,7 +191,7 @@ impl Retrier {
     where
         F: FnMut() -> O,
         O: Future,
-        Plain: Reading<O::Output>,
+        Plain: ResultReader<O::Output>,
     {
         self.run_on(crate::time::Tokio, operation)
     }
@@ -202,7 +202,7 @@ impl Retrier {
         F: FnMut() -> O,
         O: Future,
         T: Sleep + Clone,
-        Plain: Reading<O::Output>,
+        Plain: ResultReader<O::Output>,
     {
         RetryFuture::from_parts(self.parts(timer, operation))
     }
@@ -275,7 +275,7 @@ impl Retrier {
     pub fn blocking_call<F, O>(&self, operation: F) -> RetrierBlocking<'_, F, O>
     where
         F: FnMut(Attempt) -> O,
-        Plain: Reading<O>,
+        Plain: ResultReader<O>,
     {
         BlockingRetry::from_parts(self.parts(ThreadSleep, operation))
     }
@@ -341,7 +341,7 @@ impl Retrier {
         Parts {
             policy: &self.shared.policy,
             operation,
-            reading: Plain,
+            reader: Plain,
             rule: Rules(&self.shared),
             setup: self.setup(timer.clone()),
             timer,

@@ -10,7 +10,7 @@ use crate::{Marked, Outcome, classify};
 pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 
 /// How the result of an operation is read.
-pub trait Reading<Out> {
+pub trait ResultReader<Out> {
     /// The value returned to the caller.
     type Value;
     /// The error returned to the caller.
@@ -37,7 +37,7 @@ impl From<Unmarked> for Option<Outcome> {
     }
 }
 
-impl<T, E> Reading<Result<T, E>> for Plain {
+impl<T, E> ResultReader<Result<T, E>> for Plain {
     type Value = T;
     type Error = E;
     type Mark = Unmarked;
@@ -52,7 +52,7 @@ impl<T, E> Reading<Result<T, E>> for Plain {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithMarks;
 
-impl<T, E> Reading<Result<T, Marked<E>>> for WithMarks {
+impl<T, E> ResultReader<Result<T, Marked<E>>> for WithMarks {
     type Value = T;
     type Error = E;
     type Mark = Option<Outcome>;
@@ -76,9 +76,9 @@ impl<P: fmt::Debug, C> fmt::Debug for Validated<P, C> {
     }
 }
 
-impl<Out, U, P, C> Reading<Out> for Validated<P, C>
+impl<Out, U, P, C> ResultReader<Out> for Validated<P, C>
 where
-    P: Reading<Out>,
+    P: ResultReader<Out>,
     C: FnMut(P::Value) -> Result<U, P::Error>,
 {
     type Value = U;

@@ -8,7 +8,7 @@ use crate::setup::Setup;
 pub(crate) struct Parts<'p, F, P, R, T, X, N> {
     pub(crate) policy: &'p crate::Policy,
     pub(crate) operation: F,
-    pub(crate) reading: P,
+    pub(crate) reader: P,
     pub(crate) rule: R,
     pub(crate) timer: T,
     pub(crate) setup: X,
@@ -19,34 +19,34 @@ impl<'p, F, T, N> Parts<'p, F, Plain, BuiltIn, T, Setup, N> {
     /// Creates the parts of a call without rules, guards, limits or listeners.
     #[inline]
     pub(crate) fn plain(policy: &'p crate::Policy, timer: T, operation: F, cancel: N) -> Self {
-        Self { policy, operation, reading: Plain, rule: BuiltIn, timer, setup: Setup::default(), cancel }
+        Self { policy, operation, reader: Plain, rule: BuiltIn, timer, setup: Setup::default(), cancel }
     }
 }
 
 impl<'p, F, P, R, T, X, N> Parts<'p, F, P, R, T, X, N> {
-    pub(crate) fn with_reading<P2>(self, wrap: impl FnOnce(P) -> P2) -> Parts<'p, F, P2, R, T, X, N> {
-        let Self { policy, operation, reading, rule, timer, setup, cancel } = self;
-        Parts { policy, operation, reading: wrap(reading), rule, timer, setup, cancel }
+    pub(crate) fn with_reader<P2>(self, wrap: impl FnOnce(P) -> P2) -> Parts<'p, F, P2, R, T, X, N> {
+        let Self { policy, operation, reader, rule, timer, setup, cancel } = self;
+        Parts { policy, operation, reader: wrap(reader), rule, timer, setup, cancel }
     }
 
     pub(crate) fn with_rule<R2>(self, rule: R2) -> Parts<'p, F, P, R2, T, X, N> {
-        let Self { policy, operation, reading, timer, setup, cancel, .. } = self;
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        let Self { policy, operation, reader, timer, setup, cancel, .. } = self;
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 
     pub(crate) fn with_timer<T2>(self, timer: T2) -> Parts<'p, F, P, R, T2, X, N> {
-        let Self { policy, operation, reading, rule, setup, cancel, .. } = self;
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        let Self { policy, operation, reader, rule, setup, cancel, .. } = self;
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 
     pub(crate) fn with_setup<X2>(self, change: impl FnOnce(X) -> X2) -> Parts<'p, F, P, R, T, X2, N> {
-        let Self { policy, operation, reading, rule, timer, setup, cancel } = self;
-        Parts { policy, operation, reading, rule, timer, setup: change(setup), cancel }
+        let Self { policy, operation, reader, rule, timer, setup, cancel } = self;
+        Parts { policy, operation, reader, rule, timer, setup: change(setup), cancel }
     }
 
     pub(crate) fn with_cancel<N2>(self, cancel: N2) -> Parts<'p, F, P, R, T, X, N2> {
-        let Self { policy, operation, reading, rule, timer, setup, .. } = self;
-        Parts { policy, operation, reading, rule, timer, setup, cancel }
+        let Self { policy, operation, reader, rule, timer, setup, .. } = self;
+        Parts { policy, operation, reader, rule, timer, setup, cancel }
     }
 }
 
@@ -58,7 +58,7 @@ macro_rules! steps {
         impl<'p, F, O, P, R, T, S, G, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
         where
             $($bound)*
-            P: Reading<$raw>,
+            P: ResultReader<$raw>,
             T: $Timer,
             Setup<S, G, L, Y, M>: CallOptions,
         {
@@ -87,7 +87,7 @@ macro_rules! steps {
             where
                 W: FnMut(P::Value) -> Result<U, P::Error>,
             {
-                $Call::from_parts(self.into_parts().with_reading(|before| Validated { before, check }))
+                $Call::from_parts(self.into_parts().with_reader(|before| Validated { before, check }))
             }
 
             /// Sets the timer to sleep on, whose clock is also read.
@@ -162,7 +162,7 @@ macro_rules! steps {
         impl<'p, 'g, F, O, P, R, T, S, C, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, Guarded<'g, C>, L, Y, M>, N>
         where
             $($bound)*
-            P: Reading<$raw>,
+            P: ResultReader<$raw>,
             T: $Timer,
             Setup<S, Guarded<'g, C>, L, Y, M>: CallOptions,
         {
@@ -189,16 +189,16 @@ macro_rules! steps {
         impl<'p, F, O, R, T, S, G, L, Y, M, N> $Call<'p, F, O, Plain, R, T, Setup<S, G, L, Y, M>, N>
         where
             $($bound)*
-            Plain: Reading<$raw>,
+            Plain: ResultReader<$raw>,
             T: $Timer,
             Setup<S, G, L, Y, M>: CallOptions,
         {
             /// Honors and removes the marks of [`Marked`](crate::Marked) errors: the caller gets the original error.
             pub fn with_marks(self) -> $Call<'p, F, O, WithMarks, R, T, Setup<S, G, L, Y, M>, N>
             where
-                WithMarks: Reading<$raw>,
+                WithMarks: ResultReader<$raw>,
             {
-                $Call::from_parts(self.into_parts().with_reading(|_| WithMarks))
+                $Call::from_parts(self.into_parts().with_reader(|_| WithMarks))
             }
         }
 
@@ -207,7 +207,7 @@ macro_rules! steps {
         impl<'p, F, O, P, R, T, S, G, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
         where
             $($bound)*
-            P: Reading<$raw>,
+            P: ResultReader<$raw>,
             T: $Timer,
             L: Into<Limits>,
             Setup<S, G, L, Y, M>: CallOptions,

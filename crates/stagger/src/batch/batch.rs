@@ -49,9 +49,9 @@ use crate::{
 ///         batch.failed(id, outcome, status)?;
 ///     }
 /// }
-/// let finished = batch.finish();
-/// assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(400)));
-/// assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
+/// let result = batch.finish();
+/// assert_eq!((result.succeeded, result.failed[0].error), (2, Some(400)));
+/// assert_eq!(result.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
 pub struct Batch<'p, T, E, S: Sleep> {
@@ -67,7 +67,7 @@ pub struct Batch<'p, T, E, S: Sleep> {
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services report failures in the order of the items.
     search: usize,
-    done: BatchResult<T, E>,
+    result: BatchResult<T, E>,
 }
 
 struct DeadLetter<T, E> {
@@ -108,7 +108,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             phase: Phase::Due(Instant::ZERO),
             entries: items.into_iter().map(entry).collect(),
             search: 0,
-            done: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
+            result: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
         }
     }
 
@@ -222,7 +222,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     #[must_use]
     pub fn finish(mut self) -> BatchResult<T, E> {
         self.end(StopReason::Cancelled);
-        core::mem::replace(&mut self.done, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
+        core::mem::replace(&mut self.result, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
@@ -262,13 +262,13 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         for entry in core::mem::take(&mut self.entries) {
             let is_exhausted = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
-                Outcome::Success => self.done.succeeded += 1,
+                Outcome::Success => self.result.succeeded += 1,
                 Outcome::Permanent => self.dead_letter_or_fail(entry.failed(StopReason::Permanent)),
                 Outcome::UnsafeToRetry(_) => self.dead_letter_or_fail(entry.failed(StopReason::UnsafeToRetry)),
                 Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
-                    self.done.failed.push(entry.failed(StopReason::Hint))
+                    self.result.failed.push(entry.failed(StopReason::Hint))
                 }
-                Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
+                Outcome::Cancelled => self.result.failed.push(entry.failed(StopReason::Cancelled)),
                 _ if is_exhausted => self.dead_letter_or_fail(entry.failed(StopReason::Attempts)),
                 _ => self.entries.push(entry),
             }
@@ -298,15 +298,15 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     fn dead_letter_or_fail(&mut self, failed: Failed<T, E>) {
         match &mut self.dead_letter {
             Some(dead) => {
-                self.done.dead_lettered += 1;
+                self.result.dead_lettered += 1;
                 (dead.dead_letter_or_fail)(failed);
             }
-            None => self.done.failed.push(failed),
+            None => self.result.failed.push(failed),
         }
     }
 
     fn give_up(&mut self, stop: StopReason) {
-        self.done.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
+        self.result.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
     }
 
     /// Settles the permits and ends the batch.
@@ -331,7 +331,7 @@ impl<T, E, S: Sleep> fmt::Debug for Batch<'_, T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
-            .field("succeeded", &self.done.succeeded)
+            .field("succeeded", &self.result.succeeded)
             .field("phase", &self.phase)
             .finish_non_exhaustive()
     }

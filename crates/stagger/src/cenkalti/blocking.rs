@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use super::call::{Notify, Plain};
 use super::call_state::CallState;
-use super::permanent::{Unwrapping, is_permanent};
+use super::permanent::{UnwrapPermanent, is_permanent};
 use super::{BackOff, Call};
 use crate::blocking::Ticker;
 use crate::call::Next;
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
-use crate::rule::Reading;
+use crate::rule::ResultReader;
 use crate::scope::ScopeGuard;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
@@ -31,7 +31,7 @@ use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 pub fn retry<F, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, ThreadSleep, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, super::call::Silent, ThreadSleep, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -45,7 +45,7 @@ pub fn retry_notify<F, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, ThreadSleep, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, ThreadSleep, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -60,7 +60,7 @@ pub fn retry_notify_with_timer<F, V, E, B, W, T>(
     backoff: B,
     notify: W,
     timer: T,
-) -> Call<F, E, B, Unwrapping, W, T, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, T, Bare, Uncancelled>
 where
     F: FnMut() -> Result<V, E>,
     B: BackOff,
@@ -102,7 +102,7 @@ impl<F, O, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N>
 where
     F: FnMut() -> O,
     B: BackOff,
-    P: Reading<O, Error = E>,
+    P: ResultReader<O, Error = E>,
     W: Notify<E>,
     T: BlockingSleep,
     M: Finish<P::Value, E>,
@@ -110,7 +110,7 @@ where
 {
     /// Runs the call: the operation is called on the current thread, which sleeps between attempts.
     pub fn run(self) -> M::Output {
-        let Self { mut operation, backoff, mut reading, mut notify, timer, cancel, .. } = self;
+        let Self { mut operation, backoff, mut reader, mut notify, timer, cancel, .. } = self;
         let mut state = CallState::new(backoff);
         state.start(M::TIMED.then_some(&timer));
         loop {
@@ -119,7 +119,7 @@ where
             let scope = ScopeGuard::enter(&Policy::DEFAULT);
             let out = operation();
             drop(scope);
-            let (error, mark) = match reading.read(out) {
+            let (error, mark) = match reader.read(out) {
                 Ok(value) => return M::finish(state.end(Ok(value), &timer)),
                 Err(failed) => failed,
             };

@@ -2,7 +2,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use super::permanent::Unwrapping;
+use super::permanent::UnwrapPermanent;
 use crate::future::Uncancelled;
 use crate::rule::WithMarks;
 use crate::setup::{Bare, Detailed};
@@ -16,7 +16,7 @@ use crate::{Marked, time::Clock};
 pub struct Call<F, E, B, P, W, T, M, N> {
     pub(super) operation: F,
     pub(super) backoff: B,
-    pub(super) reading: P,
+    pub(super) reader: P,
     pub(super) notify: W,
     pub(super) timer: T,
     pub(super) cancel: N,
@@ -24,37 +24,37 @@ pub struct Call<F, E, B, P, W, T, M, N> {
 }
 
 /// A call without options.
-pub(super) type Plain<F, E, B, T> = Call<F, E, B, Unwrapping, Silent, T, Bare, Uncancelled>;
+pub(super) type Plain<F, E, B, T> = Call<F, E, B, UnwrapPermanent, Silent, T, Bare, Uncancelled>;
 
 impl<F, E, B, T> Plain<F, E, B, T> {
     pub(super) const fn new(operation: F, backoff: B, timer: T) -> Self {
-        let (reading, notify, cancel) = (Unwrapping, Silent, Uncancelled);
-        Self { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
+        let (reader, notify, cancel) = (UnwrapPermanent, Silent, Uncancelled);
+        Self { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 }
 
-impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
+impl<F, E, B, T, M, N> Call<F, Marked<E>, B, UnwrapPermanent, Silent, T, M, N> {
     /// Honors and removes the marks of [`Marked`] errors: the caller gets the original error. Only
     /// [`permanent`](Marked::permanent) has an effect here, because the package has no hints.
     ///
     /// Comes before [`notify`](Self::notify), which receives the original error, too.
     pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading: WithMarks, notify, timer, cancel, output: PhantomData }
+        Call { operation, backoff, reader: WithMarks, notify, timer, cancel, output: PhantomData }
     }
 }
 
 impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// Sets a function that receives each error that is retried, and the wait before the retry, before the wait begins.
     pub fn notify<W2: FnMut(&E, Duration)>(self, notify: W2) -> Call<F, E, B, P, W2, T, M, N> {
-        let Self { operation, backoff, reading, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
+        let Self { operation, backoff, reader, timer, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
     /// Sets the timer to sleep on.
     pub fn timer<T2: Clock>(self, timer: T2) -> Call<F, E, B, P, W, T2, M, N> {
-        let Self { operation, backoff, reading, notify, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
+        let Self { operation, backoff, reader, notify, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
     /// Ends the call's sleep when the caller cancels: with a [`&Cancel`](crate::Cancel) in blocking code, with any
@@ -78,15 +78,15 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// # });
     /// ```
     pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Detailed, N2> {
-        let Self { operation, backoff, reading, notify, timer, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
+        let Self { operation, backoff, reader, notify, timer, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 
     /// Sets the output to [`Error<E>`](crate::Error) on failure: the last error, the reason to stop, the number of
     /// attempts and the elapsed time.
     pub fn detailed(self) -> Call<F, E, B, P, W, T, Detailed, N> {
-        let Self { operation, backoff, reading, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading, notify, timer, cancel, output: PhantomData }
+        let Self { operation, backoff, reader, notify, timer, cancel, .. } = self;
+        Call { operation, backoff, reader, notify, timer, cancel, output: PhantomData }
     }
 }
 

@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::interval::{next_interval, randomized};
-use super::options::Numbers;
+use super::options::Parameters;
 use super::{BackOff, ElapsedTime, ExponentialBackOffOptions, Random, Seeded};
 use crate::{time::Clock, time::SystemClock};
 
@@ -66,7 +66,7 @@ pub const DEFAULT_MAX_ELAPSED_TIME: Duration = Duration::from_secs(15 * 60);
 /// # Ok::<(), stagger::cenkalti::OptionsError>(())
 /// ```
 pub struct ExponentialBackOff<C = SystemClock, R = Seeded> {
-    numbers: Numbers,
+    parameters: Parameters,
     time: ElapsedTime<C>,
     random: R,
     current: u64,
@@ -76,8 +76,8 @@ impl ExponentialBackOff {
     /// Creates a backoff with the package's defaults: 500 ms, ±0.5, ×1.5, 60 s, 15 min.
     #[must_use]
     pub fn new() -> Self {
-        let ExponentialBackOffOptions { numbers, .. } = Self::options();
-        Self::from_parts(numbers, ElapsedTime::from_now_on(SystemClock), Seeded::default())
+        let ExponentialBackOffOptions { parameters, .. } = Self::options();
+        Self::from_parts(parameters, ElapsedTime::from_now_on(SystemClock), Seeded::default())
     }
 
     /// Returns options with the package's defaults.
@@ -94,9 +94,9 @@ impl Default for ExponentialBackOff {
 }
 
 impl<C: Clock, R> ExponentialBackOff<C, R> {
-    pub(super) const fn from_parts(numbers: Numbers, time: ElapsedTime<C>, random: R) -> Self {
-        let current = numbers.initial_interval;
-        Self { numbers, time, random, current }
+    pub(super) const fn from_parts(parameters: Parameters, time: ElapsedTime<C>, random: R) -> Self {
+        let current = parameters.initial_interval;
+        Self { parameters, time, random, current }
     }
 
     /// Returns the time since the backoff was last reset, or created.
@@ -123,37 +123,37 @@ impl<C: Clock, R> ExponentialBackOff<C, R> {
     /// Returns the first interval.
     #[must_use]
     pub const fn initial_interval(&self) -> Duration {
-        Duration::from_nanos(self.numbers.initial_interval)
+        Duration::from_nanos(self.parameters.initial_interval)
     }
 
     /// Returns the share of an interval by which a wait may be shorter or longer.
     #[must_use]
     pub const fn randomization_factor(&self) -> f64 {
-        self.numbers.randomization_factor
+        self.parameters.randomization_factor
     }
 
     /// Returns the multiplier from one interval to the next.
     #[must_use]
     pub const fn multiplier(&self) -> f64 {
-        self.numbers.multiplier
+        self.parameters.multiplier
     }
 
     /// Returns the longest interval.
     #[must_use]
     pub const fn max_interval(&self) -> Duration {
-        Duration::from_nanos(self.numbers.max_interval)
+        Duration::from_nanos(self.parameters.max_interval)
     }
 
     /// Returns the elapsed time after which retries end, if there is a limit.
     #[must_use]
     pub const fn max_elapsed_time(&self) -> Option<Duration> {
-        self.numbers.max_elapsed_time
+        self.parameters.max_elapsed_time
     }
 }
 
 impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
     fn next_backoff(&mut self) -> Option<Duration> {
-        let Numbers { randomization_factor, multiplier, max_interval, max_elapsed_time, .. } = self.numbers;
+        let Parameters { randomization_factor, multiplier, max_interval, max_elapsed_time, .. } = self.parameters;
         // Without a limit the clock is not read.
         let elapsed = max_elapsed_time.map(|limit| (self.elapsed(), limit));
         let next = Duration::from_nanos(randomized(randomization_factor, self.random.next(), self.current));
@@ -165,7 +165,7 @@ impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
     }
 
     fn reset(&mut self) {
-        self.current = self.numbers.initial_interval;
+        self.current = self.parameters.initial_interval;
         self.time.restart();
         self.random.reset();
     }
@@ -174,7 +174,7 @@ impl<C: Clock, R: Random> BackOff for ExponentialBackOff<C, R> {
 impl<C: fmt::Debug, R> fmt::Debug for ExponentialBackOff<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExponentialBackOff")
-            .field("numbers", &self.numbers)
+            .field("parameters", &self.parameters)
             .field("time", &self.time)
             .field("current", &self.current)
             .finish_non_exhaustive()

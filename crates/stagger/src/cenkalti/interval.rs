@@ -14,16 +14,16 @@ pub(super) fn randomized(factor: f64, r: f64, current: u64) -> u64 {
     let r = if r >= 0.0 { r.min(1.0 - f64::EPSILON / 2.0) } else { 0.0 };
     let delta = factor * current as f64;
     let (lo, hi) = (current as f64 - delta, current as f64 + delta);
-    whole(lo + r * (hi - lo + 1.0))
+    truncate(lo + r * (hi - lo + 1.0))
 }
 
 /// Returns the interval after this one.
 pub(super) fn next_interval(current: u64, multiplier: f64, max: u64) -> u64 {
     // Compared by division: the product may exceed the longest duration.
-    if current as f64 >= max as f64 / multiplier { max } else { whole(current as f64 * multiplier) }
+    if current as f64 >= max as f64 / multiplier { max } else { truncate(current as f64 * multiplier) }
 }
 
 /// Truncates to whole nanoseconds, up to the longest duration that the crate computes with.
-fn whole(nanos: f64) -> u64 {
+fn truncate(nanos: f64) -> u64 {
     nanos as i64 as u64
 }

@@ -7,14 +7,14 @@ use crate::{Instant, Seed, time::Clock, time::SystemClock};
 /// The settings of an [`ExponentialBackOff`], validated by [`build`](Self::build).
 #[derive(Clone, Debug)]
 pub struct ExponentialBackOffOptions<C = SystemClock, R = Seeded> {
-    pub(super) numbers: Numbers,
+    pub(super) parameters: Parameters,
     clock: C,
     random: R,
 }
 
 /// The parameters of an exponential backoff; durations used in arithmetic are whole nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Numbers {
+pub(super) struct Parameters {
     pub(super) initial_interval: u64,
     pub(super) randomization_factor: f64,
     pub(super) multiplier: f64,
@@ -24,14 +24,14 @@ pub(super) struct Numbers {
 
 impl Default for ExponentialBackOffOptions {
     fn default() -> Self {
-        let numbers = Numbers {
+        let parameters = Parameters {
             initial_interval: nanos(super::DEFAULT_INITIAL_INTERVAL),
             randomization_factor: super::DEFAULT_RANDOMIZATION_FACTOR,
             multiplier: super::DEFAULT_MULTIPLIER,
             max_interval: nanos(super::DEFAULT_MAX_INTERVAL),
             max_elapsed_time: Some(super::DEFAULT_MAX_ELAPSED_TIME),
         };
-        Self { numbers, clock: SystemClock, random: Seeded::default() }
+        Self { parameters, clock: SystemClock, random: Seeded::default() }
     }
 }
 
@@ -39,7 +39,7 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
     /// Sets the first interval, which is not capped by the longest one. Default: 500 ms.
     #[must_use]
     pub fn initial_interval(mut self, interval: Duration) -> Self {
-        self.numbers.initial_interval = nanos(interval);
+        self.parameters.initial_interval = nanos(interval);
         self
     }
 
@@ -47,14 +47,14 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
     /// 0.5. Range: `0..=1`; 0 means exactly the interval.
     #[must_use]
     pub const fn randomization_factor(mut self, share: f64) -> Self {
-        self.numbers.randomization_factor = share;
+        self.parameters.randomization_factor = share;
         self
     }
 
     /// Sets the multiplier from one interval to the next. Default: 1.5. Must be finite and at least 1.
     #[must_use]
     pub const fn multiplier(mut self, multiplier: f64) -> Self {
-        self.numbers.multiplier = multiplier;
+        self.parameters.multiplier = multiplier;
         self
     }
 
@@ -62,7 +62,7 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
     /// the waits, which may exceed it by the randomization factor.
     #[must_use]
     pub fn max_interval(mut self, interval: Duration) -> Self {
-        self.numbers.max_interval = nanos(interval);
+        self.parameters.max_interval = nanos(interval);
         self
     }
 
@@ -70,18 +70,18 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
     /// limit.
     #[must_use]
     pub fn max_elapsed_time(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.numbers.max_elapsed_time = limit.into();
+        self.parameters.max_elapsed_time = limit.into();
         self
     }
 
     /// Sets the clock that measures the elapsed time. A virtual timer is its own clock: pass it as both.
     pub fn clock<C2: Clock>(self, clock: C2) -> ExponentialBackOffOptions<C2, R> {
-        ExponentialBackOffOptions { numbers: self.numbers, clock, random: self.random }
+        ExponentialBackOffOptions { parameters: self.parameters, clock, random: self.random }
     }
 
     /// Sets the source of random numbers.
     pub fn random<R2: Random>(self, random: R2) -> ExponentialBackOffOptions<C, R2> {
-        ExponentialBackOffOptions { numbers: self.numbers, clock: self.clock, random }
+        ExponentialBackOffOptions { parameters: self.parameters, clock: self.clock, random }
     }
 
     /// Sets the seed that waits are drawn from; the same waits follow every reset.
@@ -98,7 +98,7 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
         C: Clock,
         R: Random,
     {
-        let Numbers { randomization_factor, multiplier, .. } = self.numbers;
+        let Parameters { randomization_factor, multiplier, .. } = self.parameters;
         let error = OptionsError {
             randomization_factor: Some(randomization_factor).filter(|share| !(0.0..=1.0).contains(share)),
             multiplier: Some(multiplier).filter(|multiplier| !(1.0..f64::INFINITY).contains(multiplier)),
@@ -106,7 +106,7 @@ impl<C, R> ExponentialBackOffOptions<C, R> {
         if error.randomization_factor.is_some() || error.multiplier.is_some() {
             return Err(error);
         }
-        Ok(ExponentialBackOff::from_parts(self.numbers, ElapsedTime::from_now_on(self.clock), self.random))
+        Ok(ExponentialBackOff::from_parts(self.parameters, ElapsedTime::from_now_on(self.clock), self.random))
     }
 }
 

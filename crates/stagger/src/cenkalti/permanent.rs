@@ -2,7 +2,7 @@ use core::any::Any;
 use core::error::Error;
 use core::fmt;
 
-use crate::rule::{ReadResult, Reading};
+use crate::rule::{ReadResult, ResultReader};
 use crate::{Marked, Outcome};
 
 /// A boxed error.
@@ -70,23 +70,23 @@ impl Error for PermanentError {
 
 /// Reads the marks set by [`permanent`], for error types that can hold them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwrapping;
+pub struct UnwrapPermanent;
 
-impl<T, E: Any> Reading<Result<T, E>> for Unwrapping {
+impl<T, E: Any> ResultReader<Result<T, E>> for UnwrapPermanent {
     type Value = T;
     type Error = E;
     type Mark = Option<Outcome>;
 
     fn read(&mut self, out: Result<T, E>) -> ReadResult<T, E, Option<Outcome>> {
         out.map_err(|mut error| {
-            let mark = unwrap(&mut error).then_some(Outcome::Permanent);
+            let mark = take_mark(&mut error).then_some(Outcome::Permanent);
             (error, mark)
         })
     }
 }
 
 /// Returns whether the error is marked as permanent, and removes a mark at the top of the chain.
-fn unwrap(error: &mut dyn Any) -> bool {
+fn take_mark(error: &mut dyn Any) -> bool {
     if let Some(boxed) = error.downcast_mut::<Boxed>() {
         let inside = boxed.downcast_mut().map(PermanentError::take);
         inside.map(|inside| *boxed = inside).is_some() || PermanentError::find(&**boxed).is_some()

@@ -9,11 +9,11 @@ use pin_project_lite::pin_project;
 
 use super::call::{Notify, Plain};
 use super::call_state::CallState;
-use super::permanent::{Unwrapping, is_permanent};
+use super::permanent::{UnwrapPermanent, is_permanent};
 use super::{BackOff, Call};
 use crate::call::Next;
 use crate::future::Uncancelled;
-use crate::rule::Reading;
+use crate::rule::ResultReader;
 use crate::setup::{Bare, Finish};
 use crate::{Policy, StopReason, coop, scope, time::Sleep};
 
@@ -35,7 +35,7 @@ use crate::{Policy, StopReason, coop, scope, time::Sleep};
 pub fn retry<F, O, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -51,7 +51,7 @@ pub fn retry_notify<F, O, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, crate::time::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -87,7 +87,7 @@ pub fn retry_notify_with_timer<F, O, V, E, B, W, T>(
     backoff: B,
     notify: W,
     timer: T,
-) -> Call<F, E, B, Unwrapping, W, T, Bare, Uncancelled>
+) -> Call<F, E, B, UnwrapPermanent, W, T, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
@@ -103,7 +103,7 @@ where
     F: FnMut() -> O,
     O: Future,
     B: BackOff,
-    P: Reading<O::Output, Error = E>,
+    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
     M: Finish<P::Value, E>,
@@ -113,10 +113,10 @@ where
     type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let Self { operation, backoff, reading, notify, timer, cancel, output } = self;
+        let Self { operation, backoff, reader, notify, timer, cancel, output } = self;
         RetryFuture {
             operation,
-            reading,
+            reader,
             notify,
             timer,
             state: CallState::new(backoff),
@@ -140,7 +140,7 @@ pin_project! {
         T: Sleep,
     {
         operation: F,
-        reading: P,
+        reader: P,
         notify: W,
         timer: T,
         state: CallState<B>,
@@ -174,7 +174,7 @@ where
     F: FnMut() -> O,
     O: Future,
     B: BackOff,
-    P: Reading<O::Output, Error = E>,
+    P: ResultReader<O::Output, Error = E>,
     W: Notify<E>,
     T: Sleep,
     M: Finish<P::Value, E>,
@@ -200,7 +200,7 @@ where
                     let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
                     let out = ready!(attempt.poll(cx));
                     this.attempt.set(None);
-                    let (error, mark) = match this.reading.read(out) {
+                    let (error, mark) = match this.reader.read(out) {
                         Ok(value) => {
                             *this.phase = Phase::Ended;
                             return Poll::Ready(M::finish(this.state.end(Ok(value), this.timer)));

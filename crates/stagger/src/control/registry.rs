@@ -133,8 +133,8 @@ impl Inner {
         let named = settings.iter().filter(|(name, _)| *name != OTHERS);
         self.named.extend(named.map(|(name, setting)| (Arc::from(*name), *setting)));
         for (name, target) in &self.targets {
-            let is_meant = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
-            if let (true, Some(setting)) = (is_meant, self.setting(name)) {
+            let is_affected = others.is_some() || settings.iter().any(|(named, _)| **named == **name);
+            if let (true, Some(setting)) = (is_affected, self.setting(name)) {
                 target.control.set(setting);
                 let breakers = target.breakers.iter().filter_map(Weak::upgrade);
                 breakers.for_each(|breaker| enforce(&*breaker, setting.mode()));

@@ -41,8 +41,8 @@ pub struct DelayQueue<T, S: Sleep> {
     seen: Instant,
     /// The waiting task, woken if an earlier item is pushed.
     waker: Option<Waker>,
-    given_in_a_row: u32,
-    refused: u64,
+    yielded_in_a_row: u32,
+    rejected: u64,
 }
 
 /// What the timer is armed for.
@@ -75,7 +75,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         let seen = timer.now();
         let tick = timer.resolution().max(Duration::from_millis(1));
         let wheel = Wheel::new(tick, seen);
-        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, given_in_a_row: 0, refused: 0 }
+        Self { wheel, timer, sleeping: None, armed: None, seen, waker: None, yielded_in_a_row: 0, rejected: 0 }
     }
 
     /// Sets how many items may be pending; a push beyond that is rejected. Default and maximum: 2³² − 1.
@@ -119,11 +119,11 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
         match self.wheel.insert(item, due) {
             Ok(key) => {
-                self.call_if_earlier(due);
+                self.wake_if_earlier(due);
                 Ok(key)
             }
             Err(full) => {
-                self.refused += 1;
+                self.rejected += 1;
                 Err(full)
             }
         }
@@ -139,7 +139,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         let due = self.due_after(after);
         let is_pending = self.wheel.reschedule(key, due);
         if is_pending {
-            self.call_if_earlier(due);
+            self.wake_if_earlier(due);
         }
         is_pending
     }
@@ -166,7 +166,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot {
         let overdue = self.next_due().map_or(Duration::ZERO, |due| self.timer.now().saturating_since(due));
-        QueueSnapshot { pending: self.len(), overdue, refused: self.refused }
+        QueueSnapshot { pending: self.len(), overdue, refused: self.rejected }
     }
 
     /// Waits for the next item to be due. Returns `None` if nothing is pending; items pushed later are yielded by later
@@ -180,14 +180,14 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// Polls for the next item; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        if coop::should_yield(self.given_in_a_row) {
-            self.given_in_a_row = 0;
+        if coop::should_yield(self.yielded_in_a_row) {
+            self.yielded_in_a_row = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         loop {
             if let Some(item) = self.pop() {
-                self.given_in_a_row = self.given_in_a_row.wrapping_add(1);
+                self.yielded_in_a_row = self.yielded_in_a_row.wrapping_add(1);
                 return Poll::Ready(Some(item));
             }
             let Some(until) = self.wheel.wake_at() else { return Poll::Ready(None) };
@@ -198,7 +198,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
             let armed = self.arm(until);
             if let Some(sleeping) = &mut self.sleeping {
                 if Pin::new(sleeping).poll(cx).is_pending() {
-                    self.wait_for_call(cx);
+                    self.store_waker(cx);
                     return Poll::Pending;
                 }
             }
@@ -255,8 +255,8 @@ impl<T, S: Sleep> DelayQueue<T, S> {
         *self.armed.insert(Armed { at: self.seen, until })
     }
 
-    fn wait_for_call(&mut self, cx: &Context<'_>) {
-        self.given_in_a_row = 0;
+    fn store_waker(&mut self, cx: &Context<'_>) {
+        self.yielded_in_a_row = 0;
         match &mut self.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             None => self.waker = Some(cx.waker().clone()),
@@ -264,7 +264,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     }
 
     /// Wakes the waiting task if this item is due before the one it waits for.
-    fn call_if_earlier(&mut self, due: Instant) {
+    fn wake_if_earlier(&mut self, due: Instant) {
         if self.armed.is_some_and(|armed| due < armed.until) {
             if let Some(waker) = self.waker.take() {
                 waker.wake();

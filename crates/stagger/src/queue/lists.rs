@@ -21,7 +21,7 @@ struct List {
 }
 
 /// The first occupied slot.
-pub(super) struct First {
+pub(super) struct FirstSlot {
     pub(super) level: u32,
     /// First tick of the slot; in level 0, the tick of all its entries.
     pub(super) tick: u64,
@@ -37,7 +37,7 @@ impl Lists {
     /// Returns the first occupied slot. All entries of a level are due before those of the next, and none is due before
     /// the cursor, so it is the first bit of the first level.
     #[inline]
-    pub(super) fn first(&self, cursor: u64) -> Option<First> {
+    pub(super) fn first(&self, cursor: u64) -> Option<FirstSlot> {
         if self.levels == 0 {
             return None;
         }
@@ -47,7 +47,7 @@ impl Lists {
         let slot = word * 64 + words[word].trailing_zeros() as usize;
         let shift = 8 * level;
         let tick = (((cursor >> shift) & !0xff) | slot as u64) << shift;
-        Some(First { level, tick, list: ((level as usize) << 8) | slot })
+        Some(FirstSlot { level, tick, list: ((level as usize) << 8) | slot })
     }
 
     pub(super) fn head(&self, list: usize) -> u32 {

@@ -119,7 +119,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// system's entropy.
     #[must_use]
     pub fn seed(mut self, seed: Seed) -> Self {
-        self.seeds = Seeds::Of(seed, 0);
+        self.seeds = Seeds::DerivedFrom(seed, 0);
         self
     }
 
@@ -161,7 +161,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// # Errors
     /// Returns [`GaveUp`] with [`StopReason::Breaker`] if the breaker rejects the attempt.
     pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
-        self.begun(Waiting { item, state: ItemState::new(Arc::clone(&self.settings)) })
+        self.begin_attempt(Waiting { item, state: ItemState::new(Arc::clone(&self.settings)) })
     }
 
     /// Records that the attempt failed with this outcome, and queues the item for another one if the policy and the
@@ -236,10 +236,10 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Polls for the next job; see [`next`](Self::next). With the feature `stream` the queue is a `Stream`.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, GaveUp<T>>>> {
         let due = ready!(self.queue.poll_next(cx));
-        Poll::Ready(due.map(|waiting| self.begun(waiting)))
+        Poll::Ready(due.map(|waiting| self.begin_attempt(waiting)))
     }
 
-    fn begun(&self, Waiting { item, mut state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
+    fn begin_attempt(&self, Waiting { item, mut state }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
         let timer = self.queue.timer();
         let (mut retry, permit, guards) = state.parts();
         match retry.begin(permit, || timer.now(), &guards) {
@@ -256,16 +256,16 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
 #[derive(Debug)]
 enum Seeds {
     System,
-    Of(Seed, u64),
+    DerivedFrom(Seed, u64),
 }
 
 impl Seeds {
     fn draw(&mut self) -> Seed {
         match self {
             Self::System => SystemEntropy.seed(),
-            Self::Of(seed, given) => {
-                *given = given.wrapping_add(1);
-                seed.for_call(*given)
+            Self::DerivedFrom(seed, count) => {
+                *count = count.wrapping_add(1);
+                seed.for_call(*count)
             }
         }
     }

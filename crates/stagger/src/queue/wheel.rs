@@ -104,7 +104,7 @@ impl<T> Wheel<T> {
         }
         let tick = self.tick_of(due);
         let key = self.slab.insert(item, tick)?;
-        self.lists.append(&mut self.slab, place(self.cursor, tick), key.index);
+        self.lists.append(&mut self.slab, list_of(self.cursor, tick), key.index);
         Ok(key)
     }
 
@@ -121,9 +121,9 @@ impl<T> Wheel<T> {
     pub fn reschedule(&mut self, key: Key, due: Instant) -> bool {
         let Some(before) = self.slab.due(key) else { return false };
         let after = self.tick_of(due);
-        self.lists.unlink(&mut self.slab, place(self.cursor, before), key.index);
+        self.lists.unlink(&mut self.slab, list_of(self.cursor, before), key.index);
         self.slab.set_due(key, after);
-        self.lists.append(&mut self.slab, place(self.cursor, after), key.index);
+        self.lists.append(&mut self.slab, list_of(self.cursor, after), key.index);
         true
     }
 
@@ -167,12 +167,12 @@ impl<T> Wheel<T> {
     /// Removes and returns the next entry that is due at `now`, if there is one.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<T> {
-        self.pop_until(self.present(now)).map(|(_, item)| item)
+        self.pop_until(self.current_tick(now)).map(|(_, item)| item)
     }
 
     /// Removes and returns the entries that are due at `now`, one by one; entries that are not consumed stay.
     pub fn pop_due(&mut self, now: Instant) -> impl Iterator<Item = T> {
-        let tick = self.present(now);
+        let tick = self.current_tick(now);
         from_fn(move || self.pop_until(tick).map(|(_, item)| item))
     }
 
@@ -200,24 +200,24 @@ impl<T> Wheel<T> {
                 let head = self.lists.head(first.list);
                 return self.take(first.tick, head);
             }
-            self.spread_out(first.list);
+            self.cascade(first.list);
         }
     }
 
     /// Moves the entries of one slot, which the cursor has just entered, to their lists of lower levels, in order.
-    fn spread_out(&mut self, list: usize) {
+    fn cascade(&mut self, list: usize) {
         let mut index = self.lists.clear(list);
         while index != NIL {
             let Some(tick) = self.slab.tick_at(index) else { return };
             let next = self.slab.link(index).next;
-            self.lists.append(&mut self.slab, place(self.cursor, tick), index);
+            self.lists.append(&mut self.slab, list_of(self.cursor, tick), index);
             index = next;
         }
     }
 
     #[inline]
     fn take(&mut self, tick: u64, index: u32) -> Option<(u64, T)> {
-        self.lists.unlink(&mut self.slab, place(self.cursor, tick), index);
+        self.lists.unlink(&mut self.slab, list_of(self.cursor, tick), index);
         Some((tick, self.slab.remove(index)?))
     }
 
@@ -228,7 +228,7 @@ impl<T> Wheel<T> {
 
     /// Returns the last tick that is not after `now`.
     #[inline]
-    fn present(&self, now: Instant) -> u64 {
+    fn current_tick(&self, now: Instant) -> u64 {
         if now.as_nanos() == u64::MAX { END } else { now.as_nanos() / self.resolution }
     }
 
@@ -259,7 +259,7 @@ const END: u64 = u64::MAX;
 /// slot selected by that byte. So all entries of a level are due before those of the next, and a slot begins when the
 /// cursor has reached its byte.
 #[inline]
-const fn place(cursor: u64, tick: u64) -> usize {
+const fn list_of(cursor: u64, tick: u64) -> usize {
     let level = ((cursor ^ tick) | 1).ilog2() / 8;
     ((level as usize) << 8) | ((tick >> (8 * level)) & 0xff) as usize
 }

@@ -21,7 +21,7 @@ pub struct Periodic {
 
 /// Numbers of draws other than those of the grid points, which no point ever has.
 const FIRST: u64 = u64::MAX;
-const AGAIN: u64 = u64::MAX - 1;
+const RESTART: u64 = u64::MAX - 1;
 
 impl Periodic {
     pub(super) fn new(period: Duration, jitter: Ratio) -> Self {
@@ -74,14 +74,14 @@ impl Times for Periodic {
 
     fn next(&mut self, clock: &impl Clock, _: Duration) -> Option<Duration> {
         let now = clock.now();
-        let coming = self.point.saturating_add(1);
-        let here = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
-        let mut point = coming.max(here);
+        let next = self.point.saturating_add(1);
+        let current = now.saturating_since(self.origin).as_nanos() as u64 / self.period;
+        let mut point = next.max(current);
         if self.due(point) < now {
             // Its tick has passed; that of the following point cannot have.
             point = point.saturating_add(1);
         }
-        self.missed = point - coming;
+        self.missed = point - next;
         self.point = point;
         Some(self.due(point).saturating_since(now))
     }
@@ -91,6 +91,6 @@ impl Times for Periodic {
         self.point = 0;
         self.missed = 0;
         // New draws, so that it does not repeat the previous times.
-        self.seed = self.seed.for_call(AGAIN);
+        self.seed = self.seed.for_call(RESTART);
     }
 }
