@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_one_process_part_with_the_wall_clock() {
+    fn copies_of_one_process_diverge_with_the_wall_clock() {
         let process = Seed::new(1);
         let seeds: HashSet<Seed> = (0..1_000).map(|nanos| mix(process, 7, nanos)).collect();
         assert_eq!(seeds.len(), 1_000);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_gives_no_seed_twice() {
+    fn a_stopped_clock_never_repeats_a_seed() {
         let seeds: HashSet<Seed> = (0..1_000).map(|_| seed_at(42)).collect();
         assert_eq!(seeds.len(), 1_000);
     }

@@ -45,7 +45,7 @@ mod tests {
     const BEGINNINGS: [u64; 6] = [0, 1, 999, (1 << 47) - 5_000_000, (1 << 47) * 1_000 - 5_000_000, u64::MAX / 2];
 
     #[test]
-    fn the_end_of_a_wait_survives_48_bits_to_the_nanosecond() {
+    fn the_end_of_a_wait_is_exact_to_the_nanosecond_in_48_bits() {
         let at = Instant::from_nanos;
         for begin in BEGINNINGS {
             let until = NotBefore::after(Duration::from_nanos(7_000_001), at(begin));

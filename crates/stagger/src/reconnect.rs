@@ -26,10 +26,10 @@ use crate::{
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).spread(ms(1)).max_attempts(5));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut links = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
+/// let mut reconnect = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
 /// for _ in 0..3 {
-///     let connection = links.next().await?;
-///     // Use it until it is lost, then go round.
+///     let connection = reconnect.next().await?;
+///     // Use it until it is lost, then request the next one.
 /// #   assert_eq!(connection, "a connection");
 /// }
 /// # Ok::<(), stagger::Error<String>>(()) }).unwrap();
@@ -167,9 +167,9 @@ where
     T: Sleep,
     E: 'static,
 {
-    /// Waits for the next connection. The first is established after the policy's spread, each later one after the loss
-    /// of the previous one and the wait that the policy requires. Errors are classified by the [built-in
-    /// rules](crate::classify::built_in).
+    /// Waits for the next connection. The first attempt to connect is made immediately; after the loss of a connection,
+    /// the next one waits as the policy requires. Errors are classified by the
+    /// [built-in rules](crate::classify::built_in).
     ///
     /// Cancel-safe: if it is dropped while it waits, the next call continues the same wait; if it is dropped while it
     /// connects, the next call starts anew.

@@ -129,8 +129,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         self
     }
 
-    /// Sets the function that receives items that failed permanently, or at least `after` times including deliveries
-    /// before this batch. Such items are not among the failed. Default: none.
+    /// Sets the function that receives items that failed permanently, that must not be sent again, or that have failed
+    /// `after` times, including deliveries before this batch. Such items are not among the failed. Default: none.
     #[must_use]
     pub fn dead_letter(
         mut self,

@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn exhaustion_of_our_own_is_told_by_its_number() {
+    fn local_exhaustion_is_recognized_by_its_error_number() {
         for code in EXHAUSTED {
             assert_eq!(io(&Error::from_raw_os_error(code)), LOCAL, "{code}");
         }
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_permanent_and_a_failing_resolver_transient() {
+    fn unknown_names_are_permanent_and_resolver_failures_transient() {
         let failed = |detail| Error::other(format!("failed to lookup address information: {detail}"));
         assert_eq!(io(&failed("Name or service not known")), Outcome::Permanent);
         assert_eq!(io(&failed("Temporary failure in name resolution")), Outcome::TRANSIENT);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boxed_error_is_judged_by_the_io_error_in_its_chain() {
+    fn a_boxed_error_is_classified_by_the_io_error_in_its_chain() {
         #[derive(Debug)]
         struct Wrapped(std::io::Error);
         impl core::fmt::Display for Wrapped {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_breaker_inside_is_our_own_and_says_when() {
+    fn a_wrapped_open_breaker_is_local_exhaustion_with_a_hint() {
         let retry_in = Duration::from_secs(3);
         let want = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
         let refused = Rejected::BreakerOpen(BreakerOpen { retry_in });

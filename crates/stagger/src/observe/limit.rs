@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_by_forgetting_the_quietest() {
+    fn memory_is_bounded_by_evicting_the_quietest_target() {
         let clock = VirtualClock::new();
         let limit = LogLimit::with_clock(clock.clone());
         for n in 0..3 * TARGETS {

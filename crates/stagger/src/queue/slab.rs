@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_has_seen_every_generation_is_not_used_again() {
+    fn a_slot_with_used_up_generations_is_retired() {
         let mut slab = Slab::new();
         let mut last = slab.insert("first", 1).unwrap();
         slab.entries[0] = Entry::Pending { generation: u32::MAX, tick: 1, item: "last" };
