@@ -72,7 +72,7 @@ pub struct Batch<'p, T, E, S: Sleep> {
 
 struct DeadLetter<T, E> {
     after: NonZeroU32,
-    dead_letter_or_fail: Box<dyn FnMut(Failed<T, E>) + Send>,
+    handle: Box<dyn FnMut(Failed<T, E>) + Send>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +132,8 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Sets the function that receives items that failed permanently, that must not be sent again, or that have failed
     /// `after` times, including deliveries before this batch. Such items are not among the failed. Default: none.
     #[must_use]
-    pub fn dead_letter(
-        mut self,
-        after: NonZeroU32,
-        dead_letter_or_fail: impl FnMut(Failed<T, E>) + Send + 'static,
-    ) -> Self {
-        self.dead_letter = Some(DeadLetter { after, dead_letter_or_fail: Box::new(dead_letter_or_fail) });
+    pub fn dead_letter(mut self, after: NonZeroU32, handle: impl FnMut(Failed<T, E>) + Send + 'static) -> Self {
+        self.dead_letter = Some(DeadLetter { after, handle: Box::new(handle) });
         self
     }
 
@@ -299,7 +295,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         match &mut self.dead_letter {
             Some(dead) => {
                 self.result.dead_lettered += 1;
-                (dead.dead_letter_or_fail)(failed);
+                (dead.handle)(failed);
             }
             None => self.result.failed.push(failed),
         }
