@@ -9,7 +9,7 @@ pub mod appointment_text;
 pub mod decide;
 pub mod duration_text;
 mod guards;
-pub mod http_advice;
+pub mod http_hints;
 pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;

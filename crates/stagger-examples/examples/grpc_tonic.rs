@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use http::request::Parts;
 use stagger::{Retrier, Tokio};
-use stagger_http::Sent;
-use stagger_http::service_config::{Attempts, ServiceConfig};
-use stagger_http::tower::{ReplayBody, Retry, RetryLayer};
+use stagger_http::RequestProgress;
+use stagger_http::service_config::{AttemptPolicy, ServiceConfig};
+use stagger_http::tower::{ReplayBody, RetryLayer, RetryService};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::body::Body;
@@ -55,26 +55,28 @@ const CONFIG: &str = r#"{
 }"#;
 
 type Wrap = fn(http::Request<ReplayBody<Body>>) -> http::Request<Body>;
-type Client = StockClient<Retry<MapRequest<Channel, Wrap>, Tokio>>;
+type Client = StockClient<RetryService<MapRequest<Channel, Wrap>, Tokio>>;
 
 /// A client of the server at this address, which need not be there yet.
 fn client(address: SocketAddr, config: &ServiceConfig) -> Result<Client, Box<dyn Error>> {
-    let method = config.of_method("/stock.Stock/Count").map(|method| method.attempts());
-    let Some(Attempts::Retried(retries)) = method else { return Err("the service config has no retryPolicy".into()) };
+    let method = config.method_config("/stock.Stock/Count").map(|method| method.attempts());
+    let Some(AttemptPolicy::Retry(retries)) = method else {
+        return Err("the service config has no retryPolicy".into());
+    };
     let mut retrier = Retrier::new(*retries.policy());
     if let Some(throttling) = config.throttling() {
-        retrier = retrier.budget(throttling.budget());
+        retrier = retrier.budget(throttling.to_budget());
     }
     let named = config.clone();
     let may_be_repeated = move |request: &Parts| {
-        let method = named.of_method(request.uri.path());
-        method.is_some_and(|method| matches!(method.attempts(), Attempts::Retried(_)))
+        let method = named.method_config(request.uri.path());
+        method.is_some_and(|method| matches!(method.attempts(), AttemptPolicy::Retry(_)))
     };
     let layer = RetryLayer::new(retrier)
         .grpc_codes(retries.codes())
-        .repeat_when(may_be_repeated)
+        .idempotent_if(may_be_repeated)
         // What was never sent is repeated whatever it is.
-        .sent(|error: &transport::Error| Sent::of(error));
+        .classify_progress(|error: &transport::Error| RequestProgress::from_error(error));
     let channel = Channel::from_shared(format!("http://{address}"))?.connect_lazy();
     let wrap: Wrap = |request| request.map(Body::new);
     Ok(StockClient::new(ServiceBuilder::new().layer(layer).map_request(wrap).service(channel)))

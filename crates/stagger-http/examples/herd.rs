@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
 use stagger::{Admission, Policy, Retrier, policy};
-use stagger_http::advice::SLOT;
 use stagger_http::attempt_number;
+use stagger_http::hint::RESERVATION;
 use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -111,7 +111,7 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
                 note(if is_first { |log| &mut log.first } else { |log| &mut log.again });
                 let mut answer = server.oneshot(request.map(|_| Body::new())).await?;
                 if says != Says::Appointment {
-                    answer.headers_mut().remove(SLOT);
+                    answer.headers_mut().remove(RESERVATION);
                 }
                 if says == Says::Nothing {
                     answer.headers_mut().remove("retry-after");

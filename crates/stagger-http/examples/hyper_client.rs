@@ -21,7 +21,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use stagger::{Outcome, Policy, Retrier, classify, policy};
-use stagger_http::Sent;
+use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -40,8 +40,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // An attempt that could not connect has sent nothing; an I/O error is judged by its kind.
     let retrier =
         Retrier::new(POLICY).classify(|error: &legacy::Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
-    let retries = RetryLayer::new(retrier)
-        .sent(|error: &legacy::Error| if error.is_connect() { Sent::No } else { Sent::Perhaps });
+    let retries = RetryLayer::new(retrier).classify_progress(|error: &legacy::Error| {
+        if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
+    });
     let client = ServiceBuilder::new().layer(retries).service(Client::builder(TokioExecutor::new()).build_http());
 
     let begun = Begun::default();

@@ -17,7 +17,7 @@ use axum::routing::{get, post};
 use reqwest::Client;
 use reqwest_middleware::ClientBuilder;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::reqwest::Retry;
+use stagger_http::reqwest::RetryMiddleware;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -32,7 +32,7 @@ type Seen = Arc<Mutex<Vec<(&'static str, Option<String>)>>>;
 async fn main() -> Result<(), Box<dyn Error>> {
     let retrier =
         Retrier::new(POLICY).named("shop").on_event(|event| println!("    {}: {:?}", event.target, event.action));
-    let client = ClientBuilder::new(Client::new()).with(Retry::new(retrier)).build();
+    let client = ClientBuilder::new(Client::new()).with(RetryMiddleware::new(retrier)).build();
 
     // A port that nothing listens on: whatever is sent there has not been carried out, so it is sent again.
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // … unless it carries a key, by which the server knows it again.
     println!("the same with a key:");
-    let keyed = Retry::new(Retrier::new(POLICY)).idempotency_keys();
+    let keyed = RetryMiddleware::new(Retrier::new(POLICY)).idempotency_keys();
     let client = ClientBuilder::new(Client::new()).with(keyed).build();
     let answer = client.post(format!("{shop}/payments")).body("3.50").send().await?;
     let payments = arrived(&seen);

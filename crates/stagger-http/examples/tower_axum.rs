@@ -26,7 +26,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use stagger::{Admission, Clock as _, Policy, Retrier, Tokio, policy};
 use stagger_http::Deadline;
-use stagger_http::tower::{AdmissionLayer, CallerLayer, ReplayBody, Retry, RetryLayer};
+use stagger_http::tower::{AdmissionLayer, CallerContextLayer, ReplayBody, RetryLayer, RetryService};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ const RATE: u32 = 40;
 const HERD: u32 = 40;
 
 type Network<B> = Client<HttpConnector, B>;
-type Outgoing = Retry<Network<ReplayBody<Full<Bytes>>>, Tokio>;
+type Outgoing = RetryService<Network<ReplayBody<Full<Bytes>>>, Tokio>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -48,10 +48,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/", get(page).layer(AdmissionLayer::new(admission)))
         .route("/unlimited", get(page))
         .route("/down", get(async || StatusCode::SERVICE_UNAVAILABLE))
-        .layer(CallerLayer::new())
+        .layer(CallerContextLayer::new())
         .layer(from_fn_with_state(Arc::clone(&arrived), count));
     let back = serve(back).await?;
-    let front = Router::new().fallback(forward).with_state((outgoing(), back.clone())).layer(CallerLayer::new());
+    let front = Router::new().fallback(forward).with_state((outgoing(), back.clone())).layer(CallerContextLayer::new());
     let front = serve(front).await?;
 
     // Forty callers at once, who do not retry: the front does, at the time that the back has given each of them.

@@ -12,49 +12,49 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use stagger::{Admission, Admitted, Instant};
 
-use crate::advice::{SLOT, TICKET};
+use crate::hint::{RESERVATION, RESERVATION_TOKEN};
 
 /// `Retry-After` in milliseconds, as many clients read it.
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// Asks for a request with these headers: with its ticket, if it has brought one.
-pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
-    let ticket = headers.get(TICKET).and_then(|ticket| ticket.to_str().ok()?.parse().ok());
+pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
+    let ticket = headers.get(RESERVATION_TOKEN).and_then(|ticket| ticket.to_str().ok()?.parse().ok());
     ticket.map_or_else(|| admission.ask(now), |ticket| admission.come(&ticket, now))
 }
 
-/// Puts a refusal into the headers of an answer, which has the status 503: an appointment as [`stagger-slot`](SLOT) and
-/// `Retry-After`, any other wait as [`retry_after`] does.
+/// Puts a refusal into the headers of an answer, which has the status 503: an appointment as [`stagger-reservation`](RESERVATION) and
+/// `Retry-After`, any other wait as [`set_retry_after`] does.
 ///
 /// ```
 /// use http::HeaderMap;
 /// use stagger::{Admission, Instant};
-/// use stagger_http::admission::{ask, refuse};
+/// use stagger_http::admission::{set_rejection_headers, try_admit};
 ///
 /// let admission = Admission::per_second(100).burst(1).build()?;
 /// let (mut headers, now) = (HeaderMap::new(), Instant::ZERO);
-/// ask(&admission, &headers, now);
-/// refuse(ask(&admission, &headers, now), &mut headers);
+/// try_admit(&admission, &headers, now);
+/// set_rejection_headers(try_admit(&admission, &headers, now), &mut headers);
 /// assert_eq!(headers["retry-after"], "1");
-/// assert!(headers["stagger-slot"].to_str()?.starts_with("10;ticket="));
+/// assert!(headers["stagger-reservation"].to_str()?.starts_with("10;ticket="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn refuse(answer: Admitted, headers: &mut HeaderMap) {
+pub fn set_rejection_headers(answer: Admitted, headers: &mut HeaderMap) {
     match answer {
         Admitted::Later(appointment) => {
             if let Ok(slot) = HeaderValue::try_from(appointment.to_string()) {
-                headers.insert(SLOT, slot);
+                headers.insert(RESERVATION, slot);
             }
             in_seconds(appointment.after, headers);
         }
-        Admitted::Full(wait) => retry_after(wait, headers),
+        Admitted::Full(wait) => set_retry_after(wait, headers),
         _ => in_seconds(Duration::ZERO, headers),
     }
 }
 
 /// Puts a wait into the headers of an answer, for clients that spread themselves beyond it: `Retry-After` in whole seconds
 /// and `retry-after-ms`, both rounded up. The seconds are 1 at least: "now" would be a rendezvous.
-pub fn retry_after(wait: Duration, headers: &mut HeaderMap) {
+pub fn set_retry_after(wait: Duration, headers: &mut HeaderMap) {
     let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     headers.insert(RETRY_AFTER_MS, HeaderValue::from(millis));
     in_seconds(wait, headers);

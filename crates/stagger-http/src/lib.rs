@@ -3,27 +3,27 @@
 //! | for | there is | feature |
 //! |---|---|---|
 //! | clients on tower: hyper, axum, tonic | `tower::RetryLayer` | `tower`, by default |
-//! | servers on tower | `tower::AdmissionLayer`, `tower::CallerLayer` | `tower`, by default |
-//! | reqwest | `reqwest::Retry`, a middleware in three lines | `reqwest-middleware` |
+//! | servers on tower | `tower::AdmissionLayer`, `tower::CallerContextLayer` | `tower`, by default |
+//! | reqwest | `reqwest::RetryMiddleware`, a middleware in three lines | `reqwest-middleware` |
 //! | clients that need neither | `recipes` | |
 //! | gRPC on the wire | [`grpc`]; its service config, in `service_config` | `service-config` |
 //!
-//! They are made of parts that stand alone: what a server says about coming back is read by [`advice`], what a status means
-//! by [`status`], and whether a request may be sent twice by [`Repeat`]; a server lets in and refuses by [`admission`]. The
+//! They are made of parts that stand alone: what a server says about coming back is read by [`hint`], what a status means
+//! by [`status`], and whether a request may be sent twice by [`Idempotency`]; a server lets in and refuses by [`admission`]. The
 //! policy, budget, breaker, rules and listeners are those of a [`Retrier`](stagger::Retrier).
 
 pub mod admission;
-pub mod advice;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
 pub mod grpc;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-mod hop;
+mod header;
+pub mod hint;
+mod idempotency;
 mod number;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
-mod repeat;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
 pub mod reqwest;
@@ -38,5 +38,5 @@ pub mod tower;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use hop::{ATTEMPT, Deadline, TIMEOUT, attempt_number};
-pub use repeat::{IDEMPOTENCY_KEY, Repeat, Sent};
+pub use header::{ATTEMPT, Deadline, TIMEOUT, attempt_number};
+pub use idempotency::{IDEMPOTENCY_KEY, Idempotency, RequestProgress};

@@ -9,7 +9,7 @@
 //!
 //! use reqwest::{Client, Response};
 //! use stagger::{Fault, Policy, policy};
-//! use stagger_http::advice::hint;
+//! use stagger_http::hint::server_hint;
 //! use stagger_http::status::{Keyed, outcome};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
@@ -17,7 +17,7 @@
 //! /// One attempt of a GET, which may be repeated.
 //! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
 //!     let answer = client.get(url).send().await?;
-//!     let meaning = outcome(answer.status(), Keyed::No, hint(answer.headers(), SystemTime::now));
+//!     let meaning = outcome(answer.status(), Keyed::No, server_hint(answer.headers(), SystemTime::now));
 //!     answer.error_for_status().map_err(|error| Fault::of(error, meaning))
 //! }
 //!
@@ -49,16 +49,16 @@
 //! ```
 //! use reqwest::{Client, Response};
 //! use stagger::{Fault, Policy, Retrier, policy};
-//! use stagger_http::{Repeat, Sent};
+//! use stagger_http::{Idempotency, RequestProgress};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(4));
 //!
 //! async fn pay(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
 //!     let request = client.post(url).body("pay").build()?;
-//!     let repeat = Repeat::of(request.method(), request.headers());
+//!     let repeat = Idempotency::from_request(request.method(), request.headers());
 //!     client.execute(request).await.map_err(|error| {
-//!         let sent = if error.is_connect() { Sent::No } else { Sent::Perhaps };
-//!         if repeat.allows(sent) { Fault::from(error) } else { Fault::unrepeatable(error) }
+//!         let sent = if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed };
+//!         if repeat.allows_retry(sent) { Fault::from(error) } else { Fault::unrepeatable(error) }
 //!     })
 //! }
 //!
@@ -87,7 +87,7 @@
 //! use hyper_util::client::legacy::{Client, Error};
 //! use hyper_util::rt::TokioExecutor;
 //! use stagger::{Outcome, Policy, Retrier, classify, policy};
-//! use stagger_http::Sent;
+//! use stagger_http::RequestProgress;
 //! use stagger_http::tower::RetryLayer;
 //! use tower::{ServiceBuilder, ServiceExt as _};
 //!
@@ -99,9 +99,9 @@
 //! # let url = format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, axum::Router::new().route("/", page)).into_future());
 //! let retrier = Retrier::new(POLICY).classify(|error: &Error| classify::chain(error).unwrap_or(Outcome::TRANSIENT));
-//! let retries = RetryLayer::new(retrier).sent(|error: &Error| match error.is_connect() {
-//!     true => Sent::No,
-//!     false => Sent::Perhaps,
+//! let retries = RetryLayer::new(retrier).classify_progress(|error: &Error| match error.is_connect() {
+//!     true => RequestProgress::NotSent,
+//!     false => RequestProgress::MaybeProcessed,
 //! });
 //! let network = Client::builder(TokioExecutor::new()).build_http();
 //! let client = ServiceBuilder::new().layer(retries).service(network);

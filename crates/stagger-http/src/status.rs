@@ -26,7 +26,7 @@ pub enum Keyed {
 }
 
 /// What a status means: see the [table](self). `hint` is what the response says about coming back; see
-/// [`advice`](crate::advice).
+/// [`advice`](crate::hint).
 ///
 /// ```
 /// use http::StatusCode;

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod suite {
     mod admission;
-    mod advice;
     mod grpc;
+    mod hint;
     mod judging;
     mod leftover;
     mod readiness;

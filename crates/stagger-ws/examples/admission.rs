@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::hint::{RESERVATION_TOKEN, reservation};
 use stagger_ws::Advice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 use tokio::net::TcpStream;
@@ -44,9 +44,9 @@ async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Erro
         let stream = TcpStream::connect(address).await?;
         match client_async_with_config(request.clone(), stream, Some(small())).await {
             Ok((client, _)) => return Ok((client, attempt)),
-            Err(tungstenite::Error::Http(refusal)) if slot(refusal.headers()).is_some() => {
-                let Some(appointment) = slot(refusal.headers()) else { break };
-                request.headers_mut().insert(TICKET, appointment.ticket.to_string().parse()?);
+            Err(tungstenite::Error::Http(refusal)) if reservation(refusal.headers()).is_some() => {
+                let Some(appointment) = reservation(refusal.headers()) else { break };
+                request.headers_mut().insert(RESERVATION_TOKEN, appointment.ticket.to_string().parse()?);
                 sleep(appointment.after).await;
             }
             Err(error) => return Err(error),

@@ -2,7 +2,7 @@ use core::fmt;
 
 use http::StatusCode;
 
-use crate::Repeat;
+use crate::Idempotency;
 
 /// An answer that counts as a failure, as it is told to listeners: [`Event::error_as`](stagger::Event::error_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct StatusFailure {
     /// Its status.
     pub status: StatusCode,
     /// Whether its request may be sent again.
-    pub repeat: Repeat,
+    pub repeat: Idempotency,
 }
 
 impl fmt::Display for StatusFailure {

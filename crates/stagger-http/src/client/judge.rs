@@ -6,13 +6,14 @@ use stagger::{Kind, Outcome, classify};
 use super::progress::Head;
 use super::settings::Settings;
 use crate::grpc::{self, Codes};
+use crate::hint::server_hint;
 use crate::status::{self, Keyed};
-use crate::{IDEMPOTENCY_KEY, Repeat, Sent, advice};
+use crate::{IDEMPOTENCY_KEY, Idempotency, RequestProgress};
 
 /// What is known of a request that bears on whether it is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
-    repeat: Repeat,
+    repeat: Idempotency,
     keyed: Keyed,
     speaks_grpc: bool,
     codes: Option<Codes>,
@@ -29,9 +30,9 @@ pub(crate) enum Kept {
 
 impl Judge {
     pub(super) fn new<P: Head>(head: &P, body: Kept, settings: &Settings<P>) -> Self {
-        let repeat = match Repeat::of(head.method(), head.headers()) {
-            _ if body == Kept::Lost => Repeat::BodyLost,
-            Repeat::IfUnsent if settings.is_told(head) => Repeat::Told,
+        let repeat = match Idempotency::from_request(head.method(), head.headers()) {
+            _ if body == Kept::Lost => Idempotency::BodyLost,
+            Idempotency::OnlyIfUnsent if settings.is_told(head) => Idempotency::Declared,
             repeat => repeat,
         };
         let keyed = if head.headers().contains_key(IDEMPOTENCY_KEY) { Keyed::Yes } else { Keyed::No };
@@ -42,30 +43,32 @@ impl Judge {
     pub(super) fn answer(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
         let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
-            let hint = advice::hint(headers, SystemTime::now);
+            let hint = server_hint(headers, SystemTime::now);
             if !self.speaks_grpc {
                 return status::outcome(status, self.keyed, hint);
             }
             // A proxy's answer to what it does not understand.
-            match rule(grpc::code_of(status)) {
+            match rule(grpc::code_from_http_status(status)) {
                 Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
                 outcome => outcome,
             }
         });
-        self.bounded(outcome, Sent::Perhaps)
+        self.bounded(outcome, RequestProgress::MaybeProcessed)
     }
 
     /// What a failure means for this request.
-    pub(super) const fn bounded(self, outcome: Outcome, sent: Sent) -> Outcome {
+    pub(super) const fn bounded(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         match outcome {
-            Outcome::Failed { kind, .. } if !self.repeat.allows(sent) => Outcome::Unrepeatable(kind),
-            Outcome::Unprocessed if !self.repeat.allows(Sent::Unprocessed) => Outcome::Unrepeatable(Kind::Transient),
+            Outcome::Failed { kind, .. } if !self.repeat.allows_retry(progress) => Outcome::Unrepeatable(kind),
+            Outcome::Unprocessed if !self.repeat.allows_retry(RequestProgress::NotProcessed) => {
+                Outcome::Unrepeatable(Kind::Transient)
+            }
             outcome => outcome,
         }
     }
 
     /// Whether it may be sent again, and can.
-    pub(super) const fn repeat(self) -> Repeat {
+    pub(super) const fn repeat(self) -> Idempotency {
         self.repeat
     }
 }
@@ -76,5 +79,5 @@ pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
 }
 
 fn by_grpc(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
-    grpc::outcome_by(headers, rule).filter(|_| grpc::is_grpc(headers))
+    grpc::outcome_with(headers, rule).filter(|_| grpc::is_grpc(headers))
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::failure::StatusFailure;
 use super::judge::{Judge, Kept};
 use super::settings::{Header, Renewing, Settings};
-use crate::{ATTEMPT, IDEMPOTENCY_KEY, Repeat, Sent, TIMEOUT, advice, grpc};
+use crate::{ATTEMPT, IDEMPOTENCY_KEY, Idempotency, RequestProgress, TIMEOUT, grpc, hint};
 
 /// A request without its body.
 pub(crate) trait Head {
@@ -41,7 +41,9 @@ pub(crate) struct Progress<P> {
 impl<P: Head> Progress<P> {
     /// With a key, if that is wanted and it needs one: the same on every attempt.
     pub(crate) fn new(mut head: P, settings: &Settings<P>) -> Self {
-        if settings.key == Header::Sent && Repeat::of(head.method(), head.headers()) == Repeat::IfUnsent {
+        if settings.key == Header::Sent
+            && Idempotency::from_request(head.method(), head.headers()) == Idempotency::OnlyIfUnsent
+        {
             // A structured string.
             if let Ok(key) = HeaderValue::try_from(format!("\"{}\"", Uuid::new_v4())) {
                 head.headers_mut().insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
@@ -56,7 +58,7 @@ impl<P: Head> Progress<P> {
             headers.insert(ATTEMPT, HeaderValue::from(attempt.number));
         }
         if let Some(ticket) = self.ticket.take().and_then(|ticket| HeaderValue::try_from(ticket.to_string()).ok()) {
-            headers.insert(HeaderName::from_static(advice::TICKET), ticket);
+            headers.insert(HeaderName::from_static(hint::RESERVATION_TOKEN), ticket);
         }
         if let (Header::Sent, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
             headers.insert(TIMEOUT, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
@@ -65,7 +67,9 @@ impl<P: Head> Progress<P> {
             if attempt.number > 1 {
                 headers.insert(grpc::PREVIOUS_ATTEMPTS, HeaderValue::from(attempt.number - 1));
             }
-            if let Some(limit) = attempt.time_limit.and_then(|limit| HeaderValue::try_from(grpc::timeout(limit)).ok()) {
+            if let Some(limit) =
+                attempt.time_limit.and_then(|limit| HeaderValue::try_from(grpc::format_timeout(limit)).ok())
+            {
                 headers.insert(grpc::TIMEOUT, limit);
             }
         }
@@ -79,14 +83,20 @@ impl<P: Head> Progress<P> {
         body: Kept,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
-        self.ticket = advice::slot(headers).map(|appointment| appointment.ticket);
+        self.ticket = hint::reservation(headers).map(|appointment| appointment.ticket);
         let judge = Judge::new(&self.head, body, settings);
         (judge.answer(status, headers), StatusFailure { status, repeat: judge.repeat() })
     }
 
     /// What a failure without an answer means for this request.
-    pub(crate) fn failed(&self, outcome: Outcome, sent: Sent, body: Kept, settings: &Settings<P>) -> Outcome {
-        Judge::new(&self.head, body, settings).bounded(outcome, sent)
+    pub(crate) fn failed(
+        &self,
+        outcome: Outcome,
+        progress: RequestProgress,
+        body: Kept,
+        settings: &Settings<P>,
+    ) -> Outcome {
+        Judge::new(&self.head, body, settings).bounded(outcome, progress)
     }
 
     /// Whether fresh credentials may help, and are to be had.
@@ -103,7 +113,7 @@ impl<P: Head> Progress<P> {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // In place of those of the same names.
         self.head.headers_mut().extend(fresh);
-        self.failed(Outcome::Unprocessed, Sent::Unprocessed, body, settings)
+        self.failed(Outcome::Unprocessed, RequestProgress::NotProcessed, body, settings)
     }
 }
 

@@ -33,18 +33,18 @@ macro_rules! steps {
             /// be had. The request is then made anew with them, at once, and once in a call. Fetching them has what is left of
             /// the time for the attempt; without one, no limit.
             #[must_use]
-            pub fn renew<F, Fut>(self, renew: F) -> Self
+            pub fn refresh_credentials<F, Fut>(self, refresh: F) -> Self
             where
                 F: Fn(&$Request) -> Fut + Send + Sync + 'static,
                 Fut: ::core::future::Future<Output = Option<::http::HeaderMap>> + Send + 'static,
             {
-                self.common(|settings| settings.renew = Some(::std::sync::Arc::new(move |parts| Box::pin(renew(parts)))))
+                self.common(|settings| settings.renew = Some(::std::sync::Arc::new(move |parts| Box::pin(refresh(parts)))))
             }
 
             /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.
             #[must_use]
-            pub fn repeat_when(self, may: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
-                self.common(|settings| settings.told = Some(::std::sync::Arc::new(may)))
+            pub fn idempotent_if(self, predicate: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
+                self.common(|settings| settings.told = Some(::std::sync::Arc::new(predicate)))
             }
 
             /// Which of gRPC's status codes are retried: those of the method's policy. Default: as

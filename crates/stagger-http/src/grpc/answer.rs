@@ -23,7 +23,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// What the headers of a response, or its trailers, say. `None` if they carry no status: then the answer has begun, and
 /// what has begun is not retried.
 ///
-/// By [`classify::grpc`]; see [`outcome_by`].
+/// By [`classify::grpc`]; see [`outcome_with`].
 ///
 /// ```
 /// use core::time::Duration;
@@ -40,7 +40,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// ```
 #[must_use]
 pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
-    outcome_by(headers, classify::grpc)
+    outcome_with(headers, classify::grpc)
 }
 
 /// The same by another rule over status codes, such as [`Codes::outcome`](super::Codes::outcome).
@@ -48,7 +48,7 @@ pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
 /// A failure has the pushback as its hint. A status that is no number is `UNKNOWN`. What is permanent stays so, whatever the
 /// pushback, except that the guards are to know of a server that says "never": that is a failure which is not retried.
 #[must_use]
-pub fn outcome_by(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
+pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
     let status = headers.get(STATUS)?;
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
     Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
@@ -68,11 +68,11 @@ pub fn outcome_by(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Opt
 ///
 /// ```
 /// use http::StatusCode;
-/// assert_eq!(stagger_http::grpc::code_of(StatusCode::BAD_GATEWAY), 14);
-/// assert_eq!(stagger_http::grpc::code_of(StatusCode::INTERNAL_SERVER_ERROR), 2);
+/// assert_eq!(stagger_http::grpc::code_from_http_status(StatusCode::BAD_GATEWAY), 14);
+/// assert_eq!(stagger_http::grpc::code_from_http_status(StatusCode::INTERNAL_SERVER_ERROR), 2);
 /// ```
 #[must_use]
-pub fn code_of(status: StatusCode) -> u32 {
+pub fn code_from_http_status(status: StatusCode) -> u32 {
     match status.as_u16() {
         400 => 13,
         401 => 16,

@@ -8,7 +8,7 @@ use stagger::{Kind, Outcome};
 /// use stagger::Outcome;
 /// use stagger_http::grpc::Codes;
 ///
-/// let codes = Codes::of(&[14, 10]);
+/// let codes = Codes::new(&[14, 10]);
 /// assert_eq!(codes.outcome(14), Outcome::TRANSIENT);
 /// assert_eq!(codes.outcome(4), Outcome::Permanent);
 /// assert_eq!(codes.to_string(), "ABORTED, UNAVAILABLE");
@@ -40,11 +40,11 @@ impl Codes {
     /// None.
     pub const NONE: Self = Self(0);
     /// `UNAVAILABLE` alone: the server could not be reached, or is going away. What most methods should retry.
-    pub const UNAVAILABLE: Self = Self::of(&[14]);
+    pub const UNAVAILABLE: Self = Self::new(&[14]);
 
     /// These. Range 0 to 16; gRPC has no others, and they are left out.
     #[must_use]
-    pub const fn of(codes: &[u32]) -> Self {
+    pub const fn new(codes: &[u32]) -> Self {
         let (mut set, mut at) = (0, 0);
         while at < codes.len() {
             if (codes[at] as usize) < NAMES.len() {
@@ -79,7 +79,7 @@ impl Codes {
 
     /// The number of a code by its name, in capitals or not. `None` if gRPC has none such.
     #[must_use]
-    pub fn number(name: &str) -> Option<u32> {
+    pub fn code_from_name(name: &str) -> Option<u32> {
         (0_u32..).zip(NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(code, _)| code)
     }
 

@@ -17,8 +17,8 @@ mod answer;
 mod codes;
 mod timeout;
 
-pub use answer::{PREVIOUS_ATTEMPTS, PUSHBACK, code_of, is_grpc, outcome, outcome_by, pushback};
+pub use answer::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
 pub use codes::Codes;
 #[cfg(feature = "tower")]
 pub(crate) use timeout::timeout_of;
-pub use timeout::{TIMEOUT, parse_timeout, timeout};
+pub use timeout::{TIMEOUT, format_timeout, parse_timeout};

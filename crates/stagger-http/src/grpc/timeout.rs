@@ -16,11 +16,11 @@ pub(crate) fn timeout_of(headers: &http::HeaderMap) -> Option<Duration> {
 ///
 /// ```
 /// # use core::time::Duration;
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_millis(1500)), "1500000u");
-/// assert_eq!(stagger_http::grpc::timeout(Duration::from_secs(3600)), "3600000m");
+/// assert_eq!(stagger_http::grpc::format_timeout(Duration::from_millis(1500)), "1500000u");
+/// assert_eq!(stagger_http::grpc::format_timeout(Duration::from_secs(3600)), "3600000m");
 /// ```
 #[must_use]
-pub fn timeout(length: Duration) -> String {
+pub fn format_timeout(length: Duration) -> String {
     const MOST: u128 = 99_999_999;
     let units = [("n", 1), ("u", 1_000), ("m", 1_000_000), ("S", 1_000_000_000), ("M", 60_000_000_000_u128)];
     let fit =

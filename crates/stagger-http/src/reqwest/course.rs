@@ -9,7 +9,7 @@ use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep
 
 use super::error;
 use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
-use crate::{Deadline, Sent};
+use crate::{Deadline, RequestProgress};
 
 /// One request, from its first attempt to its last.
 pub(super) struct Course<'s> {
@@ -126,7 +126,7 @@ impl<'s> Course<'s> {
             }
             Error::Middleware(inner) => {
                 let known = self.call.given_outcome(error).or_else(|| classify::chain(inner.as_ref()));
-                let outcome = self.judged(known.unwrap_or(Outcome::TRANSIENT), Sent::Perhaps);
+                let outcome = self.judged(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
                 self.call.failed(outcome, Some(error))
             }
         }
@@ -134,12 +134,12 @@ impl<'s> Course<'s> {
 
     /// The attempt took longer than it may, and is gone. The error, if no other follows.
     pub(super) fn timed_out(&mut self) -> Option<Error> {
-        let outcome = self.judged(Outcome::TRANSIENT, Sent::Perhaps);
+        let outcome = self.judged(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
         let stop = self.call.failed::<StatusFailure>(outcome, None);
         stop.map(|_| Error::middleware(Refused::TimedOut))
     }
 
-    fn judged(&self, outcome: Outcome, sent: Sent) -> Outcome {
-        self.progress.failed(outcome, sent, self.body, self.settings)
+    fn judged(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
+        self.progress.failed(outcome, progress, self.body, self.settings)
     }
 }

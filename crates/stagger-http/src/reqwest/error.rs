@@ -1,7 +1,7 @@
 use reqwest::Error;
 use stagger::{Outcome, classify};
 
-use crate::Sent;
+use crate::RequestProgress;
 
 /// What an error means, where the retrier has no rule for it.
 pub(super) fn outcome(error: &Error) -> Outcome {
@@ -13,6 +13,6 @@ pub(super) fn outcome(error: &Error) -> Outcome {
 }
 
 /// How far the request has come.
-pub(super) fn how_far(error: &Error) -> Sent {
-    if error.is_connect() { Sent::No } else { Sent::Perhaps }
+pub(super) fn how_far(error: &Error) -> RequestProgress {
+    if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
 }

@@ -3,13 +3,13 @@
 //! ```
 //! use reqwest_middleware::ClientBuilder;
 //! use stagger::{Policy, Retrier, policy};
-//! use stagger_http::reqwest::Retry;
+//! use stagger_http::reqwest::RetryMiddleware;
 //!
 //! const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let client = ClientBuilder::new(reqwest::Client::new()).with(Retry::new(Retrier::new(POLICY))).build();
+//! let client = ClientBuilder::new(reqwest::Client::new()).with(RetryMiddleware::new(Retrier::new(POLICY))).build();
 //! # let server = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! # let url = format!("http://{}", server.local_addr()?);
 //! # tokio::spawn(axum::serve(server, axum::Router::new().route("/", axum::routing::get(|| async { "page" }))).into_future());
@@ -28,11 +28,11 @@
 //!
 //! # What is retried
 //!
-//! - What must not be repeated is not: see [`Repeat`](crate::Repeat). A connection that could not be made
+//! - What must not be repeated is not: see [`Idempotency`](crate::Idempotency). A connection that could not be made
 //!   (`is_connect()`) has carried nothing, so any request may follow on another.
 //! - A request whose body is a stream is sent once. Other bodies are shared and not copied.
 //! - What a status means: see [`status`](crate::status); when the server wants to be called again: see
-//!   [`advice`](crate::advice). An appointment that it gives is kept, and its ticket brought along.
+//!   [`advice`](crate::hint). An appointment that it gives is kept, and its ticket brought along.
 //! - What an error means: what the retrier's rule for `reqwest::Error` says. Without one, requests that cannot be built and
 //!   redirects that lead nowhere are permanent, I/O errors go by [`classify::io`](stagger::classify::io), and everything
 //!   else is transient. For errors of other middleware the rule is that for `reqwest_middleware::Error`.
@@ -53,4 +53,4 @@ mod course;
 mod error;
 mod retry;
 
-pub use retry::Retry;
+pub use retry::RetryMiddleware;

@@ -10,11 +10,11 @@ use super::course::{Course, Sending};
 use crate::client::{self, Head, Settings, mark};
 
 /// The middleware: see the [module](super).
-pub struct Retry {
+pub struct RetryMiddleware {
     settings: Settings<Request>,
 }
 
-impl Retry {
+impl RetryMiddleware {
     /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
     #[must_use]
     pub const fn new(retrier: Retrier) -> Self {
@@ -27,10 +27,10 @@ impl Retry {
     }
 }
 
-client::steps!([] Retry, Request);
+client::steps!([] RetryMiddleware, Request);
 
 /// As `async_trait` would write it, but that the future holds the request once, and is no larger than it must be.
-impl Middleware for Retry {
+impl Middleware for RetryMiddleware {
     fn handle<'r, 'e, 'n, 'f>(&'r self, request: Request, extensions: &'e mut Extensions, next: Next<'n>) -> Sending<'f>
     where
         'r: 'f,
@@ -96,8 +96,8 @@ impl Head for Request {
     }
 }
 
-impl fmt::Debug for Retry {
+impl fmt::Debug for RetryMiddleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("settings", &self.settings).finish()
+        f.debug_struct("RetryMiddleware").field("settings", &self.settings).finish()
     }
 }

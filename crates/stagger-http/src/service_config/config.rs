@@ -3,7 +3,7 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use super::wire::Wire;
-use super::{Hedging, Retries, ServiceConfigError, Throttling, read};
+use super::{Hedging, MethodRetries, RetryThrottling, ServiceConfigError, read};
 
 /// A service config: what its methods do about failures, and what they share.
 ///
@@ -11,7 +11,7 @@ use super::{Hedging, Retries, ServiceConfigError, Throttling, read};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceConfig {
     methods: Vec<MethodConfig>,
-    throttling: Option<Throttling>,
+    throttling: Option<RetryThrottling>,
 }
 
 /// What some methods do about failures.
@@ -19,14 +19,14 @@ pub struct ServiceConfig {
 pub struct MethodConfig {
     names: Vec<MethodName>,
     timeout: Option<Duration>,
-    attempts: Attempts,
+    attempts: AttemptPolicy,
 }
 
 /// Which methods are meant. gRPC has no other names, so matches can be complete.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MethodName {
     /// All methods of all services.
-    Every,
+    All,
     /// All methods of one service, named with its package: `shop.Stock`.
     Service(String),
     /// One method: of `shop.Stock`, `Count`.
@@ -36,14 +36,14 @@ pub enum MethodName {
 /// What is done about a failure. There is no third way, so matches can be complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a program has a handful of them, and a policy is data to be copied")]
-pub enum Attempts {
+pub enum AttemptPolicy {
     /// Nothing: one attempt, and gRPC's transparent retries.
     #[default]
-    One,
+    Single,
     /// Another attempt after it.
-    Retried(Retries),
+    Retry(MethodRetries),
     /// Other attempts beside it.
-    Hedged(Hedging),
+    Hedge(Hedging),
 }
 
 impl ServiceConfig {
@@ -60,7 +60,7 @@ impl ServiceConfig {
 
     /// With this allowance for the retries of all methods.
     #[must_use]
-    pub fn throttled(self, throttling: Throttling) -> Self {
+    pub fn with_throttling(self, throttling: RetryThrottling) -> Self {
         Self { throttling: Some(throttling), ..self }
     }
 
@@ -72,32 +72,32 @@ impl ServiceConfig {
 
     /// The allowance for the retries of all methods, if there is one.
     #[must_use]
-    pub const fn throttling(&self) -> Option<Throttling> {
+    pub const fn throttling(&self) -> Option<RetryThrottling> {
         self.throttling
     }
 
     /// What holds for a method, by the path of its requests: `/shop.Stock/Count`. What names the method goes before what
     /// names its service, and that before what names neither.
     #[must_use]
-    pub fn of_method(&self, path: &str) -> Option<&MethodConfig> {
+    pub fn method_config(&self, path: &str) -> Option<&MethodConfig> {
         let (service, method) = path.strip_prefix('/')?.rsplit_once('/')?;
         let named = |wanted: MethodName| self.methods.iter().find(|config| config.names.contains(&wanted));
         named(MethodName::Method(service.to_owned(), method.to_owned()))
             .or_else(|| named(MethodName::Service(service.to_owned())))
-            .or_else(|| named(MethodName::Every))
+            .or_else(|| named(MethodName::All))
     }
 }
 
 impl MethodConfig {
     /// For these methods.
     #[must_use]
-    pub fn new(names: impl IntoIterator<Item = MethodName>, attempts: Attempts) -> Self {
+    pub fn new(names: impl IntoIterator<Item = MethodName>, attempts: AttemptPolicy) -> Self {
         Self { names: names.into_iter().collect(), timeout: None, attempts }
     }
 
     /// With this much time for a call, all of its attempts together.
     #[must_use]
-    pub fn timeout(self, limit: Duration) -> Self {
+    pub fn with_timeout(self, limit: Duration) -> Self {
         Self { timeout: Some(limit), ..self }
     }
 
@@ -109,13 +109,13 @@ impl MethodConfig {
 
     /// How long a call may take, all of its attempts together; `None` if nothing is said.
     #[must_use]
-    pub const fn time_limit(&self) -> Option<Duration> {
+    pub const fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
     /// What is done about a failure.
     #[must_use]
-    pub const fn attempts(&self) -> Attempts {
+    pub const fn attempts(&self) -> AttemptPolicy {
         self.attempts
     }
 }
@@ -141,7 +141,7 @@ impl fmt::Display for ServiceConfig {
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Every => f.write_str("the default for all methods"),
+            Self::All => f.write_str("the default for all methods"),
             Self::Service(service) => write!(f, "the service {service}"),
             Self::Method(service, method) => write!(f, "the method {service}/{method}"),
         }

@@ -17,7 +17,7 @@ impl ServiceConfigError {
     }
 
     /// The faults, in the order in which they were found.
-    pub fn faults(&self) -> impl Iterator<Item = &str> {
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
         self.faults.iter().map(String::as_str)
     }
 }

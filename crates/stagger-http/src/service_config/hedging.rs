@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use stagger::{Hedge, HedgeDelay};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
+use super::{MOST_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `hedgingPolicy`: how many copies of a call may be under way, and how far apart.
@@ -23,19 +23,19 @@ impl Hedging {
     ///
     /// # Errors
     /// It makes no copy.
-    pub fn new(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unsaid>), ServiceConfigError> {
+    pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let attempts = NonZeroU32::MIN.saturating_add(hedge.most());
         if attempts < LEAST {
             return Err(ServiceConfigError::one("the hedge makes no copy: leave hedgingPolicy out"));
         }
         let mut unsaid = Vec::new();
         if attempts > MOST {
-            unsaid.push(Unsaid::MaxAttempts(Some(attempts)));
+            unsaid.push(Unmapped::MaxAttempts(Some(attempts)));
         }
         let delay = match hedge.delay() {
             HedgeDelay::Fixed(delay) => delay,
             HedgeDelay::Quantile { share, until_known } => {
-                unsaid.push(Unsaid::Quantile(share));
+                unsaid.push(Unmapped::Quantile(share));
                 until_known
             }
             // It has no words for what there may be in the future.
@@ -46,7 +46,7 @@ impl Hedging {
 
     /// The hedge.
     #[must_use]
-    pub const fn hedge(self) -> Hedge {
+    pub const fn to_hedge(self) -> Hedge {
         Hedge::after(self.delay).at_most(self.attempts.get() - 1)
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //! use core::time::Duration;
 //! use stagger_http::grpc::Codes;
-//! use stagger_http::service_config::{Attempts, ServiceConfig};
+//! use stagger_http::service_config::{AttemptPolicy, ServiceConfig};
 //!
 //! let config: ServiceConfig = r#"{
 //!     "methodConfig": [{
@@ -24,7 +24,7 @@
 //!     "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
 //! }"#.parse()?;
 //!
-//! let Some(Attempts::Retried(retries)) = config.of_method("/shop.Stock/Count").map(|method| method.attempts()) else {
+//! let Some(AttemptPolicy::Retry(retries)) = config.method_config("/shop.Stock/Count").map(|method| method.attempts()) else {
 //!     panic!("it is retried")
 //! };
 //! assert_eq!(retries.codes(), Codes::UNAVAILABLE);
@@ -32,7 +32,7 @@
 //! assert_eq!(retries.policy().bounds(1), Some(bounds));
 //!
 //! // For all methods together: a server's retries come from one allowance.
-//! let budget = config.throttling().map(|throttling| throttling.budget());
+//! let budget = config.throttling().map(|throttling| throttling.to_budget());
 //! # let _ = budget;
 //! # Ok::<(), stagger_http::service_config::ServiceConfigError>(())
 //! ```
@@ -49,15 +49,15 @@ mod hedging;
 mod read;
 mod retries;
 mod throttling;
-mod unsaid;
+mod unmapped;
 mod wire;
 
-pub use config::{Attempts, MethodConfig, MethodName, ServiceConfig};
+pub use config::{AttemptPolicy, MethodConfig, MethodName, ServiceConfig};
 pub use error::ServiceConfigError;
 pub use hedging::Hedging;
-pub use retries::Retries;
-pub use throttling::Throttling;
-pub use unsaid::Unsaid;
+pub use retries::MethodRetries;
+pub use throttling::RetryThrottling;
+pub use unmapped::Unmapped;
 
 /// More attempts than these are as many as these: every gRPC library's limit unless it is told otherwise.
 const MOST_ATTEMPTS: u32 = 5;

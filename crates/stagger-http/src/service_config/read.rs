@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use stagger::Ratio;
 
 use super::{
-    Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, ServiceConfigError, Throttling, duration,
+    AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig,
+    ServiceConfigError, duration,
 };
 use crate::grpc::Codes;
 
@@ -96,10 +97,10 @@ impl Reader<'_> {
             self.optional(&place, "methodConfig", |reader, path, value| reader.each(path, value, Self::method));
         let throttling = self.optional(&place, "retryThrottling", Self::throttling);
         match (ServiceConfig::new(methods.unwrap_or_default()), throttling) {
-            (Ok(config), Some(throttling)) => Some(config.throttled(throttling)),
+            (Ok(config), Some(throttling)) => Some(config.with_throttling(throttling)),
             (Ok(config), None) => Some(config),
             (Err(error), _) => {
-                self.faults.extend(error.faults().map(str::to_owned));
+                self.faults.extend(error.problems().map(str::to_owned));
                 None
             }
         }
@@ -113,13 +114,13 @@ impl Reader<'_> {
             (Some(_), Some(_)) => {
                 return self.fault(&place.path, "has both a retryPolicy and a hedgingPolicy: leave one of them out");
             }
-            (Some(value), None) => Attempts::Retried(self.retries(&place.at("retryPolicy"), value)?),
-            (None, Some(value)) => Attempts::Hedged(self.hedging(&place.at("hedgingPolicy"), value)?),
-            (None, None) => Attempts::One,
+            (Some(value), None) => AttemptPolicy::Retry(self.retries(&place.at("retryPolicy"), value)?),
+            (None, Some(value)) => AttemptPolicy::Hedge(self.hedging(&place.at("hedgingPolicy"), value)?),
+            (None, None) => AttemptPolicy::Single,
         };
         let method = MethodConfig::new(names.unwrap_or_default(), attempts);
         Some(match timeout {
-            Some(limit) => method.timeout(limit),
+            Some(limit) => method.with_timeout(limit),
             None => method,
         })
     }
@@ -130,14 +131,14 @@ impl Reader<'_> {
         let service = self.optional(&place, "service", Self::text).unwrap_or_default().to_owned();
         let method = self.optional(&place, "method", Self::text).unwrap_or_default().to_owned();
         match (service.is_empty(), method.is_empty()) {
-            (true, true) => Some(MethodName::Every),
+            (true, true) => Some(MethodName::All),
             (true, false) => self.fault(&place.path, "names a method without its service: add the service"),
             (false, true) => Some(MethodName::Service(service)),
             (false, false) => Some(MethodName::Method(service, method)),
         }
     }
 
-    fn retries(&mut self, path: &str, value: &Value) -> Option<Retries> {
+    fn retries(&mut self, path: &str, value: &Value) -> Option<MethodRetries> {
         let place = self.object(path, value)?;
         let attempts = self.required(&place, "maxAttempts", Self::attempts);
         let initial = self.required(&place, "initialBackoff", Self::backoff);
@@ -151,7 +152,7 @@ impl Reader<'_> {
                 Some(codes)
             }
         });
-        match Retries::of_numbers(attempts?.get(), (initial?, max?), multiplier?, codes?) {
+        match MethodRetries::of_numbers(attempts?.get(), (initial?, max?), multiplier?, codes?) {
             Ok(retries) => Some(retries),
             Err(error) => self.fault(&place.path, &format!("makes no sense: {error}")),
         }
@@ -168,7 +169,7 @@ impl Reader<'_> {
         Some(Hedging::checked(attempts?, delay, codes.unwrap_or_default()))
     }
 
-    fn throttling(&mut self, path: &str, value: &Value) -> Option<Throttling> {
+    fn throttling(&mut self, path: &str, value: &Value) -> Option<RetryThrottling> {
         let place = self.object(path, value)?;
         let max_tokens = self.required(&place, "maxTokens", |reader, path, value| {
             let tokens = value.as_u64().and_then(|tokens| u32::try_from(tokens).ok());
@@ -182,7 +183,7 @@ impl Reader<'_> {
             let rule = "must be a number from 0.001 to 1000, of which three decimals count";
             ratio.map(|milli| Ratio::millionths(milli as u32 * 1000)).or_else(|| reader.fault(path, rule))
         });
-        match Throttling::new(max_tokens?, token_ratio?) {
+        match RetryThrottling::new(max_tokens?, token_ratio?) {
             Ok(throttling) => Some(throttling),
             Err(error) => self.fault(&place.path, &format!("makes no sense: {error}")),
         }
@@ -225,13 +226,13 @@ impl Reader<'_> {
     fn codes(&mut self, path: &str, value: &Value) -> Option<Codes> {
         let codes = self.each(path, value, |reader, path, value| {
             let code = match value {
-                Value::String(name) => Codes::number(name),
+                Value::String(name) => Codes::code_from_name(name),
                 _ => value.as_u64().and_then(|code| u32::try_from(code).ok()).filter(|code| *code <= 16),
             };
             code.or_else(|| {
                 reader.fault(path, "is no status code: use a name such as UNAVAILABLE, or a number up to 16")
             })
         });
-        codes.map(|codes| Codes::of(&codes))
+        codes.map(|codes| Codes::new(&codes))
     }
 }

@@ -4,17 +4,17 @@ use core::time::Duration;
 use stagger::profile::GRPC_A6;
 use stagger::{Backoff, Jitter, Policy, PolicyError};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
+use super::{MOST_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `retryPolicy`: how a method is retried, and after which codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Retries {
+pub struct MethodRetries {
     policy: Policy,
     codes: Codes,
 }
 
-impl Retries {
+impl MethodRetries {
     /// What these numbers mean: the profile [`GRPC_A6`] with them. No delay is above `max`, so that an `initial` above it is
     /// as good as `max`.
     pub(super) fn of_numbers(
@@ -33,7 +33,7 @@ impl Retries {
     ///
     /// # Errors
     /// It makes no retry; its delays grow otherwise than by a factor; there is no code.
-    pub fn new(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unsaid>), ServiceConfigError> {
+    pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let multiplier = match policy.backoff() {
             Backoff::Exponential { multiplier, .. } if policy.jitter() != Jitter::Decorrelated => Ok(*multiplier),
             Backoff::Exponential { .. } => Err("jitter=decorrelated has no ceilings, and gRPC has no other: use full"),
@@ -109,21 +109,21 @@ fn highest(policy: &Policy) -> Duration {
 }
 
 /// In what gRPC's policy differs from the one that was meant.
-fn unsaid(meant: &Policy, said: &Policy) -> Vec<Unsaid> {
-    let differs = |differs: bool, what: Unsaid| differs.then_some(what);
-    let set = |length: Duration, what: fn(Duration) -> Unsaid| (!length.is_zero()).then(|| what(length));
-    let own = |meant: Duration, said: Duration, what: fn(Duration) -> Unsaid| (meant != said).then(|| what(meant));
+fn unsaid(meant: &Policy, said: &Policy) -> Vec<Unmapped> {
+    let differs = |differs: bool, what: Unmapped| differs.then_some(what);
+    let set = |length: Duration, what: fn(Duration) -> Unmapped| (!length.is_zero()).then(|| what(length));
+    let own = |meant: Duration, said: Duration, what: fn(Duration) -> Unmapped| (meant != said).then(|| what(meant));
     [
-        differs(meant.jitter() != said.jitter(), Unsaid::Jitter(meant.jitter())),
-        differs(meant.max_attempts() != said.max_attempts(), Unsaid::MaxAttempts(meant.max_attempts())),
-        set(meant.floor(), Unsaid::Floor),
-        set(meant.spread(), Unsaid::Spread),
-        meant.max_elapsed().map(Unsaid::MaxElapsed),
-        differs(meant.hint_mode() != said.hint_mode(), Unsaid::HintMode(meant.hint_mode())),
-        differs(meant.max_hint() != said.max_hint(), Unsaid::MaxHint(meant.max_hint())),
-        own(meant.throttled_base(), said.throttled_base(), Unsaid::ThrottledBase),
-        own(meant.local_base(), said.local_base(), Unsaid::LocalBase),
-        meant.stable_after().map(Unsaid::StableAfter),
+        differs(meant.jitter() != said.jitter(), Unmapped::Jitter(meant.jitter())),
+        differs(meant.max_attempts() != said.max_attempts(), Unmapped::MaxAttempts(meant.max_attempts())),
+        set(meant.floor(), Unmapped::Floor),
+        set(meant.spread(), Unmapped::Spread),
+        meant.max_elapsed().map(Unmapped::MaxElapsed),
+        differs(meant.hint_mode() != said.hint_mode(), Unmapped::HintMode(meant.hint_mode())),
+        differs(meant.max_hint() != said.max_hint(), Unmapped::MaxHint(meant.max_hint())),
+        own(meant.throttled_base(), said.throttled_base(), Unmapped::ThrottledBase),
+        own(meant.local_base(), said.local_base(), Unmapped::LocalBase),
+        meant.stable_after().map(Unmapped::StableAfter),
     ]
     .into_iter()
     .flatten()

@@ -3,12 +3,12 @@ use stagger::budget::{BudgetError, Throttle};
 
 /// `retryThrottling`: the allowance for the retries of all methods of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Throttling {
+pub struct RetryThrottling {
     max_tokens: u32,
     token_ratio: Ratio,
 }
 
-impl Throttling {
+impl RetryThrottling {
     /// So many tokens at most, and so much of one for a success. Of the ratio three decimals count; it may be above one.
     ///
     /// # Errors
@@ -20,14 +20,14 @@ impl Throttling {
 
     /// What a budget does.
     #[must_use]
-    pub fn of(budget: &Throttle) -> Self {
+    pub fn from_budget(budget: &Throttle) -> Self {
         let held = budget.snapshot();
         Self { max_tokens: held.max_milli_tokens / 1_000, token_ratio: thousandths(held.milli_ratio) }
     }
 
     /// A budget that does this, with all of its tokens: one for all calls to the same server name.
     #[must_use]
-    pub fn budget(self) -> Throttle {
+    pub fn to_budget(self) -> Throttle {
         match Throttle::new(self.max_tokens, self.token_ratio) {
             Ok(throttle) => throttle,
             Err(_) => unreachable!("both numbers were checked"),

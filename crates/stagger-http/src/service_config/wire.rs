@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, duration};
+use super::{AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, ServiceConfig, duration};
 
 /// A service config as it is written: protobuf's JSON, in the order in which people expect it.
 #[derive(Serialize)]
@@ -69,13 +69,13 @@ impl<'a> Wire<'a> {
 impl<'a> Method<'a> {
     fn of(method: &'a MethodConfig) -> Self {
         let (retry_policy, hedging_policy) = match method.attempts() {
-            Attempts::One => (None, None),
-            Attempts::Retried(retries) => (Some(RetryPolicy::of(&retries)), None),
-            Attempts::Hedged(hedging) => (None, Some(HedgingPolicy::of(hedging))),
+            AttemptPolicy::Single => (None, None),
+            AttemptPolicy::Retry(retries) => (Some(RetryPolicy::of(&retries)), None),
+            AttemptPolicy::Hedge(hedging) => (None, Some(HedgingPolicy::of(hedging))),
         };
         Self {
             name: method.names().iter().map(Name::of).collect(),
-            timeout: method.time_limit().map(duration::text),
+            timeout: method.timeout().map(duration::text),
             retry_policy,
             hedging_policy,
         }
@@ -85,7 +85,7 @@ impl<'a> Method<'a> {
 impl<'a> Name<'a> {
     fn of(name: &'a MethodName) -> Self {
         let (service, method) = match name {
-            MethodName::Every => (None, None),
+            MethodName::All => (None, None),
             MethodName::Service(service) => (Some(&**service), None),
             MethodName::Method(service, method) => (Some(&**service), Some(&**method)),
         };
@@ -94,7 +94,7 @@ impl<'a> Name<'a> {
 }
 
 impl RetryPolicy {
-    fn of(retries: &Retries) -> Self {
+    fn of(retries: &MethodRetries) -> Self {
         Self {
             max_attempts: retries.max_attempts().get(),
             initial_backoff: duration::text(retries.initial_backoff()),
@@ -116,7 +116,7 @@ impl HedgingPolicy {
 }
 
 impl RetryThrottling {
-    fn of(throttling: Throttling) -> Self {
+    fn of(throttling: super::RetryThrottling) -> Self {
         Self { max_tokens: throttling.max_tokens(), token_ratio: throttling.token_ratio().as_f64() }
     }
 }

@@ -10,15 +10,15 @@ use stagger::{Admission, Admitted, Clock};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::admission::{Place, Places, ask, refuse};
+use crate::admission::{Place, Places, set_rejection_headers, try_admit};
 
 /// For servers: lets in what the server can take, and gives everybody else an appointment.
 ///
 /// A refusal is an answer with the status 503, an empty body, and
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-slot`](crate::advice::SLOT), in milliseconds and with a ticket, for clients that bring it back in
-///   [`stagger-ticket`](crate::advice::TICKET), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
+/// - [`stagger-reservation`](crate::hint::RESERVATION), in milliseconds and with a ticket, for clients that bring it back in
+///   [`stagger-reservation-token`](crate::hint::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
 ///   to be had, `retry-after-ms`.
 ///
 /// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
@@ -34,13 +34,13 @@ use crate::admission::{Place, Places, ask, refuse};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
 /// # let handler = service_fn(|_: Request<Empty<Bytes>>| async { Ok::<_, std::io::Error>(Response::new(Empty::<Bytes>::new())) });
 /// let admission = Admission::per_second(100).burst(1).build()?;
-/// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).concurrency(50)).service(handler);
+/// let server = ServiceBuilder::new().layer(AdmissionLayer::new(admission).max_concurrent(50)).service(handler);
 ///
 /// let request = || Request::new(Empty::new());
 /// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
 /// let refused = server.clone().oneshot(request()).await?;
 /// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
-/// assert!(refused.headers()["stagger-slot"].to_str()?.starts_with("10;ticket="));
+/// assert!(refused.headers()["stagger-reservation"].to_str()?.starts_with("10;ticket="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -60,13 +60,13 @@ struct Gate {
 impl AdmissionLayer<stagger::Tokio> {
     /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
-        Self::on(stagger::Tokio, admission)
+        Self::with_clock(stagger::Tokio, admission)
     }
 }
 
 impl<C> AdmissionLayer<C> {
     /// By this clock.
-    pub fn on(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
+    pub fn with_clock(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
         Self::with(clock, admission.into(), usize::MAX)
     }
 
@@ -76,13 +76,13 @@ impl<C> AdmissionLayer<C> {
 
     /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
     #[must_use]
-    pub fn concurrency(self, most: usize) -> Self {
+    pub fn max_concurrent(self, most: usize) -> Self {
         Self::with(self.clock, Arc::clone(&self.gate.admission), most)
     }
 
     /// How many are being handled.
     #[must_use]
-    pub fn inside(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.gate.places.taken()
     }
 }
@@ -135,7 +135,7 @@ where
             Err(answer) => {
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                refuse(answer, response.headers_mut());
+                set_rejection_headers(answer, response.headers_mut());
                 Handling::Refused { answer: Some(response) }
             }
         };
@@ -148,7 +148,7 @@ impl Gate {
         let now = clock.now();
         // The place is taken first: a ticket that was let in is used up.
         let place = self.places.take().ok_or_else(|| self.admission.defer(now))?;
-        let answer = ask(&self.admission, headers, now);
+        let answer = try_admit(&self.admission, headers, now);
         if answer == Admitted::Yes { Ok(place) } else { Err(answer) }
     }
 }

@@ -16,62 +16,62 @@ use crate::{ATTEMPT, Deadline, TIMEOUT, grpc};
 
 /// The number of the attempt that a request is, by its caller's count, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallersAttempt(pub u32);
+pub struct CallerAttempt(pub u32);
 
 /// For servers: reads what a caller says of itself, and keeps to it.
 ///
 /// - [`x-retry-attempt`](ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls that are made while the request
-///   is handled stand down, see [`stagger::scope`]; [`CallersAttempt`] is among the request's extensions.
+///   is handled stand down, see [`stagger::scope`]; [`CallerAttempt`] is among the request's extensions.
 /// - [`stagger-timeout-ms`](TIMEOUT) or `grpc-timeout`: how long the caller waits. [`Deadline`] is among the request's
 ///   extensions; put it into those of the requests that are made for this one.
 ///
 /// What cannot be read is as good as not there. Both are the caller's word: where anybody may call, have the headers removed at
 /// the border, for whoever sends them decides whether this hop's own calls are retried.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CallerLayer<C> {
+pub struct CallerContextLayer<C> {
     clock: C,
 }
 
 #[cfg(feature = "tokio")]
-impl CallerLayer<stagger::Tokio> {
+impl CallerContextLayer<stagger::Tokio> {
     /// By tokio's clock.
     #[must_use]
     pub const fn new() -> Self {
-        Self::on(stagger::Tokio)
+        Self::with_clock(stagger::Tokio)
     }
 }
 
-impl<C> CallerLayer<C> {
+impl<C> CallerContextLayer<C> {
     /// By this clock.
     #[must_use]
-    pub const fn on(clock: C) -> Self {
+    pub const fn with_clock(clock: C) -> Self {
         Self { clock }
     }
 }
 
-impl<S, C: Clone> Layer<S> for CallerLayer<C> {
-    type Service = Caller<S, C>;
+impl<S, C: Clone> Layer<S> for CallerContextLayer<C> {
+    type Service = CallerContextService<S, C>;
 
-    fn layer(&self, inner: S) -> Caller<S, C> {
-        Caller { inner, clock: self.clock.clone() }
+    fn layer(&self, inner: S) -> CallerContextService<S, C> {
+        CallerContextService { inner, clock: self.clock.clone() }
     }
 }
 
-/// What [`CallerLayer`] makes.
+/// What [`CallerContextLayer`] makes.
 #[derive(Clone, Copy)]
-pub struct Caller<S, C> {
+pub struct CallerContextService<S, C> {
     inner: S,
     clock: C,
 }
 
-impl<S, C, B> Service<Request<B>> for Caller<S, C>
+impl<S, C, B> Service<Request<B>> for CallerContextService<S, C>
 where
     S: Service<Request<B>>,
     C: Clock,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = CallerFuture<S::Future>;
+    type Future = CallerContextFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -83,14 +83,14 @@ where
         }
         let attempt = attempt(request.headers());
         if let Some(attempt) = attempt {
-            request.extensions_mut().insert(CallersAttempt(attempt));
+            request.extensions_mut().insert(CallerAttempt(attempt));
         }
         let future = self.inner.call(request);
         let handling = match attempt {
             Some(_) => Handling::Inside { future: scope::inside(future) },
             None => Handling::Alone { future },
         };
-        CallerFuture { handling }
+        CallerContextFuture { handling }
     }
 }
 
@@ -106,17 +106,17 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
     millis.into_iter().chain(grpc::timeout_of(headers)).min()
 }
 
-impl<S: fmt::Debug, C> fmt::Debug for Caller<S, C> {
+impl<S: fmt::Debug, C> fmt::Debug for CallerContextService<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("CallerContextService").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
 pin_project! {
-    /// The future of [`Caller`]: the service's own, under a mark if the caller retries.
+    /// The future of [`CallerContextService`]: the service's own, under a mark if the caller retries.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
-    pub struct CallerFuture<F> {
+    pub struct CallerContextFuture<F> {
         #[pin]
         handling: Handling<F>,
     }
@@ -132,7 +132,7 @@ pin_project! {
     }
 }
 
-impl<F: Future> Future for CallerFuture<F> {
+impl<F: Future> Future for CallerContextFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

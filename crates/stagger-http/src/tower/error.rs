@@ -8,12 +8,12 @@ pub enum Error<E> {
     /// The service's own error, of the last attempt.
     Service(E),
     /// The circuit breaker was open, or the attempt took longer than it may.
-    Refused(Refused),
+    Rejected(Refused),
 }
 
 impl<E> Error<E> {
     /// The service's own error, if it is one.
-    pub fn service(self) -> Option<E> {
+    pub fn into_service_error(self) -> Option<E> {
         if let Self::Service(error) = self { Some(error) } else { None }
     }
 }
@@ -22,7 +22,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Service(error) => error.fmt(f),
-            Self::Refused(refused) => refused.fmt(f),
+            Self::Rejected(refused) => refused.fmt(f),
         }
     }
 }
@@ -32,7 +32,7 @@ impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Service(error) => error.source(),
-            Self::Refused(refused) => refused.source(),
+            Self::Rejected(refused) => refused.source(),
         }
     }
 }

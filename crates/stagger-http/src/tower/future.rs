@@ -16,11 +16,11 @@ use super::message::Message;
 use super::renewal::Renewal;
 use super::replay::ReplayBody;
 use super::settings::{Held, Settings};
-use crate::Sent;
+use crate::RequestProgress;
 use crate::client::{Leftover, StatusFailure, poll_begin, poll_fresh};
 
 pin_project! {
-    /// A request that is retried: the future of [`Retry`](super::Retry). Nothing of it is boxed, but fresh credentials.
+    /// A request that is retried: the future of [`RetryService`](super::RetryService). Nothing of it is boxed, but fresh credentials.
     /// Cancel-safe.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, T, B, R>
@@ -88,9 +88,10 @@ where
                     ready!(this.call.poll_limit(cx));
                     this.calling.set(None);
                     *this.attempt = None;
-                    let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps, this.call.retrier());
+                    let outcome =
+                        this.message.failed(Outcome::TRANSIENT, RequestProgress::MaybeProcessed, this.call.retrier());
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                        return Poll::Ready(Err(Error::Rejected(Refused::TimedOut)));
                     }
                     continue;
                 };
@@ -114,8 +115,11 @@ where
                     }
                     Err(error) => {
                         let sent = this.call.retrier().how_far(&error);
-                        let outcome =
-                            if sent == Sent::Unprocessed { Outcome::Unprocessed } else { this.call.outcome(&error) };
+                        let outcome = if sent == RequestProgress::NotProcessed {
+                            Outcome::Unprocessed
+                        } else {
+                            this.call.outcome(&error)
+                        };
                         let outcome = this.message.failed(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
@@ -139,7 +143,7 @@ where
                 match ready!(poll_begin(this.call, this.leftover, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let refused = Error::Refused(Refused::BreakerOpen(open));
+                        let refused = Error::Rejected(Refused::BreakerOpen(open));
                         return Poll::Ready(Err(this.last.take().map_or(refused, Error::Service)));
                     }
                 }
@@ -161,7 +165,7 @@ where
                         *this.attempt = None;
                         let outcome = Outcome::Failed { kind: Kind::Local, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                            return Poll::Ready(Err(Error::Rejected(Refused::TimedOut)));
                         }
                         continue;
                     }

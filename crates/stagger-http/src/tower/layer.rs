@@ -6,9 +6,9 @@ use http::request;
 use stagger::Retrier;
 use tower_layer::Layer;
 
-use super::service::Retry;
+use super::service::RetryService;
 use super::settings::Settings;
-use crate::{Sent, client};
+use crate::{RequestProgress, client};
 
 /// Retries the requests of a service.
 ///
@@ -45,14 +45,14 @@ impl RetryLayer<stagger::Tokio> {
     /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
     #[must_use]
     pub fn new(retrier: Retrier) -> Self {
-        Self::on(stagger::Tokio, retrier)
+        Self::with_timer(stagger::Tokio, retrier)
     }
 }
 
 impl<T> RetryLayer<T> {
     /// The same on another timer.
     #[must_use]
-    pub fn on(timer: T, retrier: Retrier) -> Self {
+    pub fn with_timer(timer: T, retrier: Retrier) -> Self {
         let common = client::Settings::new(retrier);
         let settings = Settings { common, replay: 64 * 1024, sent: Vec::new() };
         Self { settings: Arc::new(settings), timer }
@@ -67,7 +67,7 @@ impl<T> RetryLayer<T> {
     /// How far a request has come that failed with an error of this type. Built in: I/O errors, bare or inside a
     /// `Box<dyn Error + Send + Sync>`, that say that no connection was made.
     #[must_use]
-    pub fn sent<E: Any>(self, how_far: impl Fn(&E) -> Sent + Send + Sync + 'static) -> Self {
+    pub fn classify_progress<E: Any>(self, how_far: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.change(|settings| settings.sent.push(Arc::new(move |error| error.downcast_ref().map(&how_far))))
     }
 
@@ -84,10 +84,10 @@ impl<T> RetryLayer<T> {
 client::steps!([T] RetryLayer<T>, request::Parts);
 
 impl<S, T: Clone> Layer<S> for RetryLayer<T> {
-    type Service = Retry<S, T>;
+    type Service = RetryService<S, T>;
 
-    fn layer(&self, inner: S) -> Retry<S, T> {
-        Retry { inner, settings: Arc::clone(&self.settings), timer: self.timer.clone() }
+    fn layer(&self, inner: S) -> RetryService<S, T> {
+        RetryService { inner, settings: Arc::clone(&self.settings), timer: self.timer.clone() }
     }
 }
 

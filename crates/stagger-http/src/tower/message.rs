@@ -10,7 +10,7 @@ use super::replay::ReplayBody;
 use super::settings::Settings;
 use super::spare::Spare;
 use crate::client::{Progress, Renewing, StatusFailure, is_success, mark};
-use crate::{Deadline, Sent, grpc};
+use crate::{Deadline, RequestProgress, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
 pub(super) struct Message<B: Body> {
@@ -70,9 +70,9 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     }
 
     /// What came of an attempt without an answer.
-    pub(super) fn failed(&mut self, outcome: Outcome, sent: Sent, settings: &Settings) -> Outcome {
+    pub(super) fn failed(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
         self.restore();
-        self.progress.failed(outcome, sent, self.body.kept(), &settings.common)
+        self.progress.failed(outcome, progress, self.body.kept(), &settings.common)
     }
 
     /// Whether fresh credentials may help, and are to be had.

@@ -1,4 +1,4 @@
-//! Tower layers for services of `http` requests: [`RetryLayer`] for clients; [`CallerLayer`] and [`AdmissionLayer`] for
+//! Tower layers for services of `http` requests: [`RetryLayer`] for clients; [`CallerContextLayer`] and [`AdmissionLayer`] for
 //! servers.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! - Readiness is obeyed: before every attempt the service is asked, and none is held while waiting.
-//! - What must not be repeated is not: see [`Repeat`](crate::Repeat).
-//! - What the server says about coming back is kept to: see [`advice`](crate::advice).
-//! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerLayer`] for the next hop.
+//! - What must not be repeated is not: see [`Idempotency`](crate::Idempotency).
+//! - What the server says about coming back is kept to: see [`advice`](crate::hint).
+//! - Calls that are made inside an attempt stand down: see [`stagger::scope`], and [`CallerContextLayer`] for the next hop.
 //! - From the second attempt on, and in any that has a limit of time, the request has an [`Attempt`](stagger::Attempt) among
 //!   its extensions.
 //! - A [`Deadline`](crate::Deadline) among the request's extensions limits the call, and can be told to the next hop.
@@ -30,9 +30,9 @@ mod settings;
 mod spare;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
-pub use caller::{Caller, CallerFuture, CallerLayer, CallersAttempt};
+pub use caller::{CallerAttempt, CallerContextFuture, CallerContextLayer, CallerContextService};
 pub use error::Error;
 pub use future::ResponseFuture;
 pub use layer::RetryLayer;
 pub use replay::ReplayBody;
-pub use service::Retry;
+pub use service::RetryService;

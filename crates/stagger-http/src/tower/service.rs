@@ -15,13 +15,13 @@ use super::settings::Settings;
 
 /// A service whose requests are retried: what [`RetryLayer`](super::RetryLayer) makes.
 #[derive(Clone)]
-pub struct Retry<S, T> {
+pub struct RetryService<S, T> {
     pub(super) inner: S,
     pub(super) settings: Arc<Settings>,
     pub(super) timer: T,
 }
 
-impl<S, T, B, R> Service<Request<B>> for Retry<S, T>
+impl<S, T, B, R> Service<Request<B>> for RetryService<S, T>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
     S::Error: EventError,
@@ -45,8 +45,11 @@ where
     }
 }
 
-impl<S: fmt::Debug, T> fmt::Debug for Retry<S, T> {
+impl<S: fmt::Debug, T> fmt::Debug for RetryService<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("inner", &self.inner).field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("RetryService")
+            .field("inner", &self.inner)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::request;
 use stagger::Retrier;
 
-use crate::{Sent, client};
+use crate::{RequestProgress, client};
 
 /// A call's hold on what it is made with: the one count of references that a request costs.
 #[derive(Clone, Debug)]
@@ -39,11 +39,11 @@ pub(super) struct Settings {
     pub(super) sent: Vec<HowFar>,
 }
 
-pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<Sent> + Send + Sync>;
+pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
     /// How far the request has come that failed with this error.
-    pub(super) fn how_far<E: Any>(&self, error: &E) -> Sent {
+    pub(super) fn how_far<E: Any>(&self, error: &E) -> RequestProgress {
         let told = self.sent.iter().find_map(|rule| rule(error));
         told.unwrap_or_else(|| built_in(error))
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for Settings {
 }
 
 /// Without a rule: a connection that was refused, or could not be made, has carried nothing.
-fn built_in<E: Any>(error: &E) -> Sent {
+fn built_in<E: Any>(error: &E) -> RequestProgress {
     let error: &dyn Any = error;
     let known: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
         Some(error)
@@ -65,5 +65,5 @@ fn built_in<E: Any>(error: &E) -> Sent {
     } else {
         None
     };
-    known.map_or(Sent::Perhaps, Sent::of)
+    known.map_or(RequestProgress::MaybeProcessed, RequestProgress::from_error)
 }

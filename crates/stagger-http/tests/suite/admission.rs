@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use stagger::Admission;
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::hint::{RESERVATION_TOKEN, reservation};
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -51,17 +51,17 @@ async fn places_are_limited_and_free_again_however_a_request_ends() {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, Infallible>(Response::new(Body::default()))
     });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(2);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(2);
     let server = layer.layer(handler);
     let first = tokio::spawn(server.clone().oneshot(request()));
     let second = tokio::spawn(server.clone().oneshot(request()));
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(layer.inside(), 2);
+    assert_eq!(layer.in_flight(), 2);
     let refused = server.clone().oneshot(request()).await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("stagger-slot")), (503, true));
+    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("stagger-reservation")), (503, true));
     first.abort();
     second.await.unwrap().unwrap();
-    assert_eq!(layer.inside(), 0);
+    assert_eq!(layer.in_flight(), 0);
     assert_eq!(server.oneshot(request()).await.unwrap().status(), 200);
 }
 
@@ -73,12 +73,14 @@ async fn a_ticket_is_what_lets_in_at_its_time() {
     let server = AdmissionLayer::new(admission).layer(handler);
     let status_with = async |ticket: Option<&str>| {
         let mut request = request();
-        request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+        request
+            .headers_mut()
+            .extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN.parse().unwrap()), ticket.parse().unwrap())));
         server.clone().oneshot(request).await.unwrap().status().as_u16()
     };
     assert_eq!(status_with(None).await, 200);
     let refused = server.clone().oneshot(request()).await.unwrap();
-    let ticket = slot(refused.headers()).unwrap().ticket.to_string();
+    let ticket = reservation(refused.headers()).unwrap().ticket.to_string();
     assert_eq!(status_with(None).await, 503, "it has the appointment after that");
     assert_eq!(status_with(Some(&ticket)).await, 503, "too early");
     sleep(Duration::from_secs(1)).await;
@@ -89,11 +91,11 @@ async fn a_ticket_is_what_lets_in_at_its_time() {
 #[tokio::test(start_paused = true)]
 async fn a_place_is_free_as_soon_as_there_is_an_answer() {
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
-    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).concurrency(1);
+    let layer = AdmissionLayer::new(Admission::per_second(1000).build().unwrap()).max_concurrent(1);
     let mut server = layer.layer(handler);
     let mut call = pin!(server.call(request()));
     call.as_mut().await.unwrap();
-    assert_eq!(layer.inside(), 0);
+    assert_eq!(layer.in_flight(), 0);
 }
 
 /// Whole seconds, so that nobody comes too early, and never "now": that would be a rendezvous.
@@ -111,11 +113,11 @@ async fn a_wait_is_told_in_whole_seconds_rounded_up_and_one_at_least() {
     // 334, 667, 1001, 1334 and 1667 ms.
     assert_eq!(told, ["1", "1", "2", "2", "2"]);
 
-    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).concurrency(0);
+    let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).max_concurrent(0);
     let at_once =
         full.layer(service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) }));
     let answer = at_once.oneshot(request()).await.unwrap();
-    assert!(answer.headers()["stagger-slot"].to_str().unwrap().starts_with("0;"));
+    assert!(answer.headers()["stagger-reservation"].to_str().unwrap().starts_with("0;"));
     assert_eq!(answer.headers()["retry-after"], "1");
 }
 
@@ -130,7 +132,7 @@ async fn a_queue_that_is_too_long_says_so() {
         let answer = server.clone().oneshot(request()).await.unwrap();
         let text =
             |name: &str| Some(answer.headers().get(name)?.to_str().unwrap().split(';').next().unwrap().to_owned());
-        told.push((answer.status().as_u16(), text("retry-after"), text("stagger-slot")));
+        told.push((answer.status().as_u16(), text("retry-after"), text("stagger-reservation")));
     }
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(told[0], (200, None, None));

@@ -8,7 +8,7 @@ use std::io;
 use http::{HeaderMap, Method, StatusCode};
 use stagger::{Hint, Kind, Outcome};
 use stagger_http::status::{Keyed, outcome};
-use stagger_http::{Repeat, Sent};
+use stagger_http::{Idempotency, RequestProgress};
 
 fn meaning(status: u16, keyed: Keyed, hint: Option<Hint>) -> &'static str {
     match outcome(StatusCode::from_u16(status).unwrap(), keyed, hint) {
@@ -53,21 +53,24 @@ fn a_server_that_says_when_to_come_back_is_throttling_and_the_hint_is_handed_on(
 #[test]
 fn ht_23_only_what_is_idempotent_is_repeated_after_it_was_sent() {
     let plain = HeaderMap::new();
-    let allowed = |method: &Method, sent| Repeat::of(method, &plain).allows(sent);
+    let allowed = |method: &Method, sent| Idempotency::from_request(method, &plain).allows_retry(sent);
     for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE] {
-        assert!(allowed(&method, Sent::Perhaps), "{method}");
+        assert!(allowed(&method, RequestProgress::MaybeProcessed), "{method}");
     }
     for method in [Method::POST, Method::PATCH, Method::CONNECT, Method::from_bytes(b"PROPFIND").unwrap()] {
-        assert!(!allowed(&method, Sent::Perhaps), "{method}");
-        assert!(allowed(&method, Sent::No) && allowed(&method, Sent::Unprocessed), "{method}");
+        assert!(!allowed(&method, RequestProgress::MaybeProcessed), "{method}");
+        assert!(
+            allowed(&method, RequestProgress::NotSent) && allowed(&method, RequestProgress::NotProcessed),
+            "{method}"
+        );
     }
 }
 
 #[test]
 fn ht_25_a_key_makes_any_method_idempotent() {
     let keyed = HeaderMap::from_iter([("idempotency-key".parse().unwrap(), "\"8e03978e\"".parse().unwrap())]);
-    assert_eq!(Repeat::of(&Method::POST, &keyed), Repeat::Key);
-    assert!(Repeat::of(&Method::POST, &keyed).allows(Sent::Perhaps));
+    assert_eq!(Idempotency::from_request(&Method::POST, &keyed), Idempotency::ByKey);
+    assert!(Idempotency::from_request(&Method::POST, &keyed).allows_retry(RequestProgress::MaybeProcessed));
 }
 
 #[test]
@@ -85,12 +88,12 @@ fn a_connection_that_was_refused_is_found_in_the_chain_of_an_error() {
         }
     }
     for (kind, want) in [
-        (io::ErrorKind::ConnectionRefused, Sent::No),
-        (io::ErrorKind::NetworkUnreachable, Sent::No),
-        (io::ErrorKind::ConnectionReset, Sent::Perhaps),
-        (io::ErrorKind::TimedOut, Sent::Perhaps),
+        (io::ErrorKind::ConnectionRefused, RequestProgress::NotSent),
+        (io::ErrorKind::NetworkUnreachable, RequestProgress::NotSent),
+        (io::ErrorKind::ConnectionReset, RequestProgress::MaybeProcessed),
+        (io::ErrorKind::TimedOut, RequestProgress::MaybeProcessed),
     ] {
-        assert_eq!(Sent::of(&Transport(kind.into())), want, "{kind}");
+        assert_eq!(RequestProgress::from_error(&Transport(kind.into())), want, "{kind}");
     }
-    assert_eq!(Sent::of(&fmt::Error), Sent::Perhaps);
+    assert_eq!(RequestProgress::from_error(&fmt::Error), RequestProgress::MaybeProcessed);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use stagger::{Retrier, Tokio};
-use stagger_http::Sent;
+use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{Instant, sleep};
 use tower::load_shed::error::Overloaded;
@@ -19,7 +19,7 @@ fn layer() -> RetryLayer<Tokio> {
 
 /// For services with errors of their own.
 fn whatever_was_sent() -> RetryLayer<Tokio> {
-    layer().sent::<Error>(|_| Sent::No)
+    layer().classify_progress::<Error>(|_| RequestProgress::NotSent)
 }
 
 /// Five requests at once, and a server that takes 10 ms for each and whose first answers are these.
@@ -60,7 +60,7 @@ async fn what_was_shed_is_tried_again_over_a_load_shed() {
         let is_shed = event.error_as::<Error>().is_some_and(|error| error.is::<Overloaded>());
         *count.lock().unwrap() += u32::from(is_shed);
     });
-    let layer = RetryLayer::new(retrier).sent::<Error>(|_| Sent::No);
+    let layer = RetryLayer::new(retrier).classify_progress::<Error>(|_| RequestProgress::NotSent);
     let shedding = ServiceBuilder::new().layer(layer).load_shed().concurrency_limit(2);
     let arrived = five_succeed_over!([503, 200], shedding);
     let shed = *shed.lock().unwrap();
@@ -89,7 +89,7 @@ async fn a_timeout_below_the_layer_is_one_failed_attempt() {
         }
     });
     let client = ServiceBuilder::new().layer(layer()).timeout(ms(10)).service(slow);
-    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
+    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().into_service_error().unwrap();
     assert!(error.is::<tower::timeout::error::Elapsed>());
     assert_eq!(*calls.lock().unwrap(), 4);
 }

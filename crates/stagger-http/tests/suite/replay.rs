@@ -122,7 +122,7 @@ async fn what_is_kept_of_a_body_is_64_kib_unless_it_is_said_otherwise() {
                 Ok::<_, std::io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap())
             }
         });
-        let layer = RetryLayer::new(Retrier::new(POLICY)).repeat_when(|_| true);
+        let layer = RetryLayer::new(Retrier::new(POLICY)).idempotent_if(|_| true);
         let request = Request::post("/").body(Full::from(vec![b'x'; length])).unwrap();
         assert_eq!(layer.layer(server).oneshot(request).await.unwrap().status(), 503);
         assert_eq!(*calls.lock().unwrap(), want, "{length}");

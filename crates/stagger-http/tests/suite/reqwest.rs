@@ -14,8 +14,8 @@ use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
 use stagger::{Action, Clock as _, Policy, Refused, Retrier, Stop, Tokio, policy};
-use stagger_http::reqwest::Retry;
-use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
+use stagger_http::reqwest::RetryMiddleware;
+use stagger_http::{Deadline, Idempotency, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
@@ -63,7 +63,7 @@ impl Server {
         Self { answers, arrived: Arc::default(), start: Instant::now(), takes: Duration::ZERO }
     }
 
-    fn behind(&self, retry: Retry) -> ClientWithMiddleware {
+    fn behind(&self, retry: RetryMiddleware) -> ClientWithMiddleware {
         ClientBuilder::new(Client::new()).with(retry).with(self.clone()).build()
     }
 
@@ -101,8 +101,8 @@ impl Middleware for Server {
     }
 }
 
-fn retry() -> Retry {
-    Retry::new(Retrier::new(POLICY))
+fn retry() -> RetryMiddleware {
+    RetryMiddleware::new(Retrier::new(POLICY))
 }
 
 /// Counts the attempts, and lets them through to the network.
@@ -174,13 +174,13 @@ async fn reqwests_own_timeout_is_a_failed_attempt_and_is_still_known_for_one() {
 
 type Events = Arc<Mutex<Vec<(Action, Option<StatusFailure>)>>>;
 
-fn listening() -> (Retry, Events) {
+fn listening() -> (RetryMiddleware, Events) {
     let events = Events::default();
     let log = Arc::clone(&events);
     let retrier = Retrier::new(POLICY).on_event(move |event| {
         log.lock().unwrap().push((event.action, event.error_as::<StatusFailure>().copied()));
     });
-    (Retry::new(retrier), events)
+    (RetryMiddleware::new(retrier), events)
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +189,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
     let (retry, events) = listening();
     assert_eq!(server.behind(retry).post(URL).body("pay").send().await.unwrap().status(), 503);
     let (action, failure) = events.lock().unwrap()[0];
-    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(Stop::Unrepeatable), Repeat::IfUnsent));
+    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(Stop::Unrepeatable), Idempotency::OnlyIfUnsent));
     assert_eq!(server.times().len(), 1);
 }
 
@@ -200,7 +200,7 @@ async fn a_body_that_is_a_stream_is_sent_once_without_an_error() {
     let stream = Body::wrap(Full::new(Bytes::from("a stream")));
     let answer = server.behind(retry).put(URL).header("x-it", "1").body(stream).send().await.unwrap();
     assert_eq!(answer.status(), 503);
-    assert_eq!(events.lock().unwrap()[0].1.unwrap().repeat, Repeat::BodyLost);
+    assert_eq!(events.lock().unwrap()[0].1.unwrap().repeat, Idempotency::BodyLost);
     assert_eq!(server.headers("x-it"), [Some("1".to_owned())]);
 }
 
@@ -227,7 +227,7 @@ async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
     assert_eq!(keys[0].as_ref().unwrap().len(), 2 + 36);
 
     let server = Server::new([status(503)]);
-    let told = retry().repeat_when(|request| request.url().path() == "/here");
+    let told = retry().idempotent_if(|request| request.url().path() == "/here");
     assert_eq!(server.behind(told).post(URL).send().await.unwrap().status(), 200);
     assert_eq!(server.times().len(), 2);
 }
@@ -243,9 +243,9 @@ async fn a_server_that_says_when_is_not_called_before() {
 #[tokio::test(start_paused = true)]
 async fn an_appointment_is_kept_to_the_tick_and_its_ticket_brought_along_once() {
     let ticket = "0123456789abcdef0123456789abcdef";
-    let server = Server::new([saying(503, "stagger-slot", &format!("1520;ticket={ticket}")), status(503)]);
+    let server = Server::new([saying(503, "stagger-reservation", &format!("1520;ticket={ticket}")), status(503)]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
-    assert_eq!(server.headers("stagger-ticket"), [None, Some(ticket.to_owned()), None]);
+    assert_eq!(server.headers("stagger-reservation-token"), [None, Some(ticket.to_owned()), None]);
     let kept = server.times()[1];
     assert!((ms(1520)..=ms(1521)).contains(&kept), "{kept:?}");
 }
@@ -253,7 +253,7 @@ async fn an_appointment_is_kept_to_the_tick_and_its_ticket_brought_along_once() 
 #[tokio::test(start_paused = true)]
 async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
     let server = Server::new([status(401), status(401)]);
-    let renew = retry().renew(|request| {
+    let renew = retry().refresh_credentials(|request| {
         assert_eq!(request.headers()["authorization"], "stale");
         async { Some(HeaderMap::from_iter([(http::header::AUTHORIZATION, "fresh".parse().unwrap())])) }
     });
@@ -266,8 +266,8 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
 #[tokio::test(start_paused = true)]
 async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
     let server = Server::new([status(401)]);
-    let renew =
-        Retry::new(Retrier::new(POLICY).timeout(ms(50))).renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let renew = RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(50)))
+        .refresh_credentials(|_| core::future::pending::<Option<HeaderMap>>());
     let started = Tokio.now();
     assert_eq!(server.behind(renew).get(URL).send().await.unwrap().status(), 401);
     assert_eq!(server.times().len(), 1);
@@ -293,7 +293,7 @@ async fn a_deadline_among_the_extensions_limits_the_call_and_is_told_to_the_next
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_takes_too_long_is_dropped() {
     let server = Server { takes: ms(5000), ..Server::new([]) };
-    let client = server.behind(Retry::new(Retrier::new(POLICY).timeout(ms(10))));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(10))));
     let error = client.get(URL).send().await.unwrap_err();
     assert_eq!(refusal(&error), Some(&Refused::TimedOut));
     assert_eq!(server.times().len(), 4);
@@ -305,7 +305,7 @@ async fn an_attempt_that_takes_too_long_is_dropped() {
 async fn the_refusal_of_an_open_breaker_can_be_told_from_an_error() {
     let server = Server::new((0..9).map(|_| status(500)));
     let breaker = CircuitBreaker::builder(stagger::Seed::new(7)).consecutive(2).build().unwrap();
-    let client = server.behind(Retry::new(Retrier::new(POLICY).breaker(breaker)));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(POLICY).breaker(breaker)));
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
@@ -326,7 +326,9 @@ async fn middleware_that_is_nested_does_not_multiply() {
 async fn what_would_fail_again_is_not_tried_again() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let never = Retrier::new(POLICY).when(|error: &reqwest::Error| !error.is_connect());
-    for (retry, url) in [(retry(), "ftp://server.test/".to_owned()), (Retry::new(never), format!("http://{gone}/"))] {
+    for (retry, url) in
+        [(retry(), "ftp://server.test/".to_owned()), (RetryMiddleware::new(never), format!("http://{gone}/"))]
+    {
         let attempts = Counter::default();
         let client = ClientBuilder::new(Client::new()).with(retry).with(attempts.clone()).build();
         assert!(matches!(client.get(&url).send().await, Err(Error::Reqwest(_))), "{url}");
@@ -357,7 +359,7 @@ async fn a_failed_answer_is_let_go_before_the_sleep() {
     let endless = Body::wrap(Endless(Arc::clone(&dropped)));
     let server = Server::new([http::Response::builder().status(503).body(endless).unwrap().into()]);
     let slow = Policy::constant(Duration::from_secs(60)).jitter(stagger::Jitter::None).build().unwrap();
-    let client = server.behind(Retry::new(Retrier::new(slow)));
+    let client = server.behind(RetryMiddleware::new(Retrier::new(slow)));
     let call = tokio::spawn(client.get(URL).send());
     sleep(ms(1)).await;
     assert_eq!(dropped.load(Ordering::Relaxed), 0, "it has a moment to come to its end");

@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use stagger::{Clock as _, Jitter, Policy, Retrier, Tokio, policy, scope};
 use stagger_http::Deadline;
-use stagger_http::tower::{CallerLayer, CallersAttempt, ReplayBody, RetryLayer};
+use stagger_http::tower::{CallerAttempt, CallerContextLayer, ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
 
@@ -33,13 +33,13 @@ async fn seen(headers: &[(&str, &str)]) -> (u32, Option<u32>, Option<Duration>) 
         let log = Arc::clone(&log);
         async move {
             tokio::task::yield_now().await;
-            let attempt = request.extensions().get::<CallersAttempt>().map(|attempt| attempt.0);
+            let attempt = request.extensions().get::<CallerAttempt>().map(|attempt| attempt.0);
             let left = request.extensions().get::<Deadline>().map(|at| at.0.saturating_since(Tokio.now()));
             *log.lock().unwrap() = Some((scope::depth(), attempt, left));
             Ok::<_, Infallible>(Response::new(Body::default()))
         }
     });
-    CallerLayer::new().layer(handler).oneshot(with(headers)).await.unwrap();
+    CallerContextLayer::new().layer(handler).oneshot(with(headers)).await.unwrap();
     assert_eq!(scope::depth(), 0);
     let seen = seen.lock().unwrap().take();
     seen.unwrap()
@@ -94,7 +94,7 @@ async fn a_chain_of_hops_does_not_multiply() {
                     let call = client.clone().oneshot(with(&[]));
                     async move { Ok::<_, Infallible>(call.await.unwrap()) }
                 });
-                let server = CallerLayer::new().layer(handler);
+                let server = CallerContextLayer::new().layer(handler);
                 service_fn(move |request: Request<()>| scope::detached(server.clone().oneshot(request)))
             }};
         }
@@ -128,7 +128,8 @@ async fn a_deadline_is_handed_from_hop_to_hop() {
         client.clone().oneshot(inner)
     });
     let started = Instant::now();
-    let answer = CallerLayer::new().layer(handler).oneshot(with(&[("stagger-timeout-ms", "250")])).await.unwrap();
+    let answer =
+        CallerContextLayer::new().layer(handler).oneshot(with(&[("stagger-timeout-ms", "250")])).await.unwrap();
     assert_eq!(answer.status(), 503);
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 3, "at 0, 100 and 200 ms: {told:?}");

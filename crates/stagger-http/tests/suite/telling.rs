@@ -72,7 +72,7 @@ async fn ht_25_a_key_is_made_once_and_is_the_same_on_every_attempt() {
 async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
     for status in [401, 403] {
         let (service, seen) = server([status]);
-        let client = layer().renew(|_| async {
+        let client = layer().refresh_credentials(|_| async {
             sleep(Duration::from_millis(5)).await;
             Some(HeaderMap::from_iter([("authorization".parse().unwrap(), "fresh".parse().unwrap())]))
         });
@@ -84,12 +84,12 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
         assert_eq!(started.elapsed(), Duration::from_millis(10 + 5 + 10), "at once");
     }
     let (service, seen) = server([401, 401, 401]);
-    let client = layer().renew(|_| async { Some(HeaderMap::new()) });
+    let client = layer().refresh_credentials(|_| async { Some(HeaderMap::new()) });
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
     assert_eq!(seen.lock().unwrap().len(), 2, "once");
 
     let (service, seen) = server([401]);
-    let client = layer().renew(|_| async { None });
+    let client = layer().refresh_credentials(|_| async { None });
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
     assert_eq!(seen.lock().unwrap().len(), 1, "none are to be had");
 }
@@ -104,9 +104,10 @@ async fn the_ticket_of_an_appointment_is_brought_along_once() {
         let mut seen = log.lock().unwrap();
         let mut answer = Response::builder().status(503);
         if let Some(slot) = ANSWERS[seen.len()] {
-            answer = answer.header("stagger-slot", slot);
+            answer = answer.header("stagger-reservation", slot);
         }
-        let ticket = request.headers().get("stagger-ticket").map(|ticket| ticket.to_str().unwrap().to_owned());
+        let ticket =
+            request.headers().get("stagger-reservation-token").map(|ticket| ticket.to_str().unwrap().to_owned());
         seen.push((ticket, started.elapsed().as_millis()));
         async { Ok::<_, io::Error>(answer.body(Full::<Bytes>::default()).unwrap()) }
     });
@@ -120,7 +121,7 @@ async fn the_ticket_of_an_appointment_is_brought_along_once() {
 async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
     let (service, seen) = server([401]);
     let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(50)));
-    let client = client.renew(|_| core::future::pending::<Option<HeaderMap>>());
+    let client = client.refresh_credentials(|_| core::future::pending::<Option<HeaderMap>>());
     let started = Instant::now();
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
     assert_eq!(seen.lock().unwrap().len(), 1);
@@ -139,7 +140,9 @@ async fn a_denied_request_whose_body_is_gone_stays_denied() {
             Ok::<_, io::Error>(Response::builder().status(401).body(Full::<Bytes>::default()).unwrap())
         }
     });
-    let client = layer().replay_limit(3).renew(|_| -> Ready<Option<HeaderMap>> { panic!("nobody could use them") });
+    let client = layer()
+        .replay_limit(3)
+        .refresh_credentials(|_| -> Ready<Option<HeaderMap>> { panic!("nobody could use them") });
     assert_eq!(client.layer(reads).oneshot(request(Method::PUT)).await.unwrap().status(), 401);
     assert_eq!(*calls.lock().unwrap(), 1);
 }
@@ -165,7 +168,7 @@ async fn what_is_left_of_the_deadline_limits_the_attempts_and_is_told_to_the_nex
 #[tokio::test(start_paused = true)]
 async fn grpc_is_told_in_its_own_headers() {
     let (service, seen) = server([503, 503]);
-    let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(80))).repeat_when(|_| true);
+    let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(80))).idempotent_if(|_| true);
     let mut call = request(Method::POST);
     call.headers_mut().insert("content-type", "application/grpc+proto".parse().unwrap());
     assert_eq!(client.layer(service).oneshot(call).await.unwrap().status(), StatusCode::OK);

@@ -54,7 +54,7 @@ async fn a_post_that_takes_too_long_is_not_sent_again() {
     });
     let layer = RetryLayer::new(Retrier::new(POLICY).timeout(ms(10)));
     let error = layer.layer(hangs).oneshot(request(Method::POST, "pay")).await.unwrap_err();
-    assert_eq!((error, *sent.lock().unwrap()), (Error::Refused(Refused::TimedOut), 1));
+    assert_eq!((error, *sent.lock().unwrap()), (Error::Rejected(Refused::TimedOut), 1));
 }
 
 /// A service by script: how ready it says it is, and what it answers.
@@ -108,7 +108,7 @@ async fn a_service_that_is_not_ready_in_time_was_sent_nothing() {
 async fn a_service_that_fails_to_be_ready_ends_the_call_with_its_error() {
     let service = script([READY, Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))], [status(503)]);
     let call = RetryLayer::new(Retrier::new(POLICY)).layer(service).oneshot(request(Method::GET, ""));
-    assert_eq!(call.await.unwrap_err().service().unwrap().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(call.await.unwrap_err().into_service_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
 }
 
 /// Its own last error, if the last attempt had one; an answer has been let go of, and then it is the refusal.
@@ -122,7 +122,7 @@ async fn a_breaker_that_opens_in_the_sleep_leaves_the_last_error() {
         let now = Tokio.now();
         breaker.record(breaker.admit(&now).unwrap(), &Outcome::TRANSIENT, &now);
         let error = call.await.unwrap().unwrap_err();
-        assert!(want.is_some() || matches!(error, Error::Refused(Refused::BreakerOpen(_))), "{error:?}");
-        assert_eq!(error.service().map(|error| error.kind()), want);
+        assert!(want.is_some() || matches!(error, Error::Rejected(Refused::BreakerOpen(_))), "{error:?}");
+        assert_eq!(error.into_service_error().map(|error| error.kind()), want);
     }
 }

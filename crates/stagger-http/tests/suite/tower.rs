@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
 use stagger::{Action, Budget, Policy, Retrier, Stop, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
-use stagger_http::{Repeat, Sent, StatusFailure, attempt_number};
+use stagger_http::{Idempotency, RequestProgress, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
@@ -87,7 +87,7 @@ async fn the_last_answer_and_the_last_error_come_back_as_they_are() {
 
     let (down, _) = server((0..9).map(|_| reset()));
     let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(down);
-    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().service().unwrap();
+    let error = client.oneshot(request(Method::GET, "")).await.unwrap_err().into_service_error().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
 
@@ -112,7 +112,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
         assert_eq!(action, Action::Stop(Stop::Unrepeatable));
-        assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Repeat::IfUnsent));
+        assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Idempotency::OnlyIfUnsent));
     }
 }
 
@@ -168,7 +168,7 @@ async fn ht_25_a_key_or_the_callers_word_makes_a_post_repeatable() {
     assert_eq!(seen.lock().unwrap().len(), 2);
 
     let (told, seen) = server([status(503), status(503)]);
-    let layer = layer.repeat_when(|parts| parts.uri.path() == "/here");
+    let layer = layer.idempotent_if(|parts| parts.uri.path() == "/here");
     assert_eq!(layer.layer(told).oneshot(request(Method::POST, "search")).await.unwrap().status(), 200);
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
@@ -190,7 +190,7 @@ async fn a_conflict_is_worth_another_attempt_if_there_is_a_key() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_processed_is_repeated_at_once_and_only_once() {
     let (server, seen) = server([reset(), reset(), reset()]);
-    let layer = RetryLayer::new(Retrier::new(POLICY)).sent(|_: &io::Error| Sent::Unprocessed);
+    let layer = RetryLayer::new(Retrier::new(POLICY)).classify_progress(|_: &io::Error| RequestProgress::NotProcessed);
     assert_eq!(layer.layer(server).oneshot(request(Method::POST, "pay")).await.unwrap().status(), 200);
     let seen: Vec<_> = seen.lock().unwrap().iter().map(|seen| (seen.0, seen.1)).collect();
     assert_eq!(seen, [(ms(0), 1), (ms(0), 1), (ms(100), 2), (ms(200), 3)]);

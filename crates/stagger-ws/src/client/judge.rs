@@ -73,7 +73,7 @@ impl Judge {
                 // A success that is no upgrade, or a redirection that is not followed: the same the next time.
                 ..=399 => Outcome::Permanent.into(),
                 _ => {
-                    let hint = stagger_http::advice::hint(refusal.headers(), SystemTime::now);
+                    let hint = stagger_http::hint::server_hint(refusal.headers(), SystemTime::now);
                     outcome(refusal.status(), Keyed::No, hint).into()
                 }
             },

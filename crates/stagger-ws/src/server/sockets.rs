@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use stagger::{Admission, Admitted, Clock as _, Seed, Tokio};
-use stagger_http::admission::{Places, ask};
+use stagger_http::admission::{Places, try_admit};
 use tokio::time::Instant;
 
 use super::counts::Counts;
@@ -107,7 +107,7 @@ impl Shared {
         }
         // The place is taken first: a ticket that was let in is used up.
         let place = self.places.take().ok_or(Refusal::Connections(self.settings.full_wait))?;
-        let answer = ask(&self.settings.admission, headers, Tokio.now());
+        let answer = try_admit(&self.settings.admission, headers, Tokio.now());
         if answer != Admitted::Yes {
             return Err(Refusal::Rate(answer));
         }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
 use stagger::{Admission, Appointment};
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::hint::{RESERVATION_TOKEN, reservation};
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,7 +35,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = "ws://server.example/feed?token=secret".into_client_request()?;
-    request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+    request
+        .headers_mut()
+        .extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN.parse().unwrap()), ticket.parse().unwrap())));
     client_async_with_config(request, stream, Some(small())).await.map(|(socket, _)| socket)
 }
 
@@ -99,7 +101,7 @@ where
         match ask(dial().await, ticket.as_deref()).await {
             Ok(socket) => return (socket, told),
             Err(error) => {
-                let appointment = slot(&refused(error)).expect("an appointment");
+                let appointment = reservation(&refused(error)).expect("an appointment");
                 told.push(appointment);
                 ticket = Some(appointment.ticket.to_string());
                 sleep(appointment.after).await;

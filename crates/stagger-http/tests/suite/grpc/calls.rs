@@ -56,7 +56,7 @@ fn server(
 
 /// For methods that may be repeated, as every method is to gRPC.
 fn layer(policy: Policy) -> RetryLayer<Tokio> {
-    RetryLayer::new(Retrier::new(policy)).repeat_when(|_| true)
+    RetryLayer::new(Retrier::new(policy)).idempotent_if(|_| true)
 }
 
 fn call() -> Request<Full<Bytes>> {
@@ -86,7 +86,7 @@ async fn gr_05_twelve_calls_share_an_allowance_through_the_layer() {
     let (server, seen) = server(move |n| trailers_only(if works(n) { OK } else { UNAVAILABLE }));
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
     let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
-    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
+    let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
     let mut got = Vec::new();
     for _ in 0..12 {
         let answer = client.clone().oneshot(call()).await.unwrap();
@@ -176,7 +176,7 @@ async fn an_answer_that_has_begun_is_not_retried_and_counts_as_a_success() {
     });
     let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
     let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
-    let client = RetryLayer::new(retrier).repeat_when(|_| true).layer(server);
+    let client = RetryLayer::new(retrier).idempotent_if(|_| true).layer(server);
     for (made, tokens) in [(1, 9_000), (2, 9_500)] {
         assert_eq!(client.clone().oneshot(call()).await.unwrap().status(), 200);
         assert_eq!((seen.lock().unwrap().len(), throttle.snapshot().milli_tokens), (made, tokens));
@@ -214,7 +214,7 @@ async fn a_server_that_says_never_takes_a_token_whatever_the_status() {
         let throttle = Arc::new(Throttle::new(10, Ratio::percent(50)).unwrap());
         let retrier = Retrier::new(POLICY).shared_budget(throttle.clone());
         let wanted = answer.clone();
-        let layer = RetryLayer::new(retrier).repeat_when(|_| true);
+        let layer = RetryLayer::new(retrier).idempotent_if(|_| true);
         assert_eq!(made(layer, move |_| answer.clone()).await.1, 1);
         assert_eq!(throttle.snapshot().milli_tokens, want, "{wanted:?}");
     }
@@ -222,7 +222,7 @@ async fn a_server_that_says_never_takes_a_token_whatever_the_status() {
 
 #[tokio::test(start_paused = true)]
 async fn the_codes_of_a_methods_policy_are_retried_and_no_others() {
-    let codes = Codes::of(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
+    let codes = Codes::new(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
     for (code, want) in [(CANCELLED, 2), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 1), (UNKNOWN, 1)] {
         let answer = move |n| trailers_only(if n == 0 { code } else { OK });
         assert_eq!(made(layer(POLICY).grpc_codes(codes), answer).await.1, want, "{code}");
@@ -240,7 +240,7 @@ async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&events);
     let retrier = Retrier::new(POLICY).on_event(move |event| log.lock().unwrap().push(event.action));
-    let counts = RetryLayer::new(retrier).repeat_when(|parts| parts.uri.path().ends_with("/Count"));
+    let counts = RetryLayer::new(retrier).idempotent_if(|parts| parts.uri.path().ends_with("/Count"));
     assert_eq!(made(counts.clone(), |n| trailers_only(if n == 0 { UNAVAILABLE } else { OK })).await, (OK, 2));
     events.lock().unwrap().clear();
     let (server, seen) = server(|_| trailers_only(UNAVAILABLE));
@@ -273,8 +273,8 @@ async fn what_a_proxy_answers_in_http_is_translated_as_grpc_says() {
         let seen = times(&seen);
         assert_eq!(seen.len() == 2, retried, "{status}");
         assert!(!retried || seen[1] >= ms(7_000), "{status}: what it says about coming back holds too: {seen:?}");
-        assert_eq!(grpc::code_of(http::StatusCode::from_u16(status).unwrap()), code);
-        let codes = Codes::of(&[code]);
+        assert_eq!(grpc::code_from_http_status(http::StatusCode::from_u16(status).unwrap()), code);
+        let codes = Codes::new(&[code]);
         let proxy_of = move |n| {
             if n == 0 { Response::builder().status(status).body(Full::default()).unwrap() } else { trailers_only(OK) }
         };

@@ -29,7 +29,7 @@ fn a_status_is_read_from_headers_and_trailers_alike() {
         assert_eq!(outcome(fields), want, "{fields:?}");
     }
     let no_number = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "what".parse().unwrap())]);
-    let unknown = grpc::outcome_by(&no_number, |code| Codes::of(&[UNKNOWN]).outcome(code));
+    let unknown = grpc::outcome_with(&no_number, |code| Codes::new(&[UNKNOWN]).outcome(code));
     assert_eq!(unknown, Some(Outcome::TRANSIENT), "it is UNKNOWN");
 }
 
@@ -60,7 +60,7 @@ fn a_timeout_is_written_with_the_finest_unit_that_holds_it_and_never_more_than_t
         (Duration::from_secs(100_000_000), "1666666M"),
         (Duration::MAX, "99999999H"),
     ] {
-        assert_eq!(grpc::timeout(length), want);
+        assert_eq!(grpc::format_timeout(length), want);
         assert!(grpc::parse_timeout(want).unwrap() <= length, "{want}");
     }
     for text in ["", "n", "1", "123456789n", "-1S", "1 S", "1s", "1.5S", "ﬁS"] {

@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use stagger::{Action, Policy, Retrier, Tokio, policy};
-use stagger_http::tower::Retry;
+use stagger_http::tower::RetryService;
 use stagger_kit::{Ledger, Port, Program, Ready, Server, Stream};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -26,7 +26,7 @@ const POLICY: Policy = policy!(exponential(ms(20), secs(1)).max_attempts(30));
 const REQUESTS: usize = 10_000;
 const AT_ONCE: usize = 50;
 
-type Client = Retry<Hyper, Tokio>;
+type Client = RetryService<Hyper, Tokio>;
 
 /// Effects by key, as the ledger has them.
 type Effects = Arc<Mutex<(Ledger, HashMap<String, String>)>>;

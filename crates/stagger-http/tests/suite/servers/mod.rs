@@ -14,7 +14,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::{Client, Error, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use stagger::{Retrier, Tokio};
-use stagger_http::Sent;
+use stagger_http::RequestProgress;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::net::TcpListener;
 
@@ -32,7 +32,9 @@ fn hyper() -> Hyper {
 }
 
 fn layer(retrier: Retrier) -> RetryLayer<Tokio> {
-    RetryLayer::new(retrier).sent(|error: &Error| if error.is_connect() { Sent::No } else { Sent::Perhaps })
+    RetryLayer::new(retrier).classify_progress(|error: &Error| {
+        if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
+    })
 }
 
 fn request(method: Method, address: SocketAddr, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {

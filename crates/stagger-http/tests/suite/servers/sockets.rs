@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::tower::CallerLayer;
+use stagger_http::tower::CallerContextLayer;
 use stagger_kit::Port;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -186,7 +186,7 @@ fn a_chain_of_servers_sends_three_attempts_and_not_twenty_seven() {
                     let call = client.clone().oneshot(request(Method::GET, next, "/", ""));
                     async move { call.await.unwrap().status() }
                 });
-                next = serve(Router::new().route("/", handler).layer(CallerLayer::new())).await;
+                next = serve(Router::new().route("/", handler).layer(CallerContextLayer::new())).await;
             }
             let answer = retrying().layer(hyper()).oneshot(request(Method::GET, next, "/", "")).await.unwrap();
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);

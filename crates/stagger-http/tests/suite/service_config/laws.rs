@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use proptest::{collection, option};
 use stagger::{Hedge, Jitter, Policy, Ratio};
 use stagger_http::grpc::Codes;
-use stagger_http::service_config::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling};
+use stagger_http::service_config::{
+    AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig,
+};
 
 use super::read;
 
@@ -17,20 +19,20 @@ fn length() -> impl Strategy<Value = Duration> {
 }
 
 fn codes() -> impl Strategy<Value = Codes> {
-    collection::vec(1..=16_u32, 1..5).prop_map(|codes| Codes::of(&codes))
+    collection::vec(1..=16_u32, 1..5).prop_map(|codes| Codes::new(&codes))
 }
 
-fn attempts() -> impl Strategy<Value = Attempts> {
+fn attempts() -> impl Strategy<Value = AttemptPolicy> {
     let retried = (length(), length(), 2..9_u32, 1.0..1e9_f64, codes());
     let retried = retried.prop_map(|(base, cap, attempts, multiplier, codes)| {
         let policy = Policy::exponential(base.min(cap), base.max(cap)).max_attempts(attempts).multiplier(multiplier);
-        Attempts::Retried(Retries::new(&policy.build().unwrap(), codes).unwrap().0)
+        AttemptPolicy::Retry(MethodRetries::from_policy(&policy.build().unwrap(), codes).unwrap().0)
     });
     let hedged = (option::of(length()), 1..9_u32, option::of(codes())).prop_map(|(delay, copies, codes)| {
         let hedge = Hedge::after(delay.unwrap_or_default()).at_most(copies);
-        Attempts::Hedged(Hedging::new(&hedge, codes.unwrap_or_default()).unwrap().0)
+        AttemptPolicy::Hedge(Hedging::from_hedge(&hedge, codes.unwrap_or_default()).unwrap().0)
     });
-    prop_oneof![Just(Attempts::One), retried, hedged]
+    prop_oneof![Just(AttemptPolicy::Single), retried, hedged]
 }
 
 fn config() -> impl Strategy<Value = ServiceConfig> {
@@ -43,11 +45,11 @@ fn config() -> impl Strategy<Value = ServiceConfig> {
                 _ => MethodName::Method(format!("{name}{at}"), format!("{name}{n}")),
             });
             let method = MethodConfig::new(names, attempts);
-            timeout.map_or(method.clone(), |limit| method.timeout(limit))
+            timeout.map_or(method.clone(), |limit| method.with_timeout(limit))
         });
         let config = ServiceConfig::new(methods.collect()).unwrap();
         let Some((tokens, ratio)) = throttling else { return config };
-        config.throttled(Throttling::new(tokens, Ratio::millionths(ratio * 1_000)).unwrap())
+        config.with_throttling(RetryThrottling::new(tokens, Ratio::millionths(ratio * 1_000)).unwrap())
     })
 }
 
@@ -60,7 +62,7 @@ proptest! {
     #[test]
     fn whatever_is_read_is_a_config_or_an_error_with_a_fault(json in "[\\[\\]{}:,\"a-zA-Z0-9.]{0,60}") {
         if let Err(error) = json.parse::<ServiceConfig>() {
-            prop_assert!(error.faults().count() > 0);
+            prop_assert!(error.problems().count() > 0);
         }
     }
 
@@ -69,7 +71,7 @@ proptest! {
     fn what_is_said_of_a_policy_has_its_ceilings(base in length(), cap in length(), multiplier in 1.0..50.0_f64) {
         let policy = Policy::exponential(base.min(cap), base.max(cap)).multiplier(multiplier);
         let policy = policy.jitter(Jitter::Factor(Ratio::percent(20))).max_attempts(5).build().unwrap();
-        let (said, _) = Retries::new(&policy, Codes::UNAVAILABLE).unwrap();
+        let (said, _) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
         for retry in 1..5 {
             prop_assert_eq!(said.policy().bounds(retry), policy.bounds(retry));
         }

@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger::Hedge;
 use stagger::profile::GRPC_A6;
 use stagger_http::grpc::Codes;
-use stagger_http::service_config::{Attempts, MethodConfig, MethodName, Retries, ServiceConfig};
+use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, MethodRetries, ServiceConfig};
 
 use super::{ms, read};
 
@@ -31,16 +31,16 @@ fn retry_policy(changes: &[(&str, &str)]) -> String {
 }
 
 #[track_caller]
-fn retries(json: &str) -> Retries {
+fn retries(json: &str) -> MethodRetries {
     match read(json).methods()[0].attempts() {
-        Attempts::Retried(retries) => retries,
+        AttemptPolicy::Retry(retries) => retries,
         other => panic!("{other:?}"),
     }
 }
 
 #[track_caller]
 fn faults(json: &str) -> Vec<String> {
-    json.parse::<ServiceConfig>().expect_err(json).faults().map(str::to_owned).collect()
+    json.parse::<ServiceConfig>().expect_err(json).problems().map(str::to_owned).collect()
 }
 
 #[test]
@@ -55,12 +55,12 @@ fn gr_13_a_hedging_policy_is_a_hedge() {
     let json = with_policy(
         r#""hedgingPolicy": {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE", 10]}"#,
     );
-    let Attempts::Hedged(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
-    assert_eq!(hedging.hedge(), Hedge::after(ms(500)).at_most(3));
-    assert_eq!(hedging.non_fatal(), Codes::of(&[10, 14]));
+    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+    assert_eq!(hedging.to_hedge(), Hedge::after(ms(500)).at_most(3));
+    assert_eq!(hedging.non_fatal(), Codes::new(&[10, 14]));
 
     let json = with_policy(r#""hedgingPolicy": {"maxAttempts": 2}"#);
-    let Attempts::Hedged(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
     assert_eq!(
         (hedging.delay(), hedging.non_fatal()),
         (Duration::ZERO, Codes::NONE),
@@ -73,8 +73,8 @@ fn gr_15_more_than_five_attempts_are_five() {
     for (attempts, want) in [("2", 2), ("5", 5), ("9", 5), ("5000000000", 5)] {
         assert_eq!(retries(&retry_policy(&[("maxAttempts", attempts)])).max_attempts().get(), want);
         let json = with_policy(&format!("\"hedgingPolicy\": {{\"maxAttempts\": {attempts}}}"));
-        let Attempts::Hedged(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
-        assert_eq!((hedging.max_attempts().get(), hedging.hedge().most()), (want, want - 1));
+        let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+        assert_eq!((hedging.max_attempts().get(), hedging.to_hedge().most()), (want, want - 1));
     }
 }
 
@@ -120,7 +120,7 @@ fn gr_21_an_allowance_is_kept_in_thousandths() {
         ("1", "0.29", (1_000, 290)),
     ] {
         let json = format!(r#"{{"retryThrottling": {{"maxTokens": {tokens}, "tokenRatio": {ratio}}}}}"#);
-        let held = read(&json).throttling().unwrap().budget().snapshot();
+        let held = read(&json).throttling().unwrap().to_budget().snapshot();
         assert_eq!((held.max_milli_tokens, held.milli_ratio), want);
         assert_eq!(held.milli_tokens, held.max_milli_tokens, "full");
     }
@@ -170,15 +170,15 @@ fn what_is_not_about_retries_is_not_looked_at() {
         r#"{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": 7,
             "methodConfig": [{"name": [{}], "waitForReady": true, "timeout": "2.5s", "retryPolicy": null}]}"#,
     );
-    let want = MethodConfig::new([MethodName::Every], Attempts::One).timeout(ms(2_500));
+    let want = MethodConfig::new([MethodName::All], AttemptPolicy::Single).with_timeout(ms(2_500));
     assert_eq!(config.methods(), [want]);
 }
 
 #[test]
 fn the_nearest_name_says_what_holds_for_a_method() {
-    let named = |name: MethodName, limit: u64| MethodConfig::new([name], Attempts::One).timeout(ms(limit));
+    let named = |name: MethodName, limit: u64| MethodConfig::new([name], AttemptPolicy::Single).with_timeout(ms(limit));
     let config = ServiceConfig::new(vec![
-        named(MethodName::Every, 1),
+        named(MethodName::All, 1),
         named(MethodName::Service("shop.Stock".to_owned()), 2),
         named(MethodName::Method("shop.Stock".to_owned(), "Count".to_owned()), 3),
     ])
@@ -191,7 +191,7 @@ fn the_nearest_name_says_what_holds_for_a_method() {
         ("/", None),
         ("", None),
     ] {
-        assert_eq!(config.of_method(path).and_then(MethodConfig::time_limit), want.map(ms), "{path}");
+        assert_eq!(config.method_config(path).and_then(MethodConfig::timeout), want.map(ms), "{path}");
     }
-    assert_eq!(ServiceConfig::default().of_method("/shop.Stock/Count"), None);
+    assert_eq!(ServiceConfig::default().method_config("/shop.Stock/Count"), None);
 }

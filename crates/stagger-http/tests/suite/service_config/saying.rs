@@ -5,7 +5,7 @@ use stagger::profile::GRPC_A6;
 use stagger::{Hedge, HedgeDelay, HintMode, Jitter, Policy, Ratio, policy};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{
-    Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, Unsaid,
+    AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig, Unmapped,
 };
 
 use super::ms;
@@ -26,18 +26,18 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
         .stable_after(Duration::from_secs(5))
         .build()
         .unwrap();
-    let (said, unsaid) = Retries::new(&policy, Codes::UNAVAILABLE).unwrap();
+    let (said, unsaid) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
     let want = [
-        Unsaid::Jitter(Jitter::Full),
-        Unsaid::MaxAttempts(NonZeroU32::new(7)),
-        Unsaid::Floor(ms(10)),
-        Unsaid::Spread(ms(20)),
-        Unsaid::MaxElapsed(Duration::from_secs(60)),
-        Unsaid::HintMode(HintMode::AtLeast),
-        Unsaid::MaxHint(Some(Duration::from_secs(9))),
-        Unsaid::ThrottledBase(ms(500)),
-        Unsaid::LocalBase(ms(300)),
-        Unsaid::StableAfter(Duration::from_secs(5)),
+        Unmapped::Jitter(Jitter::Full),
+        Unmapped::MaxAttempts(NonZeroU32::new(7)),
+        Unmapped::Floor(ms(10)),
+        Unmapped::Spread(ms(20)),
+        Unmapped::MaxElapsed(Duration::from_secs(60)),
+        Unmapped::HintMode(HintMode::AtLeast),
+        Unmapped::MaxHint(Some(Duration::from_secs(9))),
+        Unmapped::ThrottledBase(ms(500)),
+        Unmapped::LocalBase(ms(300)),
+        Unmapped::StableAfter(Duration::from_secs(5)),
     ];
     assert_eq!(unsaid, want);
     assert_eq!(said.max_attempts().get(), 5);
@@ -57,7 +57,7 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
         assert!(text.starts_with(&format!("{name}: ")), "{text}");
         let alone: Policy = format!("exponential base=100ms cap=1s {name}").parse().unwrap();
         assert!(
-            Retries::new(&alone, Codes::UNAVAILABLE).unwrap().1.contains(unsaid),
+            MethodRetries::from_policy(&alone, Codes::UNAVAILABLE).unwrap().1.contains(unsaid),
             "the language knows it so: {alone}"
         );
     }
@@ -65,7 +65,7 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
 
 #[test]
 fn the_profile_loses_nothing_and_a_policy_without_retries_or_codes_is_none() {
-    let (said, unsaid) = Retries::new(&GRPC_A6.policy(), Codes::UNAVAILABLE).unwrap();
+    let (said, unsaid) = MethodRetries::from_policy(&GRPC_A6.policy(), Codes::UNAVAILABLE).unwrap();
     assert_eq!((*said.policy(), unsaid), (GRPC_A6.policy(), vec![]));
     for (policy, codes, want) in [
         ("stop", Codes::UNAVAILABLE, "the policy makes no retry: leave retryPolicy out"),
@@ -79,11 +79,11 @@ fn the_profile_loses_nothing_and_a_policy_without_retries_or_codes_is_none() {
         ),
         ("exponential", Codes::NONE, "there is no code to retry after: name UNAVAILABLE at least"),
     ] {
-        let error = Retries::new(&policy.parse().unwrap(), codes).unwrap_err();
+        let error = MethodRetries::from_policy(&policy.parse().unwrap(), codes).unwrap_err();
         assert_eq!(error.to_string(), want, "{policy}");
     }
     let constant: Policy = "constant base=3s".parse().unwrap();
-    let (said, _) = Retries::new(&constant, Codes::UNAVAILABLE).unwrap();
+    let (said, _) = MethodRetries::from_policy(&constant, Codes::UNAVAILABLE).unwrap();
     assert_eq!((said.initial_backoff(), said.max_backoff()), (Duration::from_secs(3), Duration::from_secs(3)));
     assert_eq!(said.backoff_multiplier().to_string(), "1");
 }
@@ -92,30 +92,31 @@ fn the_profile_loses_nothing_and_a_policy_without_retries_or_codes_is_none() {
 #[test]
 fn a_policy_without_a_cap_gets_one_that_is_never_reached() {
     let uncapped = BASE.to_builder().uncapped().max_attempts(5).build().unwrap();
-    let (said, unsaid) = Retries::new(&uncapped, Codes::UNAVAILABLE).unwrap();
+    let (said, unsaid) = MethodRetries::from_policy(&uncapped, Codes::UNAVAILABLE).unwrap();
     assert_eq!(said.max_backoff(), ms(800));
     for retry in 1..5 {
         assert_eq!(said.policy().bounds(retry), uncapped.bounds(retry));
     }
-    assert_eq!(unsaid, [Unsaid::HintMode(HintMode::AtLeast)]);
+    assert_eq!(unsaid, [Unmapped::HintMode(HintMode::AtLeast)]);
 }
 
 #[test]
 fn what_a_hedge_says_that_a_service_config_cannot_is_listed() {
-    let (said, unsaid) = Hedging::new(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
-    assert_eq!((said.max_attempts().get(), unsaid), (5, vec![Unsaid::MaxAttempts(NonZeroU32::new(10))]));
-    let (said, unsaid) = Hedging::new(&Hedge::at_quantile(Ratio::percent(95), ms(70)), Codes::UNAVAILABLE).unwrap();
+    let (said, unsaid) = Hedging::from_hedge(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
+    assert_eq!((said.max_attempts().get(), unsaid), (5, vec![Unmapped::MaxAttempts(NonZeroU32::new(10))]));
+    let (said, unsaid) =
+        Hedging::from_hedge(&Hedge::at_quantile(Ratio::percent(95), ms(70)), Codes::UNAVAILABLE).unwrap();
     assert_eq!(said.delay(), ms(70), "until it is known what the quantile is");
-    assert_eq!(unsaid, [Unsaid::Quantile(Ratio::percent(95))]);
-    assert_eq!(HedgeDelay::Fixed(ms(70)), said.hedge().delay());
+    assert_eq!(unsaid, [Unmapped::Quantile(Ratio::percent(95))]);
+    assert_eq!(HedgeDelay::Fixed(ms(70)), said.to_hedge().delay());
 }
 
 #[test]
 fn what_is_written_reads_as_people_write_it() {
-    let (retries, _) = Retries::new(&GRPC_A6.policy(), Codes::of(&[14, 10])).unwrap();
+    let (retries, _) = MethodRetries::from_policy(&GRPC_A6.policy(), Codes::new(&[14, 10])).unwrap();
     let name = MethodName::Method("shop.Stock".to_owned(), "Count".to_owned());
-    let config = ServiceConfig::new(vec![MethodConfig::new([name], Attempts::Retried(retries))]).unwrap();
-    let config = config.throttled(Throttling::new(10, Ratio::percent(10)).unwrap());
+    let config = ServiceConfig::new(vec![MethodConfig::new([name], AttemptPolicy::Retry(retries))]).unwrap();
+    let config = config.with_throttling(RetryThrottling::new(10, Ratio::percent(10)).unwrap());
     let want = r#"{
   "methodConfig": [
     {

@@ -9,29 +9,29 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// How far a request has come that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum RequestProgress {
     /// Nothing of it was sent: the connection was refused, or never made. Safe to repeat whatever it is.
-    No,
+    NotSent,
     /// Something of it may have been carried out.
-    Perhaps,
+    MaybeProcessed,
     /// The server has certainly not processed it: a stream that it refused, a connection that was closed before it was
     /// used. Repeated at once, once.
-    Unprocessed,
+    NotProcessed,
 }
 
-impl Sent {
+impl RequestProgress {
     /// How far a request has come that failed with this error, by the I/O errors among it and its sources: a
-    /// connection that was refused, or could not be made, has carried nothing. Without such an error: [`Perhaps`](Self::Perhaps).
+    /// connection that was refused, or could not be made, has carried nothing. Without such an error: [`MaybeProcessed`](Self::MaybeProcessed).
     ///
     /// ```
     /// use std::io;
-    /// use stagger_http::Sent;
+    /// use stagger_http::RequestProgress;
     ///
-    /// assert_eq!(Sent::of(&io::Error::from(io::ErrorKind::ConnectionRefused)), Sent::No);
-    /// assert_eq!(Sent::of(&io::Error::from(io::ErrorKind::ConnectionReset)), Sent::Perhaps);
+    /// assert_eq!(RequestProgress::from_error(&io::Error::from(io::ErrorKind::ConnectionRefused)), RequestProgress::NotSent);
+    /// assert_eq!(RequestProgress::from_error(&io::Error::from(io::ErrorKind::ConnectionReset)), RequestProgress::MaybeProcessed);
     /// ```
     #[must_use]
-    pub fn of(error: &(dyn Error + 'static)) -> Self {
+    pub fn from_error(error: &(dyn Error + 'static)) -> Self {
         use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable};
         let mut next = Some(error);
         while let Some(error) = next {
@@ -39,67 +39,67 @@ impl Sent {
             if let Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable) =
                 kind
             {
-                return Self::No;
+                return Self::NotSent;
             }
             next = error.source();
         }
-        Self::Perhaps
+        Self::MaybeProcessed
     }
 }
 
 /// Whether a request may be sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Repeat {
+pub enum Idempotency {
     /// Its method is idempotent: RFC 9110, 9.2.2.
-    Method,
+    ByMethod,
     /// It carries an `Idempotency-Key`.
-    Key,
+    ByKey,
     /// The caller says so.
-    Told,
+    Declared,
     /// Only if nothing of it was sent.
-    IfUnsent,
+    OnlyIfUnsent,
     /// It cannot be: its body was longer than what is kept of it, or has failed.
     BodyLost,
 }
 
-impl Repeat {
+impl Idempotency {
     /// What a request's method and headers say: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are idempotent, and so is whatever
     /// carries an `Idempotency-Key`.
     ///
     /// ```
     /// use http::{HeaderMap, Method};
-    /// use stagger_http::Repeat;
+    /// use stagger_http::Idempotency;
     ///
-    /// assert_eq!(Repeat::of(&Method::PUT, &HeaderMap::new()), Repeat::Method);
-    /// assert_eq!(Repeat::of(&Method::POST, &HeaderMap::new()), Repeat::IfUnsent);
+    /// assert_eq!(Idempotency::from_request(&Method::PUT, &HeaderMap::new()), Idempotency::ByMethod);
+    /// assert_eq!(Idempotency::from_request(&Method::POST, &HeaderMap::new()), Idempotency::OnlyIfUnsent);
     /// ```
     #[must_use]
-    pub fn of(method: &Method, headers: &HeaderMap) -> Self {
+    pub fn from_request(method: &Method, headers: &HeaderMap) -> Self {
         if method.is_idempotent() {
-            Self::Method
+            Self::ByMethod
         } else if headers.contains_key(IDEMPOTENCY_KEY) {
-            Self::Key
+            Self::ByKey
         } else {
-            Self::IfUnsent
+            Self::OnlyIfUnsent
         }
     }
 
     /// Whether it may be sent again after it has come so far.
     #[must_use]
-    pub const fn allows(self, sent: Sent) -> bool {
-        !matches!((self, sent), (Self::BodyLost, _) | (Self::IfUnsent, Sent::Perhaps))
+    pub const fn allows_retry(self, progress: RequestProgress) -> bool {
+        !matches!((self, progress), (Self::BodyLost, _) | (Self::OnlyIfUnsent, RequestProgress::MaybeProcessed))
     }
 }
 
-impl fmt::Display for Repeat {
+impl fmt::Display for Idempotency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Method => "its method is idempotent",
-            Self::Key => "it carries an Idempotency-Key",
-            Self::Told => "the caller says that it may be repeated",
+            Self::ByMethod => "its method is idempotent",
+            Self::ByKey => "it carries an Idempotency-Key",
+            Self::Declared => "the caller says that it may be repeated",
             Self::BodyLost => "its body is longer than what is kept of it, or has failed",
-            Self::IfUnsent => "it is not idempotent: give it an Idempotency-Key, or say that it may be repeated",
+            Self::OnlyIfUnsent => "it is not idempotent: give it an Idempotency-Key, or say that it may be repeated",
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use stagger_core::Hint;
-use stagger_http::advice::{RetryAfter, hint, parse_http_date, retry_after};
+use stagger_http::hint::{RetryAfter, parse_http_date, retry_after, server_hint};
 use stagger_http::grpc;
 
 /// `pairs` are headers, by the number of their name, which are received at this Unix time.
@@ -31,7 +31,7 @@ pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
 }
 
 const NAMES: [&str; 8] = [
-    "stagger-slot",
+    "stagger-reservation",
     "retry-after-ms",
     "x-ms-retry-after-ms",
     "retry-after",
@@ -46,10 +46,10 @@ fn read_again(text: &str, now: SystemTime) {
         let written = httpdate::fmt_http_date(date);
         assert_eq!(parse_http_date(&written, now), Some(date), "{text:?} was read as {written}");
     }
-    if let Some(RetryAfter::Wait(_)) = RetryAfter::parse(text, now) {
+    if let Some(RetryAfter::Delay(_)) = RetryAfter::parse(text, now) {
         assert!(text.trim_matches([' ', '\t']).bytes().all(|byte| byte.is_ascii_digit()), "{text:?}");
     }
     if let Some(length) = grpc::parse_timeout(text) {
-        assert!(grpc::parse_timeout(&grpc::timeout(length)).is_some_and(|again| again <= length), "{text:?}");
+        assert!(grpc::parse_timeout(&grpc::format_timeout(length)).is_some_and(|again| again <= length), "{text:?}");
     }
 }

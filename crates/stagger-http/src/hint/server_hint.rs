@@ -4,8 +4,8 @@ use http::HeaderMap;
 use stagger::Hint;
 
 use super::rate_limit::rate_limit;
+use super::reservation::reservation;
 use super::retry_after::{milliseconds, retry_after};
-use super::slot::slot;
 
 /// When a response asks to be called again: the first of the headers in the [table](super) that says so.
 ///
@@ -15,16 +15,16 @@ use super::slot::slot;
 /// use std::time::{Duration, SystemTime};
 /// use http::HeaderMap;
 /// use stagger::Hint;
-/// use stagger_http::advice::hint;
+/// use stagger_http::hint::server_hint;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("retry-after", "2".parse()?);
-/// assert_eq!(hint(&headers, SystemTime::now), Some(Hint::Floor(Duration::from_secs(2))));
+/// assert_eq!(server_hint(&headers, SystemTime::now), Some(Hint::Floor(Duration::from_secs(2))));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[must_use]
-pub fn hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<Hint> {
-    if let Some(appointment) = slot(headers) {
+pub fn server_hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<Hint> {
+    if let Some(appointment) = reservation(headers) {
         return Some(Hint::Slot(appointment.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));

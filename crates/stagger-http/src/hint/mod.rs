@@ -2,7 +2,7 @@
 //!
 //! | header | form | taken for |
 //! |---|---|---|
-//! | [`Stagger-Slot`](SLOT) | an [`Appointment`](stagger::Appointment), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), kept to the tick |
+//! | [`Stagger-Reservation`](RESERVATION) | an [`Appointment`](stagger::Appointment), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), kept to the tick |
 //! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, whole or with a fraction | [`Hint::Floor`](stagger::Hint::Floor) |
 //! | `Retry-After` | whole seconds, or one of the three dates of RFC 9110 | `Hint::Floor` |
 //! | `RateLimit` | the IETF draft, in both of its forms: only what has nothing remaining | `Hint::Floor` |
@@ -13,13 +13,13 @@
 //! the clock is as long as the clock can tell, and so beyond any `max_hint`.
 
 mod date;
-mod hint;
 mod rate_limit;
+mod reservation;
 mod retry_after;
-mod slot;
+mod server_hint;
 
 pub use date::parse_http_date;
-pub use hint::hint;
 pub use rate_limit::rate_limit;
+pub use reservation::{RESERVATION, RESERVATION_TOKEN, reservation};
 pub use retry_after::{RetryAfter, retry_after};
-pub use slot::{SLOT, TICKET, slot};
+pub use server_hint::server_hint;

@@ -8,7 +8,7 @@ use stagger::{HintMode, Jitter, Ratio};
 /// Something that a policy says and a service config cannot. As text: the setting, what gRPC does, and what can be done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Unsaid {
+pub enum Unmapped {
     /// Another jitter than gRPC's ±20 %.
     Jitter(Jitter),
     /// More attempts than five, or no limit.
@@ -33,7 +33,7 @@ pub enum Unsaid {
     Quantile(Ratio),
 }
 
-impl fmt::Display for Unsaid {
+impl fmt::Display for Unmapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Jitter(jitter) => write!(f, "jitter={jitter}: gRPC draws within ±20% of the ceiling"),

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use stagger_http::advice::parse_http_date;
+/// use stagger_http::hint::parse_http_date;
 ///
 /// let date = parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT", SystemTime::UNIX_EPOCH);
 /// assert_eq!(date, Some(SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777)));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use stagger::{
     Admission, Admitted, Decision, Guards, Hint, Instant, Kind, Outcome, Permit, Policy, Retry, Seed, State, Stop,
 };
-use stagger_http::advice::{RetryAfter, SLOT, hint, parse_http_date, rate_limit, retry_after, slot};
+use stagger_http::hint::{RESERVATION, RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -47,7 +47,7 @@ fn ht_01_seconds() {
 fn ht_03_and_ht_21_a_wait_beyond_max_hint_stops_the_call() {
     let policy = Policy::DEFAULT.to_builder().max_hint(secs(300)).build().unwrap();
     let stops = |seconds: u64| {
-        let hint = hint(&headers(&[("retry-after", &seconds.to_string())]), now);
+        let hint = server_hint(&headers(&[("retry-after", &seconds.to_string())]), now);
         let mut state = State::new();
         let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
         let permit = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none()).unwrap();
@@ -145,12 +145,12 @@ fn a_header_that_is_repeated_counts_with_its_longest_wait() {
 fn what_is_too_long_for_the_clock_is_as_long_as_it_can_tell() {
     assert_eq!(after("99999999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
     let millis = headers(&[("retry-after-ms", "99999999999999999999999999.999")]);
-    assert!(matches!(hint(&millis, now), Some(Hint::Floor(wait)) if wait >= secs(u64::MAX / 1000)));
+    assert!(matches!(server_hint(&millis, now), Some(Hint::Floor(wait)) if wait >= secs(u64::MAX / 1000)));
 }
 
 #[test]
 fn milliseconds_come_before_seconds() {
-    let wait = |pairs: &[(&str, &str)]| match hint(&headers(pairs), now) {
+    let wait = |pairs: &[(&str, &str)]| match server_hint(&headers(pairs), now) {
         Some(Hint::Floor(wait)) => Some(wait),
         _ => None,
     };
@@ -170,7 +170,7 @@ fn limited(value: &str) -> Option<Duration> {
 #[test]
 fn ht_27_a_spent_rate_limit_says_when_it_is_filled_again() {
     let spent = headers(&[("ratelimit", r#""default";r=0;t=30"#)]);
-    assert_eq!(hint(&spent, now), Some(Hint::Floor(secs(30))));
+    assert_eq!(server_hint(&spent, now), Some(Hint::Floor(secs(30))));
     assert_eq!(limited(r#""burst";r=0;t=2, "daily";r=0;t=600, "other";r=5;t=900"#), Some(secs(600)));
     assert_eq!(limited(r#""default";r=1;t=30"#), None, "something remains");
     assert_eq!(limited(r#""default";r=0"#), None, "it does not say when");
@@ -179,7 +179,7 @@ fn ht_27_a_spent_rate_limit_says_when_it_is_filled_again() {
     let both = headers(&[("ratelimit", r#""a";r=0;t=2"#), ("ratelimit", r#""b";r=0;t=3"#)]);
     assert_eq!(rate_limit(&both, now()), Some(secs(3)));
     let first = headers(&[("ratelimit", r#""default";r=0;t=30"#), ("retry-after", "2")]);
-    assert_eq!(hint(&first, now), Some(Hint::Floor(secs(2))), "Retry-After comes first");
+    assert_eq!(server_hint(&first, now), Some(Hint::Floor(secs(2))), "Retry-After comes first");
 }
 
 #[test]
@@ -215,18 +215,18 @@ fn an_appointment_comes_before_everything_else() {
     assert_eq!(admission.ask(at), Admitted::Yes);
     let Admitted::Later(appointment) = admission.ask(at) else { panic!("there was room for one") };
     let text = appointment.to_string();
-    let told = headers(&[(SLOT, &text), ("retry-after", "1")]);
-    assert_eq!(slot(&told), Some(appointment));
-    assert_eq!(hint(&told, now), Some(Hint::Slot(appointment.after)));
-    let twice = headers(&[(SLOT, &text), (SLOT, &text), ("retry-after", "1")]);
-    assert_eq!(hint(&twice, now), Some(Hint::Floor(secs(1))));
+    let told = headers(&[(RESERVATION, &text), ("retry-after", "1")]);
+    assert_eq!(reservation(&told), Some(appointment));
+    assert_eq!(server_hint(&told, now), Some(Hint::Slot(appointment.after)));
+    let twice = headers(&[(RESERVATION, &text), (RESERVATION, &text), ("retry-after", "1")]);
+    assert_eq!(server_hint(&twice, now), Some(Hint::Floor(secs(1))));
 }
 
 proptest! {
     /// Whatever a server sends.
     #[test]
     fn no_header_makes_it_panic(
-        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", SLOT]),
+        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", RESERVATION]),
         value in prop::collection::vec((0x20..=0xff_u8).prop_filter("a header may not", |byte| *byte != 0x7f), 0..60),
         seconds in any::<u64>(),
     ) {
@@ -234,14 +234,14 @@ proptest! {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", "Sunday, 06-Nov-94 08:49:37 GMT".parse().unwrap());
         headers.append(name, HeaderValue::from_bytes(&value).unwrap());
-        let _ = hint(&headers, || now);
+        let _ = server_hint(&headers, || now);
     }
 
     #[test]
     fn every_date_that_can_be_written_is_read_back(seconds in 0..253_402_300_800_u64, now in 0..253_402_300_800_u64) {
         let date = UNIX_EPOCH + secs(seconds);
         let text = httpdate::fmt_http_date(date);
-        prop_assert_eq!(RetryAfter::parse(&text, UNIX_EPOCH + secs(now)), Some(RetryAfter::At(date)));
+        prop_assert_eq!(RetryAfter::parse(&text, UNIX_EPOCH + secs(now)), Some(RetryAfter::Date(date)));
     }
 
     /// A date within 49 years of the present keeps its century.

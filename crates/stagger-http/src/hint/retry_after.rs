@@ -11,9 +11,9 @@ use crate::number::whole;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
     /// So long after the response was received.
-    Wait(Duration),
+    Delay(Duration),
     /// At this time, by the server's clock.
-    At(SystemTime),
+    Date(SystemTime),
 }
 
 impl RetryAfter {
@@ -22,27 +22,27 @@ impl RetryAfter {
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
-    /// use stagger_http::advice::RetryAfter;
+    /// use stagger_http::hint::RetryAfter;
     ///
     /// let read = |text| RetryAfter::parse(text, SystemTime::UNIX_EPOCH);
-    /// assert_eq!(read("120"), Some(RetryAfter::Wait(Duration::from_secs(120))));
+    /// assert_eq!(read("120"), Some(RetryAfter::Delay(Duration::from_secs(120))));
     /// assert_eq!(read("1.5"), None);
     /// ```
     #[must_use]
     pub fn parse(value: &str, now: SystemTime) -> Option<Self> {
         let value = value.trim_matches([' ', '\t']);
         match whole(value) {
-            Some(seconds) => Some(Self::Wait(Duration::from_secs(seconds))),
-            None => parse_http_date(value, now).map(Self::At),
+            Some(seconds) => Some(Self::Delay(Duration::from_secs(seconds))),
+            None => parse_http_date(value, now).map(Self::Date),
         }
     }
 
     /// How long to wait, if it is `now` by the clock that wrote it. Zero for what is past.
     #[must_use]
-    pub fn from(self, now: SystemTime) -> Duration {
+    pub fn delay_from(self, now: SystemTime) -> Duration {
         match self {
-            Self::Wait(wait) => wait,
-            Self::At(date) => date.duration_since(now).unwrap_or(Duration::ZERO),
+            Self::Delay(wait) => wait,
+            Self::Date(date) => date.duration_since(now).unwrap_or(Duration::ZERO),
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let values =
         headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| RetryAfter::parse(value.to_str().ok()?, now));
     let sent = || headers.get(DATE).and_then(|date| parse_http_date(date.to_str().ok()?, now));
-    values.map(|value| value.from(sent().unwrap_or(now))).max()
+    values.map(|value| value.delay_from(sent().unwrap_or(now))).max()
 }
 
 /// The milliseconds of a header, with or without a fraction.
