@@ -15,7 +15,7 @@ use http::{Request, Response};
 use http_body_util::Empty;
 use stagger::{Admission, Policy, Retrier, policy};
 use stagger_http::attempt_number;
-use stagger_http::hint::RESERVATION;
+use stagger_http::header::RESERVATION;
 use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, ServiceExt as _, service_fn};

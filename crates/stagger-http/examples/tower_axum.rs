@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // What its caller still waits is told from hop to hop.
     let mut hurried = request(&front, "/unlimited")?;
-    hurried.extensions_mut().insert(Deadline(Tokio.now().saturating_add(Duration::from_secs(2))));
+    hurried.extensions_mut().insert(Deadline::at(Tokio.now().saturating_add(Duration::from_secs(2))));
     let answer = caller.oneshot(hurried).await?;
     let left: u64 = answer.headers()["left-ms"].to_str()?.parse()?;
     println!("a call with a deadline in 2 s: the back knows of {left} ms");
@@ -119,7 +119,7 @@ async fn forward(State((back, server)): State<(Outgoing, String)>, incoming: Req
 
 /// The back: says how much time it knows to be left.
 async fn page(request: Request) -> Response {
-    let left = request.extensions().get::<Deadline>().map(|deadline| deadline.0.saturating_since(Tokio.now()));
+    let left = request.extensions().get::<Deadline>().map(|deadline| deadline.instant().saturating_since(Tokio.now()));
     let mut answer = "a page".into_response();
     if let Some(left) = left {
         answer.headers_mut().insert("left-ms", (left.as_millis() as u32).into());

@@ -4,18 +4,12 @@
 //! layers, or whose clients stay for longer than their request: an upgrade to a WebSocket is answered at once, and its place
 //! is taken until the connection ends.
 
-use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use stagger::{Admission, Admitted, Instant};
 
-use crate::hint::{RESERVATION, RESERVATION_TOKEN};
-
-/// `Retry-After` in milliseconds, as many clients read it.
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+use crate::header::{RESERVATION, RESERVATION_TOKEN, RETRY_AFTER_MS};
 
 /// Asks for a request with these headers: with its ticket, if it has brought one.
 pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
@@ -63,72 +57,4 @@ pub fn set_retry_after(wait: Duration, headers: &mut HeaderMap) {
 fn in_seconds(wait: Duration, headers: &mut HeaderMap) {
     let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-}
-
-/// So many places, each taken by who is inside. Its clones share them.
-///
-/// ```
-/// use stagger_http::admission::Places;
-///
-/// let places = Places::new(1);
-/// let place = places.take().expect("nobody is inside");
-/// assert!(places.take().is_none());
-/// drop(place);
-/// assert_eq!(places.taken(), 0);
-/// ```
-#[derive(Clone)]
-pub struct Places(Arc<Count>);
-
-struct Count {
-    most: usize,
-    taken: AtomicUsize,
-}
-
-impl Places {
-    /// At most so many are inside at a time; `usize::MAX` for no limit.
-    #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self(Arc::new(Count { most, taken: AtomicUsize::new(0) }))
-    }
-
-    /// A place, if one is free.
-    #[must_use]
-    pub fn take(&self) -> Option<Place> {
-        let add = |taken: usize| (taken < self.0.most).then_some(taken + 1);
-        self.0.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add).ok()?;
-        Some(Place(Arc::clone(&self.0)))
-    }
-
-    /// How many are taken.
-    #[must_use]
-    pub fn taken(&self) -> usize {
-        self.0.taken.load(Ordering::Relaxed)
-    }
-
-    /// How many there are, taken or not.
-    #[must_use]
-    pub fn most(&self) -> usize {
-        self.0.most
-    }
-}
-
-impl fmt::Debug for Places {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Places").field("most", &self.most()).field("taken", &self.taken()).finish()
-    }
-}
-
-/// A place that is taken; dropped, it is free again.
-pub struct Place(Arc<Count>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").finish_non_exhaustive()
-    }
 }

@@ -1,31 +1,28 @@
-use http::{Extensions, HeaderName};
-use stagger::{Attempt, Instant};
+//! Names of the request and response headers that this crate reads and writes.
+//!
+//! gRPC's headers are in [`grpc`](crate::grpc).
 
-/// The header that carries the number of the attempt, from 1. Whoever sends it retries.
-pub const ATTEMPT: HeaderName = HeaderName::from_static("x-retry-attempt");
+use http::HeaderName;
 
-/// The header that carries how long the caller still waits, in whole milliseconds.
-pub const TIMEOUT: HeaderName = HeaderName::from_static("stagger-timeout-ms");
+/// `idempotency-key`: makes a request idempotent. The server executes only the first request with a given key.
+///
+/// Source: IETF draft "The Idempotency-Key HTTP Header Field".
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// When the caller of a request has given up, on the clock of whoever has put it among the request's extensions.
-///
-/// Among the extensions of an outgoing request it limits that: no retry starts then or later, no attempt goes on, and what
-/// is left is told to the next hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(pub Instant);
+/// `x-retry-attempt`: the number of the attempt, from 1. A client that sends it retries.
+pub const RETRY_ATTEMPT: HeaderName = HeaderName::from_static("x-retry-attempt");
 
-/// Which attempt a request is, from 1, by its extensions: for whatever stands under a layer or middleware that retries.
+/// `stagger-timeout-ms`: the time until the caller gives up, in whole milliseconds.
+pub const TIMEOUT_MS: HeaderName = HeaderName::from_static("stagger-timeout-ms");
+
+/// `stagger-reservation`, in a response: an admission reservation for this client alone.
 ///
-/// These put an [`Attempt`] there from the second on, and in any that has a limit of time. Of a first one there would be
-/// nothing to tell, and a request without extensions stays one, which saves it three allocations.
-///
-/// ```
-/// use http::Extensions;
-/// use stagger_http::attempt_number;
-///
-/// assert_eq!(attempt_number(&Extensions::new()), 1);
-/// ```
-#[must_use]
-pub fn attempt_number(extensions: &Extensions) -> u32 {
-    extensions.get::<Attempt>().map_or(1, |attempt| attempt.number)
-}
+/// The value is the delay in milliseconds and the reservation's token: `1520;ticket=` followed by 32 hexadecimal digits.
+pub const RESERVATION: HeaderName = HeaderName::from_static("stagger-reservation");
+
+/// `stagger-reservation-token`, in a request: the token of the reservation that the client redeems, 32 hexadecimal digits.
+pub const RESERVATION_TOKEN: HeaderName = HeaderName::from_static("stagger-reservation-token");
+
+/// `retry-after-ms`, in a response: the delay before the next attempt, in milliseconds. Several clients and servers use it
+/// beside `Retry-After`.
+pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");

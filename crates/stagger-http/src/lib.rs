@@ -15,15 +15,17 @@
 pub mod admission;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 mod client;
-pub mod grpc;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-mod header;
+mod extensions;
+pub mod grpc;
+pub mod header;
 pub mod hint;
 mod idempotency;
 mod number;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod recipes;
+mod request_progress;
 #[cfg(feature = "reqwest-middleware")]
 #[cfg_attr(docsrs, doc(cfg(feature = "reqwest-middleware")))]
 pub mod reqwest;
@@ -38,5 +40,6 @@ pub mod tower;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
 pub use client::StatusFailure;
 #[cfg(any(feature = "tower", feature = "reqwest-middleware"))]
-pub use header::{ATTEMPT, Deadline, TIMEOUT, attempt_number};
-pub use idempotency::{IDEMPOTENCY_KEY, Idempotency, RequestProgress};
+pub use extensions::{Deadline, attempt_number};
+pub use idempotency::Idempotency;
+pub use request_progress::RequestProgress;

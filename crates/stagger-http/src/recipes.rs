@@ -10,14 +10,15 @@
 //! use reqwest::{Client, Response};
 //! use stagger::{Fault, Policy, policy};
 //! use stagger_http::hint::server_hint;
-//! use stagger_http::status::{Keyed, outcome};
+//! use stagger_http::Idempotency;
+//! use stagger_http::status::outcome;
 //!
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
 //!
 //! /// One attempt of a GET, which may be repeated.
 //! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
 //!     let answer = client.get(url).send().await?;
-//!     let meaning = outcome(answer.status(), Keyed::No, server_hint(answer.headers(), SystemTime::now));
+//!     let meaning = outcome(answer.status(), Idempotency::ByMethod, server_hint(answer.headers(), SystemTime::now));
 //!     answer.error_for_status().map_err(|error| Fault::of(error, meaning))
 //! }
 //!

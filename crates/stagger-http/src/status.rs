@@ -16,14 +16,7 @@
 use http::StatusCode;
 use stagger::{Hint, Kind, Outcome};
 
-/// Whether the request carries an `Idempotency-Key`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keyed {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-}
+use crate::Idempotency;
 
 /// What a status means: see the [table](self). `hint` is what the response says about coming back; see
 /// [`advice`](crate::hint).
@@ -31,19 +24,20 @@ pub enum Keyed {
 /// ```
 /// use http::StatusCode;
 /// use stagger::Outcome;
-/// use stagger_http::status::{Keyed, outcome};
+/// use stagger_http::Idempotency;
+/// use stagger_http::status::outcome;
 ///
-/// assert_eq!(outcome(StatusCode::BAD_GATEWAY, Keyed::No, None), Outcome::TRANSIENT);
-/// assert_eq!(outcome(StatusCode::NOT_IMPLEMENTED, Keyed::No, None), Outcome::Permanent);
+/// assert_eq!(outcome(StatusCode::BAD_GATEWAY, Idempotency::ByMethod, None), Outcome::TRANSIENT);
+/// assert_eq!(outcome(StatusCode::NOT_IMPLEMENTED, Idempotency::ByMethod, None), Outcome::Permanent);
 /// ```
 #[must_use]
-pub fn outcome(status: StatusCode, keyed: Keyed, hint: Option<Hint>) -> Outcome {
+pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Hint>) -> Outcome {
     let failed = |kind| Outcome::Failed { kind, hint };
-    match (status.as_u16(), keyed) {
+    match (status.as_u16(), idempotency) {
         (..400, _) => Outcome::Success,
         (429, _) => failed(Kind::Throttled),
         (503, _) if hint.is_some() => failed(Kind::Throttled),
-        (408 | 425, _) | (409, Keyed::Yes) => failed(Kind::Transient),
+        (408 | 425, _) | (409, Idempotency::ByKey) => failed(Kind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,
         (500..600, _) => failed(Kind::Transient),
     }

@@ -12,7 +12,8 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
-use stagger_http::hint::{RESERVATION_TOKEN, reservation};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_ws::Advice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 use tokio::net::TcpStream;

@@ -7,14 +7,14 @@ use super::progress::Head;
 use super::settings::Settings;
 use crate::grpc::{self, Codes};
 use crate::hint::server_hint;
-use crate::status::{self, Keyed};
-use crate::{IDEMPOTENCY_KEY, Idempotency, RequestProgress};
+use crate::status;
+use crate::{Idempotency, RequestProgress};
 
 /// What is known of a request that bears on whether it is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
-    repeat: Idempotency,
-    keyed: Keyed,
+    pub(super) idempotency: Idempotency,
+    body: Kept,
     speaks_grpc: bool,
     codes: Option<Codes>,
 }
@@ -30,13 +30,11 @@ pub(crate) enum Kept {
 
 impl Judge {
     pub(super) fn new<P: Head>(head: &P, body: Kept, settings: &Settings<P>) -> Self {
-        let repeat = match Idempotency::from_request(head.method(), head.headers()) {
-            _ if body == Kept::Lost => Idempotency::BodyLost,
+        let idempotency = match Idempotency::from_request(head.method(), head.headers()) {
             Idempotency::OnlyIfUnsent if settings.is_told(head) => Idempotency::Declared,
-            repeat => repeat,
+            idempotency => idempotency,
         };
-        let keyed = if head.headers().contains_key(IDEMPOTENCY_KEY) { Keyed::Yes } else { Keyed::No };
-        Self { repeat, keyed, speaks_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
+        Self { idempotency, body, speaks_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
     }
 
     /// What an answer means that is not a success.
@@ -45,7 +43,7 @@ impl Judge {
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
             let hint = server_hint(headers, SystemTime::now);
             if !self.speaks_grpc {
-                return status::outcome(status, self.keyed, hint);
+                return status::outcome(status, self.idempotency, hint);
             }
             // A proxy's answer to what it does not understand.
             match rule(grpc::code_from_http_status(status)) {
@@ -59,17 +57,17 @@ impl Judge {
     /// What a failure means for this request.
     pub(super) const fn bounded(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         match outcome {
-            Outcome::Failed { kind, .. } if !self.repeat.allows_retry(progress) => Outcome::Unrepeatable(kind),
-            Outcome::Unprocessed if !self.repeat.allows_retry(RequestProgress::NotProcessed) => {
+            Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::Unrepeatable(kind),
+            Outcome::Unprocessed if !self.allows_retry(RequestProgress::NotProcessed) => {
                 Outcome::Unrepeatable(Kind::Transient)
             }
             outcome => outcome,
         }
     }
 
-    /// Whether it may be sent again, and can.
-    pub(super) const fn repeat(self) -> Idempotency {
-        self.repeat
+    /// Returns whether it may be sent again, and can.
+    const fn allows_retry(self, progress: RequestProgress) -> bool {
+        matches!(self.body, Kept::Whole) && self.idempotency.allows_retry(progress)
     }
 }
 

@@ -1,11 +1,12 @@
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
 use stagger::{Attempt, Outcome, Ticket};
 use uuid::Uuid;
 
 use super::failure::StatusFailure;
 use super::judge::{Judge, Kept};
 use super::settings::{Header, Renewing, Settings};
-use crate::{ATTEMPT, IDEMPOTENCY_KEY, Idempotency, RequestProgress, TIMEOUT, grpc, hint};
+use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
+use crate::{Idempotency, RequestProgress, grpc, hint};
 
 /// A request without its body.
 pub(crate) trait Head {
@@ -46,7 +47,7 @@ impl<P: Head> Progress<P> {
         {
             // A structured string.
             if let Ok(key) = HeaderValue::try_from(format!("\"{}\"", Uuid::new_v4())) {
-                head.headers_mut().insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
+                head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
         Self { head, ticket: None, has_renewed: false }
@@ -55,13 +56,13 @@ impl<P: Head> Progress<P> {
     /// Adds to a request what this attempt tells the server.
     pub(crate) fn announce(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &Settings<P>) {
         if settings.attempt_header == Header::Sent {
-            headers.insert(ATTEMPT, HeaderValue::from(attempt.number));
+            headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt.number));
         }
         if let Some(ticket) = self.ticket.take().and_then(|ticket| HeaderValue::try_from(ticket.to_string()).ok()) {
-            headers.insert(HeaderName::from_static(hint::RESERVATION_TOKEN), ticket);
+            headers.insert(RESERVATION_TOKEN, ticket);
         }
         if let (Header::Sent, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
-            headers.insert(TIMEOUT, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
+            headers.insert(TIMEOUT_MS, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
         }
         if has_news(attempt) && grpc::is_grpc(headers) {
             if attempt.number > 1 {
@@ -85,7 +86,7 @@ impl<P: Head> Progress<P> {
     ) -> (Outcome, StatusFailure) {
         self.ticket = hint::reservation(headers).map(|appointment| appointment.ticket);
         let judge = Judge::new(&self.head, body, settings);
-        (judge.answer(status, headers), StatusFailure { status, repeat: judge.repeat() })
+        (judge.answer(status, headers), StatusFailure { status, idempotency: judge.idempotency, body })
     }
 
     /// What a failure without an answer means for this request.

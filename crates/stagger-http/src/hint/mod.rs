@@ -2,7 +2,7 @@
 //!
 //! | header | form | taken for |
 //! |---|---|---|
-//! | [`Stagger-Reservation`](RESERVATION) | an [`Appointment`](stagger::Appointment), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), kept to the tick |
+//! | [`Stagger-Reservation`](crate::header::RESERVATION) | an [`Appointment`](stagger::Appointment), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), kept to the tick |
 //! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, whole or with a fraction | [`Hint::Floor`](stagger::Hint::Floor) |
 //! | `Retry-After` | whole seconds, or one of the three dates of RFC 9110 | `Hint::Floor` |
 //! | `RateLimit` | the IETF draft, in both of its forms: only what has nothing remaining | `Hint::Floor` |
@@ -20,6 +20,6 @@ mod server_hint;
 
 pub use date::parse_http_date;
 pub use rate_limit::rate_limit;
-pub use reservation::{RESERVATION, RESERVATION_TOKEN, reservation};
+pub use reservation::reservation;
 pub use retry_after::{RetryAfter, retry_after};
 pub use server_hint::server_hint;

@@ -26,7 +26,7 @@ pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Se
 
 impl<'s> Course<'s> {
     pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
-        let deadline = extensions.get::<Deadline>().map(|deadline| deadline.0);
+        let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
         Self {
             settings,
             call: PolledCall::held(&settings.retrier, Tokio, deadline).untimed(),
@@ -88,7 +88,7 @@ impl<'s> Course<'s> {
     }
 
     pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
-        self.progress.renewal(failure.status, self.body, self.settings)
+        self.progress.renewal(failure.status(), self.body, self.settings)
     }
 
     pub(super) fn poll_fresh(&mut self, renewing: &mut Renewing, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {

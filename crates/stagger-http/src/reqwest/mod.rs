@@ -44,7 +44,7 @@
 //!
 //! From the second attempt on, and in any that has a limit of time, middleware further in finds the
 //! [`Attempt`](stagger::Attempt) among the extensions, which are the caller's, and the same in every attempt. A [`Deadline`](crate::Deadline) among them, on tokio's clock, limits the call:
-//! `request.with_extension(Deadline(..))`. Listeners are told a `reqwest::Error`, a `reqwest_middleware::Error` of other
+//! `request.with_extension(Deadline::at(..))`. Listeners are told a `reqwest::Error`, a `reqwest_middleware::Error` of other
 //! middleware, or, of an answer, a [`StatusFailure`](crate::StatusFailure).
 //!
 //! Without the middleware: see [`recipes`](crate::recipes).

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use stagger::{Admission, Admitted, Clock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::admission::{Place, Places, set_rejection_headers, try_admit};
+use crate::admission::{set_rejection_headers, try_admit};
 
 /// For servers: lets in what the server can take, and gives everybody else an appointment.
 ///
 /// A refusal is an answer with the status 503, an empty body, and
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-reservation`](crate::hint::RESERVATION), in milliseconds and with a ticket, for clients that bring it back in
-///   [`stagger-reservation-token`](crate::hint::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
+/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a ticket, for clients that bring it back in
+///   [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
 ///   to be had, `retry-after-ms`.
 ///
 /// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
@@ -53,7 +54,8 @@ pub struct AdmissionLayer<C> {
 
 struct Gate {
     admission: Arc<Admission>,
-    places: Places,
+    max_concurrent: usize,
+    semaphore: Arc<Semaphore>,
 }
 
 #[cfg(feature = "tokio")]
@@ -71,7 +73,9 @@ impl<C> AdmissionLayer<C> {
     }
 
     fn with(clock: C, admission: Arc<Admission>, most: usize) -> Self {
-        Self { gate: Arc::new(Gate { admission, places: Places::new(most) }), clock }
+        let max_concurrent = most.min(Semaphore::MAX_PERMITS);
+        let semaphore = Arc::new(Semaphore::new(max_concurrent));
+        Self { gate: Arc::new(Gate { admission, max_concurrent, semaphore }), clock }
     }
 
     /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
@@ -83,7 +87,7 @@ impl<C> AdmissionLayer<C> {
     /// How many are being handled.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.gate.places.taken()
+        self.gate.max_concurrent - self.gate.semaphore.available_permits()
     }
 }
 
@@ -131,7 +135,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let handling = match self.gate.let_in(request.headers(), &self.clock) {
-            Ok(place) => Handling::Inside { future: self.inner.call(request), place },
+            Ok(permit) => Handling::Inside { future: self.inner.call(request), permit },
             Err(answer) => {
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -144,12 +148,12 @@ where
 }
 
 impl Gate {
-    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admitted> {
+    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admitted> {
         let now = clock.now();
         // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or_else(|| self.admission.defer(now))?;
+        let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.defer(now))?;
         let answer = try_admit(&self.admission, headers, now);
-        if answer == Admitted::Yes { Ok(place) } else { Err(answer) }
+        if answer == Admitted::Yes { Ok(permit) } else { Err(answer) }
     }
 }
 
@@ -166,7 +170,7 @@ pin_project! {
 pin_project! {
     #[project = HandlingProjected]
     enum Handling<F, R> {
-        Inside { #[pin] future: F, place: Place },
+        Inside { #[pin] future: F, permit: OwnedSemaphorePermit },
         Refused { answer: Option<Response<R>> },
     }
 }

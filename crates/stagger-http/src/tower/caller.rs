@@ -11,18 +11,33 @@ use stagger::scope::{self, Scoped};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::header::{RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::number::whole;
-use crate::{ATTEMPT, Deadline, TIMEOUT, grpc};
+use crate::{Deadline, grpc};
 
 /// The number of the attempt that a request is, by its caller's count, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallerAttempt(pub u32);
+pub struct CallerAttempt(u32);
+
+impl CallerAttempt {
+    /// Creates the extension for attempt `number`, for tests of handlers that read it.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number of the attempt, from 1.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// For servers: reads what a caller says of itself, and keeps to it.
 ///
-/// - [`x-retry-attempt`](ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls that are made while the request
+/// - [`x-retry-attempt`](RETRY_ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls that are made while the request
 ///   is handled stand down, see [`stagger::scope`]; [`CallerAttempt`] is among the request's extensions.
-/// - [`stagger-timeout-ms`](TIMEOUT) or `grpc-timeout`: how long the caller waits. [`Deadline`] is among the request's
+/// - [`stagger-timeout-ms`](TIMEOUT_MS) or `grpc-timeout`: how long the caller waits. [`Deadline`] is among the request's
 ///   extensions; put it into those of the requests that are made for this one.
 ///
 /// What cannot be read is as good as not there. Both are the caller's word: where anybody may call, have the headers removed at
@@ -79,7 +94,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         if let Some(left) = timeout(request.headers()) {
-            request.extensions_mut().insert(Deadline(self.clock.now().saturating_add(left)));
+            request.extensions_mut().insert(Deadline::at(self.clock.now().saturating_add(left)));
         }
         let attempt = attempt(request.headers());
         if let Some(attempt) = attempt {
@@ -97,12 +112,12 @@ where
 fn attempt(headers: &HeaderMap) -> Option<u32> {
     let number = |name| u32::try_from(whole(headers.get(name)?.to_str().ok()?)?).ok();
     let previous = || number(grpc::PREVIOUS_ATTEMPTS)?.checked_add(1);
-    number(ATTEMPT).filter(|&number| number > 0).or_else(previous)
+    number(RETRY_ATTEMPT).filter(|&number| number > 0).or_else(previous)
 }
 
 /// What is left, by either header; the less if both are there.
 fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    let millis = headers.get(TIMEOUT).and_then(|value| whole(value.to_str().ok()?)).map(Duration::from_millis);
+    let millis = headers.get(TIMEOUT_MS).and_then(|value| whole(value.to_str().ok()?)).map(Duration::from_millis);
     millis.into_iter().chain(grpc::timeout_of(headers)).min()
 }
 

@@ -30,7 +30,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
     pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
         let head = &self.progress.head;
-        let told = head.extensions.get::<Deadline>().map(|deadline| deadline.0);
+        let told = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
         let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
         told.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
     }
@@ -77,7 +77,7 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
 
     /// Whether fresh credentials may help, and are to be had.
     pub(super) fn renewal(&mut self, failure: StatusFailure, settings: &Settings) -> Option<Renewing> {
-        self.progress.renewal(failure.status, self.body.kept(), &settings.common)
+        self.progress.renewal(failure.status(), self.body.kept(), &settings.common)
     }
 
     /// The head of the request is wanted again.

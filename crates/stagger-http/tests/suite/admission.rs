@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use stagger::Admission;
-use stagger_http::hint::{RESERVATION_TOKEN, reservation};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
@@ -73,9 +74,7 @@ async fn a_ticket_is_what_lets_in_at_its_time() {
     let server = AdmissionLayer::new(admission).layer(handler);
     let status_with = async |ticket: Option<&str>| {
         let mut request = request();
-        request
-            .headers_mut()
-            .extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN.parse().unwrap()), ticket.parse().unwrap())));
+        request.headers_mut().extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN), ticket.parse().unwrap())));
         server.clone().oneshot(request).await.unwrap().status().as_u16()
     };
     assert_eq!(status_with(None).await, 200);

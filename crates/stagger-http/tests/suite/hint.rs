@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use stagger::{
     Admission, Admitted, Decision, Guards, Hint, Instant, Kind, Outcome, Permit, Policy, Retry, Seed, State, Stop,
 };
-use stagger_http::hint::{RESERVATION, RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
+use stagger_http::hint::{RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -215,10 +215,10 @@ fn an_appointment_comes_before_everything_else() {
     assert_eq!(admission.ask(at), Admitted::Yes);
     let Admitted::Later(appointment) = admission.ask(at) else { panic!("there was room for one") };
     let text = appointment.to_string();
-    let told = headers(&[(RESERVATION, &text), ("retry-after", "1")]);
+    let told = headers(&[("stagger-reservation", &text), ("retry-after", "1")]);
     assert_eq!(reservation(&told), Some(appointment));
     assert_eq!(server_hint(&told, now), Some(Hint::Slot(appointment.after)));
-    let twice = headers(&[(RESERVATION, &text), (RESERVATION, &text), ("retry-after", "1")]);
+    let twice = headers(&[("stagger-reservation", &text), ("stagger-reservation", &text), ("retry-after", "1")]);
     assert_eq!(server_hint(&twice, now), Some(Hint::Floor(secs(1))));
 }
 
@@ -226,7 +226,7 @@ proptest! {
     /// Whatever a server sends.
     #[test]
     fn no_header_makes_it_panic(
-        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", RESERVATION]),
+        name in prop::sample::select(vec!["retry-after", "retry-after-ms", "ratelimit", "ratelimit-reset", "x-ratelimit-reset", "date", "stagger-reservation"]),
         value in prop::collection::vec((0x20..=0xff_u8).prop_filter("a header may not", |byte| *byte != 0x7f), 0..60),
         seconds in any::<u64>(),
     ) {

@@ -7,11 +7,11 @@ use std::io;
 
 use http::{HeaderMap, Method, StatusCode};
 use stagger::{Hint, Kind, Outcome};
-use stagger_http::status::{Keyed, outcome};
+use stagger_http::status::outcome;
 use stagger_http::{Idempotency, RequestProgress};
 
-fn meaning(status: u16, keyed: Keyed, hint: Option<Hint>) -> &'static str {
-    match outcome(StatusCode::from_u16(status).unwrap(), keyed, hint) {
+fn meaning(status: u16, idempotency: Idempotency, hint: Option<Hint>) -> &'static str {
+    match outcome(StatusCode::from_u16(status).unwrap(), idempotency, hint) {
         Outcome::Success => "success",
         Outcome::Failed { kind: Kind::Transient, .. } => "transient",
         Outcome::Failed { kind: Kind::Throttled, .. } => "throttled",
@@ -29,23 +29,23 @@ fn every_status_has_its_meaning() {
             408 | 425 | 500 | 502..=504 | 509 | 512..600 => "transient",
             _ => "permanent",
         };
-        assert_eq!(meaning(status, Keyed::No, None), want, "{status}");
+        assert_eq!(meaning(status, Idempotency::ByMethod, None), want, "{status}");
     }
 }
 
 #[test]
 fn a_key_makes_a_conflict_worth_another_attempt() {
-    assert_eq!(meaning(409, Keyed::Yes, None), "transient");
-    assert_eq!([400, 422].map(|status| meaning(status, Keyed::Yes, None)), ["permanent"; 2]);
+    assert_eq!(meaning(409, Idempotency::ByKey, None), "transient");
+    assert_eq!([400, 422].map(|status| meaning(status, Idempotency::ByKey, None)), ["permanent"; 2]);
 }
 
 #[test]
 fn a_server_that_says_when_to_come_back_is_throttling_and_the_hint_is_handed_on() {
     let hint = Some(Hint::Floor(Duration::from_secs(2)));
-    assert_eq!(meaning(503, Keyed::No, hint), "throttled");
-    assert_eq!(meaning(502, Keyed::No, hint), "transient");
+    assert_eq!(meaning(503, Idempotency::ByMethod, hint), "throttled");
+    assert_eq!(meaning(502, Idempotency::ByMethod, hint), "transient");
     for status in [408, 429, 500, 503] {
-        let got = outcome(StatusCode::from_u16(status).unwrap(), Keyed::No, hint);
+        let got = outcome(StatusCode::from_u16(status).unwrap(), Idempotency::ByMethod, hint);
         assert!(matches!(got, Outcome::Failed { hint: handed, .. } if handed == hint), "{status}");
     }
 }

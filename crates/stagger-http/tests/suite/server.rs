@@ -33,8 +33,8 @@ async fn seen(headers: &[(&str, &str)]) -> (u32, Option<u32>, Option<Duration>) 
         let log = Arc::clone(&log);
         async move {
             tokio::task::yield_now().await;
-            let attempt = request.extensions().get::<CallerAttempt>().map(|attempt| attempt.0);
-            let left = request.extensions().get::<Deadline>().map(|at| at.0.saturating_since(Tokio.now()));
+            let attempt = request.extensions().get::<CallerAttempt>().map(|attempt| attempt.number());
+            let left = request.extensions().get::<Deadline>().map(|at| at.instant().saturating_since(Tokio.now()));
             *log.lock().unwrap() = Some((scope::depth(), attempt, left));
             Ok::<_, Infallible>(Response::new(Body::default()))
         }

@@ -152,7 +152,7 @@ async fn what_is_left_of_the_deadline_limits_the_attempts_and_is_told_to_the_nex
     let (service, seen) = server([503; 9]);
     let client = layer().timeout_header().layer(service);
     let mut hurried = request(Method::GET);
-    hurried.extensions_mut().insert(Deadline(Tokio.now().saturating_add(Duration::from_millis(250))));
+    hurried.extensions_mut().insert(Deadline::at(Tokio.now().saturating_add(Duration::from_millis(250))));
     let started = Instant::now();
     assert_eq!(client.oneshot(hurried).await.unwrap().status(), 503);
     // Attempts at 0 ms, 110 ms and 220 ms; the next would start at 330 ms.

@@ -112,7 +112,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
         assert_eq!(action, Action::Stop(Stop::Unrepeatable));
-        assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Idempotency::OnlyIfUnsent));
+        assert_eq!(failure.map(|failure| failure.idempotency()), is_status.then_some(Idempotency::OnlyIfUnsent));
     }
 }
 

@@ -2,7 +2,8 @@ use std::io;
 use std::time::SystemTime;
 
 use stagger::{Generation, Hint, Kind, Outcome, Policy, Seed, classify, draw};
-use stagger_http::status::{Keyed, outcome};
+use stagger_http::Idempotency;
+use stagger_http::status::outcome;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
 use super::Cause;
@@ -74,7 +75,7 @@ impl Judge {
                 ..=399 => Outcome::Permanent.into(),
                 _ => {
                     let hint = stagger_http::hint::server_hint(refusal.headers(), SystemTime::now);
-                    outcome(refusal.status(), Keyed::No, hint).into()
+                    outcome(refusal.status(), Idempotency::ByMethod, hint).into()
                 }
             },
             Cause::Protocol(ProtocolError::SecWebSocketSubProtocolError(_)) | Cause::Tls(_) | Cause::Unusable(_) => {

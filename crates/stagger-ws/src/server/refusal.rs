@@ -8,7 +8,7 @@ use stagger_http::admission::{set_rejection_headers, set_retry_after};
 /// Why an upgrade was not let in, and when its client should come back.
 ///
 /// As an answer it has the status 503, an empty body, and `Retry-After`; an appointment also has
-/// [`stagger-reservation`](stagger_http::hint::RESERVATION), any other wait `retry-after-ms`.
+/// [`stagger-reservation`](stagger_http::header::RESERVATION), any other wait `retry-after-ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

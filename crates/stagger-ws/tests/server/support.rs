@@ -6,7 +6,8 @@ use core::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
 use stagger::{Admission, Appointment};
-use stagger_http::hint::{RESERVATION_TOKEN, reservation};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,9 +36,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = "ws://server.example/feed?token=secret".into_client_request()?;
-    request
-        .headers_mut()
-        .extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN.parse().unwrap()), ticket.parse().unwrap())));
+    request.headers_mut().extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN), ticket.parse().unwrap())));
     client_async_with_config(request, stream, Some(small())).await.map(|(socket, _)| socket)
 }
 
