@@ -3,19 +3,19 @@
 #[cfg(test)]
 mod suite {
     mod admission;
+    mod caller_context;
+    mod drain;
     mod grpc;
     mod hint;
-    mod judging;
-    mod leftover;
     mod readiness;
     mod replay;
+    mod request_headers;
     #[cfg(feature = "reqwest-middleware")]
     mod reqwest;
-    mod server;
+    mod retry_safety;
     mod servers;
     #[cfg(feature = "service-config")]
     mod service_config;
-    mod telling;
     mod timing;
     mod tower;
 }

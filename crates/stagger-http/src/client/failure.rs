@@ -2,7 +2,7 @@ use core::fmt;
 
 use http::StatusCode;
 
-use super::judge::Kept;
+use super::request::BodyReplay;
 use crate::Idempotency;
 
 /// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::Event::error_as).
@@ -10,7 +10,7 @@ use crate::Idempotency;
 pub struct StatusFailure {
     pub(super) status: StatusCode,
     pub(super) idempotency: Idempotency,
-    pub(super) body: Kept,
+    pub(super) body: BodyReplay,
 }
 
 impl StatusFailure {
@@ -30,7 +30,7 @@ impl StatusFailure {
     /// failed, the request is not retried whatever its idempotency.
     #[must_use]
     pub const fn is_body_replayable(&self) -> bool {
-        matches!(self.body, Kept::Whole)
+        matches!(self.body, BodyReplay::Possible)
     }
 }
 

@@ -14,35 +14,42 @@ use crate::grpc::Codes;
 #[derive(Clone)]
 pub(crate) struct Settings<P> {
     pub(crate) retrier: Retrier,
-    pub(crate) attempt_header: Header,
-    pub(crate) timeout_header: Header,
-    pub(crate) key: Header,
-    pub(crate) renew: Option<Renew<P>>,
-    pub(crate) told: Option<Told<P>>,
+    pub(crate) attempt_header: HeaderMode,
+    pub(crate) timeout_header: HeaderMode,
+    pub(crate) idempotency_keys: HeaderMode,
+    pub(crate) refresh_credentials: Option<RefreshFn<P>>,
+    pub(crate) idempotent_if: Option<PredicateFn<P>>,
     /// Those of gRPC that are retried; `None`: as `classify::grpc` says.
     pub(crate) codes: Option<Codes>,
 }
 
-pub(crate) type Renewing = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
-type Renew<P> = Arc<dyn Fn(&P) -> Renewing + Send + Sync>;
-type Told<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
+pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>> + Send>>;
+type RefreshFn<P> = Arc<dyn Fn(&P) -> CredentialFuture + Send + Sync>;
+type PredicateFn<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
 
 /// Whether a header goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Header {
-    Sent,
-    Withheld,
+pub(crate) enum HeaderMode {
+    Send,
+    Omit,
 }
 
 impl<P> Settings<P> {
     pub(crate) const fn new(retrier: Retrier) -> Self {
-        let (attempt_header, timeout_header, key) = (Header::Withheld, Header::Withheld, Header::Withheld);
-        Self { retrier, attempt_header, timeout_header, key, renew: None, told: None, codes: None }
+        Self {
+            retrier,
+            attempt_header: HeaderMode::Omit,
+            timeout_header: HeaderMode::Omit,
+            idempotency_keys: HeaderMode::Omit,
+            refresh_credentials: None,
+            idempotent_if: None,
+            codes: None,
+        }
     }
 
     /// Whether the caller says that this request may be repeated.
-    pub(super) fn is_told(&self, head: &P) -> bool {
-        self.told.as_ref().is_some_and(|told| told(head))
+    pub(super) fn is_declared_idempotent(&self, head: &P) -> bool {
+        self.idempotent_if.as_ref().is_some_and(|predicate| predicate(head))
     }
 }
 

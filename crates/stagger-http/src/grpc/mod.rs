@@ -13,12 +13,12 @@
 //! | each retry carries `grpc-previous-rpc-attempts` | the same |
 //! | a failure takes a token, a success gives some back | the same, with [`Throttle`](stagger::budget::Throttle); whose headers are here counts as a success |
 
-mod answer;
 mod codes;
+mod response;
 mod timeout;
 
-pub use answer::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
 pub use codes::Codes;
+pub use response::{PREVIOUS_ATTEMPTS, PUSHBACK, code_from_http_status, is_grpc, outcome, outcome_with, pushback};
 #[cfg(feature = "tower")]
 pub(crate) use timeout::timeout_of;
 pub use timeout::{TIMEOUT, format_timeout, parse_timeout};

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderMap;
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use crate::number::whole;
+use crate::number::parse_digits;
 
 /// From here on a reset is a Unix time, not a number of seconds: 32 years would be a long wait, and 2001 is long ago.
 const UNIX_TIMES: u64 = 1_000_000_000;
@@ -59,7 +59,7 @@ fn number(item: &BareItem) -> Option<u64> {
 fn of_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime) -> Option<Duration> {
     let longest = |name: &str| {
         let values = headers.get_all(name).into_iter();
-        values.filter_map(|value| whole(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
+        values.filter_map(|value| parse_digits(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
     };
     if headers.contains_key(remaining) && longest(remaining) != Some(0) {
         return None;

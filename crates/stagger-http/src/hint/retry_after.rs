@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 
 use super::date::parse_http_date;
-use crate::number::whole;
+use crate::number::parse_digits;
 
 /// What a `Retry-After` says: RFC 9110, 10.2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl RetryAfter {
     #[must_use]
     pub fn parse(value: &str, now: SystemTime) -> Option<Self> {
         let value = value.trim_matches([' ', '\t']);
-        match whole(value) {
+        match parse_digits(value) {
             Some(seconds) => Some(Self::Delay(Duration::from_secs(seconds))),
             None => parse_http_date(value, now).map(Self::Date),
         }
@@ -65,9 +65,9 @@ pub(super) fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> 
 
 fn decimal_milliseconds(text: &str) -> Option<Duration> {
     let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let (millis, fraction) = (whole(millis)?, fraction.get(..6).unwrap_or(fraction));
+    let (millis, fraction) = (parse_digits(millis)?, fraction.get(..6).unwrap_or(fraction));
     // Six digits of a millisecond are nanoseconds.
-    let nanos = whole(fraction)?.checked_mul(10_u64.pow(6 - u32::try_from(fraction.len()).ok()?))?;
+    let nanos = parse_digits(fraction)?.checked_mul(10_u64.pow(6 - u32::try_from(fraction.len()).ok()?))?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     is_number.then(|| Duration::from_millis(millis).saturating_add(Duration::from_nanos(nanos)))
 }

@@ -13,6 +13,6 @@ pub(super) fn outcome(error: &Error) -> Outcome {
 }
 
 /// How far the request has come.
-pub(super) fn how_far(error: &Error) -> RequestProgress {
+pub(super) fn request_progress(error: &Error) -> RequestProgress {
     if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed }
 }

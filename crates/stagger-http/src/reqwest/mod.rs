@@ -49,8 +49,8 @@
 //!
 //! Without the middleware: see [`recipes`](crate::recipes).
 
-mod course;
+mod call;
 mod error;
-mod retry;
+mod middleware;
 
-pub use retry::RetryMiddleware;
+pub use middleware::RetryMiddleware;

@@ -54,8 +54,8 @@ impl ServiceConfig {
     pub fn new(methods: Vec<MethodConfig>) -> Result<Self, ServiceConfigError> {
         let names: Vec<_> = methods.iter().flat_map(|method| &method.names).collect();
         let again = names.iter().enumerate().filter(|(at, name)| names[..*at].contains(name));
-        let faults = again.map(|(_, name)| format!("{name} is named twice: name it once")).collect();
-        ServiceConfigError::unless(faults, Self { methods, throttling: None })
+        let problems = again.map(|(_, name)| format!("{name} is named twice: name it once")).collect();
+        ServiceConfigError::unless(problems, Self { methods, throttling: None })
     }
 
     /// With this allowance for the retries of all methods.
@@ -134,7 +134,7 @@ impl FromStr for ServiceConfig {
 impl fmt::Display for ServiceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only numbers that are none could not be written.
-        f.write_str(&serde_json::to_string_pretty(&Wire::of(self)).map_err(|_| fmt::Error)?)
+        f.write_str(&serde_json::to_string_pretty(&Wire::new(self)).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -1,10 +1,10 @@
 use core::time::Duration;
 
 /// The longest that protobuf's `Duration` holds: about 10,000 years.
-const LONGEST_SECS: u64 = 315_576_000_000;
+const MAX_SECS: u64 = 315_576_000_000;
 
 /// A length as protobuf writes it in JSON: seconds with up to nine decimals, and an `s`.
-pub(super) fn text(length: Duration) -> String {
+pub(super) fn format(length: Duration) -> String {
     let (whole, nanos) = (length.as_secs(), length.subsec_nanos());
     if nanos == 0 {
         return format!("{whole}s");
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
         return None;
     }
-    let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= LONGEST_SECS)?;
+    let seconds: u64 = whole.parse().ok().filter(|&seconds| seconds <= MAX_SECS)?;
     let nanos: u32 = format!("{decimals:0<9}").parse().ok()?;
     Some(Duration::new(seconds, nanos))
 }
@@ -37,7 +37,7 @@ mod tests {
             ("1.5s", Some(Duration::from_millis(1500))),
             ("0.1s", Some(Duration::from_millis(100))),
             ("1.000340012s", Some(Duration::new(1, 340_012))),
-            ("315576000000s", Some(Duration::from_secs(LONGEST_SECS))),
+            ("315576000000s", Some(Duration::from_secs(MAX_SECS))),
             ("315576000001s", None),
             ("0s", Some(Duration::ZERO)),
             ("-1s", None),
@@ -64,7 +64,7 @@ mod tests {
             (Duration::from_nanos(1), "0.000000001s"),
             (Duration::ZERO, "0s"),
         ] {
-            assert_eq!((text(length).as_str(), parse(want)), (want, Some(length)));
+            assert_eq!((format(length).as_str(), parse(want)), (want, Some(length)));
         }
     }
 }

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use stagger::{Hedge, HedgeDelay};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unmapped};
+use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `hedgingPolicy`: how many copies of a call may be under way, and how far apart.
@@ -15,8 +15,8 @@ pub struct Hedging {
 }
 
 impl Hedging {
-    pub(super) fn checked(attempts: NonZeroU32, delay: Duration, non_fatal: Codes) -> Self {
-        Self { attempts: attempts.min(MOST), delay, non_fatal }
+    pub(super) fn from_fields(attempts: NonZeroU32, delay: Duration, non_fatal: Codes) -> Self {
+        Self { attempts: attempts.min(MAX), delay, non_fatal }
     }
 
     /// What a hedge does, with the codes that do not end a call, and what of it cannot be said.
@@ -25,23 +25,23 @@ impl Hedging {
     /// It makes no copy.
     pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let attempts = NonZeroU32::MIN.saturating_add(hedge.most());
-        if attempts < LEAST {
+        if attempts < MIN {
             return Err(ServiceConfigError::one("the hedge makes no copy: leave hedgingPolicy out"));
         }
-        let mut unsaid = Vec::new();
-        if attempts > MOST {
-            unsaid.push(Unmapped::MaxAttempts(Some(attempts)));
+        let mut unmapped = Vec::new();
+        if attempts > MAX {
+            unmapped.push(Unmapped::MaxAttempts(Some(attempts)));
         }
         let delay = match hedge.delay() {
             HedgeDelay::Fixed(delay) => delay,
             HedgeDelay::Quantile { share, until_known } => {
-                unsaid.push(Unmapped::Quantile(share));
+                unmapped.push(Unmapped::Quantile(share));
                 until_known
             }
             // It has no words for what there may be in the future.
             _ => return Err(ServiceConfigError::one("the hedge's delay is none that gRPC has: use a fixed one")),
         };
-        Ok((Self::checked(attempts, delay, non_fatal), unsaid))
+        Ok((Self::from_fields(attempts, delay, non_fatal), unmapped))
     }
 
     /// The hedge.
@@ -69,5 +69,5 @@ impl Hedging {
     }
 }
 
-const LEAST: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
-const MOST: NonZeroU32 = NonZeroU32::MIN.saturating_add(MOST_ATTEMPTS - 1);
+const MIN: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+const MAX: NonZeroU32 = NonZeroU32::MIN.saturating_add(MAX_ATTEMPTS - 1);

@@ -60,4 +60,4 @@ pub use throttling::RetryThrottling;
 pub use unmapped::Unmapped;
 
 /// More attempts than these are as many as these: every gRPC library's limit unless it is told otherwise.
-const MOST_ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use stagger::profile::GRPC_A6;
 use stagger::{Backoff, Jitter, Policy, PolicyError};
 
-use super::{MOST_ATTEMPTS, ServiceConfigError, Unmapped};
+use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
 /// `retryPolicy`: how a method is retried, and after which codes.
@@ -17,14 +17,14 @@ pub struct MethodRetries {
 impl MethodRetries {
     /// What these numbers mean: the profile [`GRPC_A6`] with them. No delay is above `max`, so that an `initial` above it is
     /// as good as `max`.
-    pub(super) fn of_numbers(
+    pub(super) fn from_fields(
         attempts: u32,
         (initial, max): (Duration, Duration),
         multiplier: f64,
         codes: Codes,
     ) -> Result<Self, PolicyError> {
         let shape = GRPC_A6.policy().to_builder().multiplier(multiplier);
-        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MOST_ATTEMPTS)).build()?;
+        let policy = shape.base(initial.min(max)).cap(max).max_attempts(attempts.min(MAX_ATTEMPTS)).build()?;
         Ok(Self { policy, codes })
     }
 
@@ -42,23 +42,23 @@ impl MethodRetries {
             Backoff::Zero => Err("initialBackoff cannot be zero: use a backoff"),
             _ => Err("gRPC's delays grow by a factor: use exponential or constant backoff"),
         };
-        let mut faults = Vec::new();
-        let multiplier = multiplier.unwrap_or_else(|fault| {
-            faults.push(fault.to_owned());
+        let mut problems = Vec::new();
+        let multiplier = multiplier.unwrap_or_else(|problem| {
+            problems.push(problem.to_owned());
             1.0
         });
         if !policy.retries() && !matches!(policy.backoff(), Backoff::Stop) {
-            faults.push("max-attempts=1 makes no retry: leave retryPolicy out".to_owned());
+            problems.push("max-attempts=1 makes no retry: leave retryPolicy out".to_owned());
         }
         if codes.is_empty() {
-            faults.push("there is no code to retry after: name UNAVAILABLE at least".to_owned());
+            problems.push("there is no code to retry after: name UNAVAILABLE at least".to_owned());
         }
-        ServiceConfigError::unless(faults, ())?;
-        let attempts = policy.max_attempts().map_or(MOST_ATTEMPTS, NonZeroU32::get);
-        let lengths = (policy.base(), policy.cap().unwrap_or_else(|| highest(policy)));
-        let said = Self::of_numbers(attempts, lengths, multiplier, codes)
+        ServiceConfigError::unless(problems, ())?;
+        let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
+        let lengths = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
+        let mapped = Self::from_fields(attempts, lengths, multiplier, codes)
             .map_err(|error| ServiceConfigError::one(error.to_string()))?;
-        Ok((said, unsaid(policy, &said.policy)))
+        Ok((mapped, unmapped(policy, &mapped.policy)))
     }
 
     /// The policy, for a [`Retrier`](stagger::Retrier).
@@ -103,27 +103,29 @@ impl MethodRetries {
 }
 
 /// The ceiling of the last retry that gRPC makes: as good as none above it.
-fn highest(policy: &Policy) -> Duration {
-    let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MOST_ATTEMPTS).build();
-    plain.ok().and_then(|plain| plain.bounds(MOST_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
+fn highest_ceiling(policy: &Policy) -> Duration {
+    let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MAX_ATTEMPTS).build();
+    plain.ok().and_then(|plain| plain.bounds(MAX_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
 }
 
 /// In what gRPC's policy differs from the one that was meant.
-fn unsaid(meant: &Policy, said: &Policy) -> Vec<Unmapped> {
+fn unmapped(requested: &Policy, mapped: &Policy) -> Vec<Unmapped> {
     let differs = |differs: bool, what: Unmapped| differs.then_some(what);
     let set = |length: Duration, what: fn(Duration) -> Unmapped| (!length.is_zero()).then(|| what(length));
-    let own = |meant: Duration, said: Duration, what: fn(Duration) -> Unmapped| (meant != said).then(|| what(meant));
+    let own = |requested: Duration, mapped: Duration, what: fn(Duration) -> Unmapped| {
+        (requested != mapped).then(|| what(requested))
+    };
     [
-        differs(meant.jitter() != said.jitter(), Unmapped::Jitter(meant.jitter())),
-        differs(meant.max_attempts() != said.max_attempts(), Unmapped::MaxAttempts(meant.max_attempts())),
-        set(meant.floor(), Unmapped::Floor),
-        set(meant.spread(), Unmapped::Spread),
-        meant.max_elapsed().map(Unmapped::MaxElapsed),
-        differs(meant.hint_mode() != said.hint_mode(), Unmapped::HintMode(meant.hint_mode())),
-        differs(meant.max_hint() != said.max_hint(), Unmapped::MaxHint(meant.max_hint())),
-        own(meant.throttled_base(), said.throttled_base(), Unmapped::ThrottledBase),
-        own(meant.local_base(), said.local_base(), Unmapped::LocalBase),
-        meant.stable_after().map(Unmapped::StableAfter),
+        differs(requested.jitter() != mapped.jitter(), Unmapped::Jitter(requested.jitter())),
+        differs(requested.max_attempts() != mapped.max_attempts(), Unmapped::MaxAttempts(requested.max_attempts())),
+        set(requested.floor(), Unmapped::Floor),
+        set(requested.spread(), Unmapped::Spread),
+        requested.max_elapsed().map(Unmapped::MaxElapsed),
+        differs(requested.hint_mode() != mapped.hint_mode(), Unmapped::HintMode(requested.hint_mode())),
+        differs(requested.max_hint() != mapped.max_hint(), Unmapped::MaxHint(requested.max_hint())),
+        own(requested.throttled_base(), mapped.throttled_base(), Unmapped::ThrottledBase),
+        own(requested.local_base(), mapped.local_base(), Unmapped::LocalBase),
+        requested.stable_after().map(Unmapped::StableAfter),
     ]
     .into_iter()
     .flatten()

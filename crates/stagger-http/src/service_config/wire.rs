@@ -58,7 +58,7 @@ struct RetryThrottling {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn of(config: &'a ServiceConfig) -> Self {
+    pub(super) fn new(config: &'a ServiceConfig) -> Self {
         Self {
             method_config: config.methods().iter().map(Method::of).collect(),
             retry_throttling: config.throttling().map(RetryThrottling::of),
@@ -75,7 +75,7 @@ impl<'a> Method<'a> {
         };
         Self {
             name: method.names().iter().map(Name::of).collect(),
-            timeout: method.timeout().map(duration::text),
+            timeout: method.timeout().map(duration::format),
             retry_policy,
             hedging_policy,
         }
@@ -97,8 +97,8 @@ impl RetryPolicy {
     fn of(retries: &MethodRetries) -> Self {
         Self {
             max_attempts: retries.max_attempts().get(),
-            initial_backoff: duration::text(retries.initial_backoff()),
-            max_backoff: duration::text(retries.max_backoff()),
+            initial_backoff: duration::format(retries.initial_backoff()),
+            max_backoff: duration::format(retries.max_backoff()),
             backoff_multiplier: retries.backoff_multiplier(),
             retryable_status_codes: retries.codes().names().collect(),
         }
@@ -109,7 +109,7 @@ impl HedgingPolicy {
     fn of(hedging: Hedging) -> Self {
         Self {
             max_attempts: hedging.max_attempts().get(),
-            hedging_delay: duration::text(hedging.delay()),
+            hedging_delay: duration::format(hedging.delay()),
             non_fatal_status_codes: hedging.non_fatal().names().collect(),
         }
     }

@@ -48,11 +48,11 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// ```
 #[derive(Clone)]
 pub struct AdmissionLayer<C> {
-    gate: Arc<Gate>,
+    limits: Arc<Limits>,
     clock: C,
 }
 
-struct Gate {
+struct Limits {
     admission: Arc<Admission>,
     max_concurrent: usize,
     semaphore: Arc<Semaphore>,
@@ -69,25 +69,25 @@ impl AdmissionLayer<stagger::Tokio> {
 impl<C> AdmissionLayer<C> {
     /// By this clock.
     pub fn with_clock(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
-        Self::with(clock, admission.into(), usize::MAX)
+        Self::with_limit(clock, admission.into(), usize::MAX)
     }
 
-    fn with(clock: C, admission: Arc<Admission>, most: usize) -> Self {
-        let max_concurrent = most.min(Semaphore::MAX_PERMITS);
+    fn with_limit(clock: C, admission: Arc<Admission>, limit: usize) -> Self {
+        let max_concurrent = limit.min(Semaphore::MAX_PERMITS);
         let semaphore = Arc::new(Semaphore::new(max_concurrent));
-        Self { gate: Arc::new(Gate { admission, max_concurrent, semaphore }), clock }
+        Self { limits: Arc::new(Limits { admission, max_concurrent, semaphore }), clock }
     }
 
     /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
     #[must_use]
-    pub fn max_concurrent(self, most: usize) -> Self {
-        Self::with(self.clock, Arc::clone(&self.gate.admission), most)
+    pub fn max_concurrent(self, limit: usize) -> Self {
+        Self::with_limit(self.clock, Arc::clone(&self.limits.admission), limit)
     }
 
     /// How many are being handled.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.gate.max_concurrent - self.gate.semaphore.available_permits()
+        self.limits.max_concurrent - self.limits.semaphore.available_permits()
     }
 }
 
@@ -95,13 +95,13 @@ impl<S, C: Clone> Layer<S> for AdmissionLayer<C> {
     type Service = AdmissionService<S, C>;
 
     fn layer(&self, inner: S) -> AdmissionService<S, C> {
-        AdmissionService { inner, gate: Arc::clone(&self.gate), clock: self.clock.clone() }
+        AdmissionService { inner, limits: Arc::clone(&self.limits), clock: self.clock.clone() }
     }
 }
 
 impl<C> fmt::Debug for AdmissionLayer<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionLayer").field("admission", &self.gate.admission).finish_non_exhaustive()
+        f.debug_struct("AdmissionLayer").field("admission", &self.limits.admission).finish_non_exhaustive()
     }
 }
 
@@ -109,7 +109,7 @@ impl<C> fmt::Debug for AdmissionLayer<C> {
 #[derive(Clone)]
 pub struct AdmissionService<S, C> {
     inner: S,
-    gate: Arc<Gate>,
+    limits: Arc<Limits>,
     clock: C,
 }
 
@@ -134,21 +134,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let handling = match self.gate.let_in(request.headers(), &self.clock) {
-            Ok(permit) => Handling::Inside { future: self.inner.call(request), permit },
+        let state = match self.limits.admit(request.headers(), &self.clock) {
+            Ok(permit) => State::InFlight { future: self.inner.call(request), permit },
             Err(answer) => {
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 set_rejection_headers(answer, response.headers_mut());
-                Handling::Refused { answer: Some(response) }
+                State::Rejected { answer: Some(response) }
             }
         };
-        AdmissionFuture { handling }
+        AdmissionFuture { state }
     }
 }
 
-impl Gate {
-    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admitted> {
+impl Limits {
+    fn admit(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admitted> {
         let now = clock.now();
         // The place is taken first: a ticket that was let in is used up.
         let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.defer(now))?;
@@ -163,15 +163,15 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct AdmissionFuture<F, R> {
         #[pin]
-        handling: Handling<F, R>,
+        state: State<F, R>,
     }
 }
 
 pin_project! {
-    #[project = HandlingProjected]
-    enum Handling<F, R> {
-        Inside { #[pin] future: F, permit: OwnedSemaphorePermit },
-        Refused { answer: Option<Response<R>> },
+    #[project = StateProjected]
+    enum State<F, R> {
+        InFlight { #[pin] future: F, permit: OwnedSemaphorePermit },
+        Rejected { answer: Option<Response<R>> },
     }
 }
 
@@ -189,15 +189,15 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        match this.handling.as_mut().project() {
-            HandlingProjected::Inside { future, .. } => {
+        match this.state.as_mut().project() {
+            StateProjected::InFlight { future, .. } => {
                 let answer = ready!(future.poll(cx));
                 // The place is free at once, however long the future is kept.
-                this.handling.set(Handling::Refused { answer: None });
+                this.state.set(State::Rejected { answer: None });
                 Poll::Ready(answer)
             }
             // There is nothing more after the end.
-            HandlingProjected::Refused { answer } => {
+            StateProjected::Rejected { answer } => {
                 answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
             }
         }

@@ -12,12 +12,11 @@ use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
 use tower_service::Service;
 
 use super::error::Error;
-use super::message::Message;
-use super::renewal::Renewal;
 use super::replay::ReplayBody;
-use super::settings::{Held, Settings};
+use super::replayable_request::ReplayableRequest;
+use super::settings::{Settings, SharedSettings};
 use crate::RequestProgress;
-use crate::client::{Leftover, StatusFailure, poll_begin, poll_fresh};
+use crate::client::{BodyDrain, CredentialFuture, StatusFailure, poll_begin, poll_refresh};
 
 pin_project! {
     /// A request that is retried: the future of [`RetryService`](super::RetryService). Nothing of it is boxed, but fresh credentials.
@@ -32,18 +31,25 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PolledCall<T, Held>,
-        message: Message<B>,
+        call: PolledCall<T, SharedSettings>,
+        request: ReplayableRequest<B>,
         // The attempt that is being made, from the moment that it may begin.
         attempt: Option<Attempt>,
         // The service has been asked before the first.
         is_ready: bool,
-        leftover: Option<Leftover<R, T::Sleeping>>,
-        renewal: Option<Box<Renewal<R>>>,
+        drain: Option<BodyDrain<R, T::Sleeping>>,
+        refresh: Option<Box<PendingRefresh<R>>>,
         last: Option<S::Error>,
         #[pin]
         calling: Option<S::Future>,
     }
+}
+
+/// Fresh credentials on their way, and the answer that they are for.
+struct PendingRefresh<R> {
+    credentials: CredentialFuture,
+    answer: Response<R>,
+    failure: StatusFailure,
 }
 
 impl<S, T, B, R> ResponseFuture<S, T, B, R>
@@ -53,17 +59,17 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     pub(super) fn new(service: S, request: Request<B>, settings: &Arc<Settings>, timer: T) -> Self {
-        let message = Message::new(request, settings);
-        let held = Held(Arc::clone(settings));
+        let request = ReplayableRequest::new(request, settings);
+        let shared = SharedSettings(Arc::clone(settings));
         Self {
             service,
-            call: PolledCall::held(held, timer.clone(), message.deadline(&timer)).untimed(),
+            call: PolledCall::held(shared, timer.clone(), request.deadline(&timer)).untimed(),
             timer,
-            message,
+            request,
             attempt: None,
             is_ready: true,
-            leftover: None,
-            renewal: None,
+            drain: None,
+            refresh: None,
             last: None,
             calling: None,
         }
@@ -88,8 +94,11 @@ where
                     ready!(this.call.poll_limit(cx));
                     this.calling.set(None);
                     *this.attempt = None;
-                    let outcome =
-                        this.message.failed(Outcome::TRANSIENT, RequestProgress::MaybeProcessed, this.call.retrier());
+                    let outcome = this.request.on_failure(
+                        Outcome::TRANSIENT,
+                        RequestProgress::MaybeProcessed,
+                        this.call.retrier(),
+                    );
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
                         return Poll::Ready(Err(Error::Rejected(Refused::TimedOut)));
                     }
@@ -100,27 +109,27 @@ where
                 *this.attempt = None;
                 match end {
                     Ok(answer) => {
-                        let Some((outcome, failure)) = this.message.answered(&answer, this.call.retrier()) else {
+                        let Some((outcome, failure)) = this.request.on_response(&answer, this.call.retrier()) else {
                             this.call.succeeded();
                             return Poll::Ready(Ok(answer));
                         };
-                        if let Some(fresh) = this.message.renewal(failure, this.call.retrier()) {
-                            *this.renewal = Some(Box::new(Renewal { fresh, answer, failure }));
+                        if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
+                            *this.refresh = Some(Box::new(PendingRefresh { credentials, answer, failure }));
                         } else {
                             if this.call.failed(outcome, Some(&failure)).is_some() {
                                 return Poll::Ready(Ok(answer));
                             }
-                            *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                            *this.drain = BodyDrain::of(answer.into_body(), this.timer);
                         }
                     }
                     Err(error) => {
-                        let sent = this.call.retrier().how_far(&error);
+                        let sent = this.call.retrier().request_progress(&error);
                         let outcome = if sent == RequestProgress::NotProcessed {
                             Outcome::Unprocessed
                         } else {
                             this.call.outcome(&error)
                         };
-                        let outcome = this.message.failed(outcome, sent, this.call.retrier());
+                        let outcome = this.request.on_failure(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
                         }
@@ -128,19 +137,19 @@ where
                     }
                 }
             }
-            if let Some(renewal) = this.renewal {
-                let fresh = ready!(poll_fresh(this.call, &mut renewal.fresh, cx));
-                let Some(Renewal { answer, failure, .. }) = this.renewal.take().map(|renewal| *renewal) else {
+            if let Some(refresh) = this.refresh {
+                let fresh = ready!(poll_refresh(this.call, &mut refresh.credentials, cx));
+                let Some(PendingRefresh { answer, failure, .. }) = this.refresh.take().map(|refresh| *refresh) else {
                     return Poll::Pending;
                 };
-                let outcome = this.message.renewed(fresh, this.call.retrier());
+                let outcome = this.request.on_refreshed(fresh, this.call.retrier());
                 if this.call.failed(outcome, Some(&failure)).is_some() {
                     return Poll::Ready(Ok(answer));
                 }
-                *this.leftover = Leftover::of(answer.into_body(), this.timer);
+                *this.drain = BodyDrain::of(answer.into_body(), this.timer);
             }
             if this.attempt.is_none() {
-                match ready!(poll_begin(this.call, this.leftover, cx)) {
+                match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
                         let refused = Error::Rejected(Refused::BreakerOpen(open));
@@ -171,7 +180,7 @@ where
                     }
                 }
             }
-            let request = this.message.make(attempt, this.call.retrier(), cx);
+            let request = this.request.next_attempt(attempt, this.call.retrier(), cx);
             let calling = this.call.attempt(|| this.service.call(request));
             this.calling.set(Some(calling));
         }

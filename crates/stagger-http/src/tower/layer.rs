@@ -54,34 +54,34 @@ impl<T> RetryLayer<T> {
     #[must_use]
     pub fn with_timer(timer: T, retrier: Retrier) -> Self {
         let common = client::Settings::new(retrier);
-        let settings = Settings { common, replay: 64 * 1024, sent: Vec::new() };
+        let settings = Settings { common, replay: 64 * 1024, progress: Vec::new() };
         Self { settings: Arc::new(settings), timer }
     }
 
     /// How many bytes of a request's body are kept, to be sent again. Default 64 KiB. A longer one is sent once.
     #[must_use]
     pub fn replay_limit(self, bytes: usize) -> Self {
-        self.change(|settings| settings.replay = bytes)
+        self.update(|settings| settings.replay = bytes)
     }
 
     /// How far a request has come that failed with an error of this type. Built in: I/O errors, bare or inside a
     /// `Box<dyn Error + Send + Sync>`, that say that no connection was made.
     #[must_use]
-    pub fn classify_progress<E: Any>(self, how_far: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
-        self.change(|settings| settings.sent.push(Arc::new(move |error| error.downcast_ref().map(&how_far))))
+    pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
+        self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))
     }
 
-    fn common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
-        self.change(|settings| change(&mut settings.common))
+    fn update_common(self, change: impl FnOnce(&mut client::Settings<request::Parts>)) -> Self {
+        self.update(|settings| change(&mut settings.common))
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn update(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 }
 
-client::steps!([T] RetryLayer<T>, request::Parts);
+client::retry_options!([T] RetryLayer<T>, request::Parts);
 
 impl<S, T: Clone> Layer<S> for RetryLayer<T> {
     type Service = RetryService<S, T>;

@@ -18,19 +18,18 @@
 //! - The last answer is given as it came, whatever its status; errors of the service are kept as they are.
 
 mod admission;
-mod caller;
+mod caller_context;
 mod error;
 mod future;
 mod layer;
-mod message;
-mod renewal;
 mod replay;
+mod replayable_request;
+mod saved_head;
 mod service;
 mod settings;
-mod spare;
 
 pub use admission::{AdmissionFuture, AdmissionLayer, AdmissionService};
-pub use caller::{CallerAttempt, CallerContextFuture, CallerContextLayer, CallerContextService};
+pub use caller_context::{CallerAttempt, CallerContextFuture, CallerContextLayer, CallerContextService};
 pub use error::Error;
 pub use future::ResponseFuture;
 pub use layer::RetryLayer;

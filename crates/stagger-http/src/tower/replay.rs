@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::client::Kept;
+use crate::client::BodyReplay;
 
 /// The body of a request that may be sent again: what has been read of it is kept, up to a limit, and the next attempt
 /// begins with that.
@@ -45,7 +45,7 @@ struct Shared<B: Body> {
     chunks: Vec<Bytes>,
     trailers: Option<HeaderMap>,
     room: usize,
-    state: Kept,
+    state: BodyReplay,
     /// Which of the bodies may read on.
     turn: u32,
 }
@@ -95,7 +95,7 @@ impl<B: Body<Data = Bytes> + Unpin> Source<B> {
             },
             Poll::Ready(first) => first,
         };
-        let (rest, chunks, state) = (Some(body), Vec::new(), Kept::Whole);
+        let (rest, chunks, state) = (Some(body), Vec::new(), BodyReplay::Possible);
         let shared = Shared { rest, first, chunks, trailers: None, room: limit, state, turn: 0 };
         Self::Shared(Arc::new(Mutex::new(shared)))
     }
@@ -103,8 +103,8 @@ impl<B: Body<Data = Bytes> + Unpin> Source<B> {
 
 impl<B: Body> ReplayBody<B> {
     /// Whether its beginning is still there.
-    pub(super) fn kept(&self) -> Kept {
-        if let Source::Shared(shared) = &self.source { lock(shared).state } else { Kept::Whole }
+    pub(super) fn replay(&self) -> BodyReplay {
+        if let Source::Shared(shared) = &self.source { lock(shared).state } else { BodyReplay::Possible }
     }
 }
 
@@ -116,7 +116,7 @@ fn lock<B: Body>(shared: &Mutex<Shared<B>>) -> std::sync::MutexGuard<'_, Shared<
 impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
     fn keep(&mut self, chunk: &Bytes) {
         match self.room.checked_sub(chunk.len()) {
-            Some(room) if self.state == Kept::Whole => {
+            Some(room) if self.state == BodyReplay::Possible => {
                 self.room = room;
                 self.chunks.push(chunk.clone());
             }
@@ -125,7 +125,7 @@ impl<B: Body<Data = Bytes> + Unpin> Shared<B> {
     }
 
     fn lose(&mut self) {
-        self.state = Kept::Lost;
+        self.state = BodyReplay::Impossible;
         self.chunks = Vec::new();
     }
 

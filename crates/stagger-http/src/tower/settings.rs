@@ -13,9 +13,9 @@ use crate::{RequestProgress, client};
 
 /// A call's hold on what it is made with: the one count of references that a request costs.
 #[derive(Clone, Debug)]
-pub(super) struct Held(pub(super) Arc<Settings>);
+pub(super) struct SharedSettings(pub(super) Arc<Settings>);
 
-impl Deref for Held {
+impl Deref for SharedSettings {
     type Target = Settings;
 
     fn deref(&self) -> &Settings {
@@ -23,7 +23,7 @@ impl Deref for Held {
     }
 }
 
-impl Borrow<Retrier> for Held {
+impl Borrow<Retrier> for SharedSettings {
     fn borrow(&self) -> &Retrier {
         &self.0.common.retrier
     }
@@ -36,16 +36,16 @@ pub(super) struct Settings {
     /// How much of a body is kept, in bytes.
     pub(super) replay: usize,
     /// The first that knows an error says how far its request has come.
-    pub(super) sent: Vec<HowFar>,
+    pub(super) progress: Vec<ProgressRule>,
 }
 
-pub(super) type HowFar = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
+pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
     /// How far the request has come that failed with this error.
-    pub(super) fn how_far<E: Any>(&self, error: &E) -> RequestProgress {
-        let told = self.sent.iter().find_map(|rule| rule(error));
-        told.unwrap_or_else(|| built_in(error))
+    pub(super) fn request_progress<E: Any>(&self, error: &E) -> RequestProgress {
+        let classified = self.progress.iter().find_map(|rule| rule(error));
+        classified.unwrap_or_else(|| built_in(error))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What both builders can be told, the layer's and the middleware's, written once.
 
-/// `$Builder` has a function `common`, which changes its [`Settings`](super::Settings); `$Request` is what the caller's
+/// `$Builder` has a function `update_common`, which changes its [`Settings`](super::Settings); `$Request` is what the caller's
 /// functions are shown.
-macro_rules! steps {
+macro_rules! retry_options {
     ([$($parameter:ident)?] $Builder:ty, $Request:ty) => {
         impl$(<$parameter>)? $Builder {
             /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not.
@@ -11,7 +11,7 @@ macro_rules! steps {
             /// request's extensions; [`attempt_number`]($crate::attempt_number) reads them.
             #[must_use]
             pub fn attempt_header(self) -> Self {
-                self.common(|settings| settings.attempt_header = $crate::client::Header::Sent)
+                self.update_common(|settings| settings.attempt_header = $crate::client::HeaderMode::Send)
             }
 
             /// Sends what is left of the time for an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the
@@ -19,14 +19,14 @@ macro_rules! steps {
             /// A gRPC request carries it in `grpc-timeout` in any case.
             #[must_use]
             pub fn timeout_header(self) -> Self {
-                self.common(|settings| settings.timeout_header = $crate::client::Header::Sent)
+                self.update_common(|settings| settings.timeout_header = $crate::client::HeaderMode::Send)
             }
 
             /// Gives every request that is not idempotent an `Idempotency-Key`, unless it has one: a UUID, made once and the same on
             /// every attempt. For servers that keep to it; others carry out each attempt. Default: it does not.
             #[must_use]
             pub fn idempotency_keys(self) -> Self {
-                self.common(|settings| settings.key = $crate::client::Header::Sent)
+                self.update_common(|settings| settings.idempotency_keys = $crate::client::HeaderMode::Send)
             }
 
             /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
@@ -38,23 +38,23 @@ macro_rules! steps {
                 F: Fn(&$Request) -> Fut + Send + Sync + 'static,
                 Fut: ::core::future::Future<Output = Option<::http::HeaderMap>> + Send + 'static,
             {
-                self.common(|settings| settings.renew = Some(::std::sync::Arc::new(move |parts| Box::pin(refresh(parts)))))
+                self.update_common(|settings| settings.refresh_credentials = Some(::std::sync::Arc::new(move |parts| Box::pin(refresh(parts)))))
             }
 
             /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.
             #[must_use]
             pub fn idempotent_if(self, predicate: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
-                self.common(|settings| settings.told = Some(::std::sync::Arc::new(predicate)))
+                self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
             /// Which of gRPC's status codes are retried: those of the method's policy. Default: as
             /// [`classify::grpc`](stagger::classify::grpc) says.
             #[must_use]
             pub fn grpc_codes(self, codes: $crate::grpc::Codes) -> Self {
-                self.common(|settings| settings.codes = Some(codes))
+                self.update_common(|settings| settings.codes = Some(codes))
             }
         }
     };
 }
 
-pub(crate) use steps;
+pub(crate) use retry_options;

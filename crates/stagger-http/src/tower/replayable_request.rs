@@ -7,36 +7,36 @@ use http_body::Body;
 use stagger::{Attempt, Clock, Instant, Outcome};
 
 use super::replay::ReplayBody;
+use super::saved_head::SavedHead;
 use super::settings::Settings;
-use super::spare::Spare;
-use crate::client::{Progress, Renewing, StatusFailure, is_success, mark};
+use crate::client::{CredentialFuture, RequestTracker, StatusFailure, insert_attempt, is_success};
 use crate::{Deadline, RequestProgress, grpc};
 
 /// The request, as often as it is sent, and what is made of its answers.
-pub(super) struct Message<B: Body> {
-    progress: Progress<request::Parts>,
+pub(super) struct ReplayableRequest<B: Body> {
+    request: RequestTracker<request::Parts>,
     /// While the first attempt is under way, which has taken the head along.
-    spare: Option<Spare>,
+    saved_head: Option<SavedHead>,
     body: ReplayBody<B>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Message<B> {
+impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
     pub(super) fn new(request: Request<B>, settings: &Settings) -> Self {
         let (parts, body) = request.into_parts();
-        let progress = Progress::new(parts, &settings.common);
-        Self { progress, spare: None, body: ReplayBody::new(body, settings.replay) }
+        let request = RequestTracker::new(parts, &settings.common);
+        Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
     }
 
     /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
     pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
-        let head = &self.progress.head;
+        let head = &self.request.head;
         let told = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
         let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
         told.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
     }
 
     /// For this attempt.
-    pub(super) fn make(
+    pub(super) fn next_attempt(
         &mut self,
         attempt: Attempt,
         settings: &Settings,
@@ -44,19 +44,19 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
     ) -> Request<ReplayBody<B>> {
         self.restore();
         let head = if attempt.number == 1 {
-            self.spare = Some(Spare::of(&self.progress.head));
-            mem::replace(&mut self.progress.head, Request::new(()).into_parts().0)
+            self.saved_head = Some(SavedHead::new(&self.request.head));
+            mem::replace(&mut self.request.head, Request::new(()).into_parts().0)
         } else {
-            self.progress.head.clone()
+            self.request.head.clone()
         };
         let mut request = Request::from_parts(head, self.body.again(cx));
-        mark(request.extensions_mut(), attempt);
-        self.progress.announce(request.headers_mut(), attempt, &settings.common);
+        insert_attempt(request.extensions_mut(), attempt);
+        self.request.insert_headers(request.headers_mut(), attempt, &settings.common);
         request
     }
 
     /// What an answer means that is a failure.
-    pub(super) fn answered<R>(
+    pub(super) fn on_response<R>(
         &mut self,
         answer: &Response<R>,
         settings: &Settings,
@@ -66,29 +66,29 @@ impl<B: Body<Data = Bytes> + Unpin> Message<B> {
             return None;
         }
         self.restore();
-        Some(self.progress.answered(status, headers, self.body.kept(), &settings.common))
+        Some(self.request.on_response(status, headers, self.body.replay(), &settings.common))
     }
 
     /// What came of an attempt without an answer.
-    pub(super) fn failed(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
+    pub(super) fn on_failure(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
         self.restore();
-        self.progress.failed(outcome, progress, self.body.kept(), &settings.common)
+        self.request.on_failure(outcome, progress, self.body.replay(), &settings.common)
     }
 
     /// Whether fresh credentials may help, and are to be had.
-    pub(super) fn renewal(&mut self, failure: StatusFailure, settings: &Settings) -> Option<Renewing> {
-        self.progress.renewal(failure.status(), self.body.kept(), &settings.common)
+    pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
+        self.request.refresh(failure.status(), self.body.replay(), &settings.common)
     }
 
     /// The head of the request is wanted again.
     fn restore(&mut self) {
-        if let Some(spare) = self.spare.take() {
-            self.progress.head = spare.restored();
+        if let Some(saved) = self.saved_head.take() {
+            self.request.head = saved.restore();
         }
     }
 
     /// What an answer means that was denied, when fresh credentials are there, or are not.
-    pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
-        self.progress.renewed(fresh, self.body.kept(), &settings.common)
+    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
+        self.request.on_refreshed(fresh, self.body.replay(), &settings.common)
     }
 }

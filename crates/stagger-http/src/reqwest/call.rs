@@ -8,55 +8,58 @@ use reqwest_middleware::{Error, Result};
 use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, Stop, Tokio, classify};
 
 use super::error;
-use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
+use crate::client::{
+    BodyDrain, BodyReplay, CredentialFuture, RequestTracker, Settings, StatusFailure, is_success, poll_begin,
+    poll_refresh,
+};
 use crate::{Deadline, RequestProgress};
 
 /// One request, from its first attempt to its last.
-pub(super) struct Course<'s> {
+pub(super) struct RetryCall<'s> {
     settings: &'s Settings<Request>,
     call: PolledCall<Tokio, &'s Retrier>,
-    progress: Progress<Request>,
-    body: Kept,
-    leftover: Option<Leftover<Body, <Tokio as Sleep>::Sleeping>>,
+    request: RequestTracker<Request>,
+    body: BodyReplay,
+    drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
     last: Option<Error>,
 }
 
 /// An attempt under way.
 pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
-impl<'s> Course<'s> {
+impl<'s> RetryCall<'s> {
     pub(super) fn new(request: Request, extensions: &Extensions, settings: &'s Settings<Request>) -> Self {
         let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
         Self {
             settings,
             call: PolledCall::held(&settings.retrier, Tokio, deadline).untimed(),
-            progress: Progress::new(request, settings),
-            body: Kept::Whole,
-            leftover: None,
+            request: RequestTracker::new(request, settings),
+            body: BodyReplay::Possible,
+            drain: None,
             last: None,
         }
     }
 
     pub(super) fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<core::result::Result<Attempt, BreakerOpen>> {
-        poll_begin(&mut self.call, &mut self.leftover, cx)
+        poll_begin(&mut self.call, &mut self.drain, cx)
     }
 
     /// The end of a call that the breaker has refused to let go on.
-    pub(super) fn refused(&mut self, open: BreakerOpen) -> Error {
+    pub(super) fn rejected(&mut self, open: BreakerOpen) -> Error {
         self.last.take().unwrap_or_else(|| Error::middleware(Refused::BreakerOpen(open)))
     }
 
     /// For this attempt.
-    pub(super) fn make(&mut self, attempt: Attempt) -> Request {
-        let head = &mut self.progress.head;
+    pub(super) fn next_attempt(&mut self, attempt: Attempt) -> Request {
+        let head = &mut self.request.head;
         let mut request = head.try_clone().unwrap_or_else(|| {
             // Its body is a stream, and is sent with the first attempt. What stays here is for being judged.
-            self.body = Kept::Lost;
-            let mut judged = Request::new(head.method().clone(), head.url().clone());
-            judged.headers_mut().clone_from(head.headers());
-            mem::replace(head, judged)
+            self.body = BodyReplay::Impossible;
+            let mut head_only = Request::new(head.method().clone(), head.url().clone());
+            head_only.headers_mut().clone_from(head.headers());
+            mem::replace(head, head_only)
         });
-        self.progress.announce(request.headers_mut(), attempt, self.settings);
+        self.request.insert_headers(request.headers_mut(), attempt, self.settings);
         request
     }
 
@@ -78,38 +81,47 @@ impl<'s> Course<'s> {
     }
 
     /// What an answer means that is a failure; `None` if it is a success, and the end.
-    pub(super) fn answered(&mut self, answer: &Response) -> Option<(Outcome, StatusFailure)> {
+    pub(super) fn on_response(&mut self, answer: &Response) -> Option<(Outcome, StatusFailure)> {
         let (status, headers) = (answer.status(), answer.headers());
         if is_success(status, headers) {
             self.call.succeeded();
             return None;
         }
-        Some(self.progress.answered(status, headers, self.body, self.settings))
+        Some(self.request.on_response(status, headers, self.body, self.settings))
     }
 
-    pub(super) fn renewal(&mut self, failure: StatusFailure) -> Option<Renewing> {
-        self.progress.renewal(failure.status(), self.body, self.settings)
+    pub(super) fn refresh(&mut self, failure: StatusFailure) -> Option<CredentialFuture> {
+        self.request.refresh(failure.status(), self.body, self.settings)
     }
 
-    pub(super) fn poll_fresh(&mut self, renewing: &mut Renewing, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {
-        poll_fresh(&mut self.call, renewing, cx)
+    pub(super) fn poll_refresh(
+        &mut self,
+        credentials: &mut CredentialFuture,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<HeaderMap>> {
+        poll_refresh(&mut self.call, credentials, cx)
     }
 
-    pub(super) fn renewed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
-        self.progress.renewed(fresh, self.body, self.settings)
+    pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>) -> Outcome {
+        self.request.on_refreshed(fresh, self.body, self.settings)
     }
 
     /// Gives the answer back if it is the last.
-    pub(super) fn decided(&mut self, outcome: Outcome, failure: StatusFailure, answer: Response) -> Option<Response> {
+    pub(super) fn on_decided(
+        &mut self,
+        outcome: Outcome,
+        failure: StatusFailure,
+        answer: Response,
+    ) -> Option<Response> {
         if self.call.failed(outcome, Some(&failure)).is_some() {
             return Some(answer);
         }
-        self.leftover = Leftover::of(answer.into(), &Tokio);
+        self.drain = BodyDrain::of(answer.into(), &Tokio);
         None
     }
 
     /// Gives the error back if it is the last.
-    pub(super) fn failed(&mut self, error: Error) -> Option<Error> {
+    pub(super) fn on_error(&mut self, error: Error) -> Option<Error> {
         if self.stopped(&error).is_some() {
             return Some(error);
         }
@@ -121,25 +133,25 @@ impl<'s> Course<'s> {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
-                let outcome = self.judged(outcome, error::how_far(error));
+                let outcome = self.classify(outcome, error::request_progress(error));
                 self.call.failed(outcome, Some(error))
             }
             Error::Middleware(inner) => {
                 let known = self.call.given_outcome(error).or_else(|| classify::chain(inner.as_ref()));
-                let outcome = self.judged(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
+                let outcome = self.classify(known.unwrap_or(Outcome::TRANSIENT), RequestProgress::MaybeProcessed);
                 self.call.failed(outcome, Some(error))
             }
         }
     }
 
     /// The attempt took longer than it may, and is gone. The error, if no other follows.
-    pub(super) fn timed_out(&mut self) -> Option<Error> {
-        let outcome = self.judged(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
+    pub(super) fn on_timeout(&mut self) -> Option<Error> {
+        let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
         let stop = self.call.failed::<StatusFailure>(outcome, None);
         stop.map(|_| Error::middleware(Refused::TimedOut))
     }
 
-    fn judged(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
-        self.progress.failed(outcome, progress, self.body, self.settings)
+    fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {
+        self.request.on_failure(outcome, progress, self.body, self.settings)
     }
 }

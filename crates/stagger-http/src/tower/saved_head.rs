@@ -10,50 +10,50 @@ const SENSITIVE: u32 = 1 << 31;
 /// What is kept of the head of a request while it is on its way for the first time. It is read if that fails, and most do
 /// not: so it is made to be made, not to be read.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(super) struct SavedHead {
     method: Method,
     uri: Uri,
     version: Version,
-    headers: Headers,
+    headers: SavedHeaders,
     extensions: Extensions,
 }
 
 /// A clone of a header map counts up a counter for each value, atomically, and down again when it is dropped; copying the
 /// bytes of the usual headers is cheaper.
 #[derive(Debug)]
-enum Headers {
+enum SavedHeaders {
     /// One after the other: both lengths in one number, the name, the value.
     Copied(Vec<u8>),
     Shared(HeaderMap),
 }
 
-impl Spare {
-    pub(super) fn of(head: &request::Parts) -> Self {
+impl SavedHead {
+    pub(super) fn new(head: &request::Parts) -> Self {
         Self {
             method: head.method.clone(),
             uri: head.uri.clone(),
             version: head.version,
-            headers: Headers::of(&head.headers),
+            headers: SavedHeaders::new(&head.headers),
             extensions: head.extensions.clone(),
         }
     }
 
-    pub(super) fn restored(self) -> request::Parts {
+    pub(super) fn restore(self) -> request::Parts {
         let mut head = Request::new(()).into_parts().0;
         head.method = self.method;
         head.uri = self.uri;
         head.version = self.version;
         head.headers = match self.headers {
-            Headers::Copied(bytes) => read(&bytes),
-            Headers::Shared(headers) => headers,
+            SavedHeaders::Copied(bytes) => read(&bytes),
+            SavedHeaders::Shared(headers) => headers,
         };
         head.extensions = self.extensions;
         head
     }
 }
 
-impl Headers {
-    fn of(headers: &HeaderMap) -> Self {
+impl SavedHeaders {
+    fn new(headers: &HeaderMap) -> Self {
         let mut bytes = Vec::with_capacity(headers.len() * USUAL);
         for (name, value) in headers {
             let (name, text) = (name.as_str().as_bytes(), value.as_bytes());
@@ -117,7 +117,7 @@ mod tests {
     fn what_is_restored_is_what_was_sent() {
         for long in [0, 9, LONG, 1 << 17] {
             let head = request(long);
-            let got = Spare::of(&head).restored();
+            let got = SavedHead::new(&head).restore();
             assert_eq!((&got.method, &got.uri, got.version), (&head.method, &head.uri, head.version));
             assert_eq!(got.extensions.get::<u8>(), Some(&7));
             let listed = |headers: &HeaderMap| -> Vec<_> {

@@ -6,8 +6,8 @@ use reqwest::Request;
 use reqwest_middleware::{Middleware, Next};
 use stagger::Retrier;
 
-use super::course::{Course, Sending};
-use crate::client::{self, Head, Settings, mark};
+use super::call::{RetryCall, Sending};
+use crate::client::{self, RequestHead, Settings, insert_attempt};
 
 /// The middleware: see the [module](super).
 pub struct RetryMiddleware {
@@ -21,13 +21,13 @@ impl RetryMiddleware {
         Self { settings: Settings::new(retrier) }
     }
 
-    fn common(mut self, change: impl FnOnce(&mut Settings<Request>)) -> Self {
+    fn update_common(mut self, change: impl FnOnce(&mut Settings<Request>)) -> Self {
         change(&mut self.settings);
         self
     }
 }
 
-client::steps!([] RetryMiddleware, Request);
+client::retry_options!([] RetryMiddleware, Request);
 
 /// As `async_trait` would write it, but that the future holds the request once, and is no larger than it must be.
 impl Middleware for RetryMiddleware {
@@ -38,41 +38,41 @@ impl Middleware for RetryMiddleware {
         'n: 'f,
         Self: 'f,
     {
-        let mut course = Course::new(request, extensions, &self.settings);
+        let mut call = RetryCall::new(request, extensions, &self.settings);
         Box::pin(async move {
             loop {
-                let attempt = match poll_fn(|cx| course.poll_begin(cx)).await {
+                let attempt = match poll_fn(|cx| call.poll_begin(cx)).await {
                     Ok(attempt) => attempt,
-                    Err(open) => return Err(course.refused(open)),
+                    Err(open) => return Err(call.rejected(open)),
                 };
-                mark(extensions, attempt);
-                let request = course.make(attempt);
-                let mut sending = course.send(|| next.clone().run(request, extensions));
-                let end = poll_fn(|cx| course.poll_end(&mut sending, cx)).await;
+                insert_attempt(extensions, attempt);
+                let request = call.next_attempt(attempt);
+                let mut sending = call.send(|| next.clone().run(request, extensions));
+                let end = poll_fn(|cx| call.poll_end(&mut sending, cx)).await;
                 // Whatever the attempt holds is let go before anything else happens.
                 drop(sending);
                 match end {
                     Some(Ok(answer)) => {
-                        let Some((outcome, failure)) = course.answered(&answer) else { return Ok(answer) };
+                        let Some((outcome, failure)) = call.on_response(&answer) else { return Ok(answer) };
                         let answer = Box::new(answer);
-                        let outcome = match course.renewal(failure) {
-                            Some(mut renewing) => {
-                                let fresh = poll_fn(|cx| course.poll_fresh(&mut renewing, cx)).await;
-                                course.renewed(fresh)
+                        let outcome = match call.refresh(failure) {
+                            Some(mut credentials) => {
+                                let fresh = poll_fn(|cx| call.poll_refresh(&mut credentials, cx)).await;
+                                call.on_refreshed(fresh)
                             }
                             None => outcome,
                         };
-                        if let Some(last) = course.decided(outcome, failure, *answer) {
+                        if let Some(last) = call.on_decided(outcome, failure, *answer) {
                             return Ok(last);
                         }
                     }
                     Some(Err(error)) => {
-                        if let Some(last) = course.failed(error) {
+                        if let Some(last) = call.on_error(error) {
                             return Err(last);
                         }
                     }
                     None => {
-                        if let Some(error) = course.timed_out() {
+                        if let Some(error) = call.on_timeout() {
                             return Err(error);
                         }
                     }
@@ -82,7 +82,7 @@ impl Middleware for RetryMiddleware {
     }
 }
 
-impl Head for Request {
+impl RequestHead for Request {
     fn method(&self) -> &Method {
         self.method()
     }

@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::header::{RETRY_ATTEMPT, TIMEOUT_MS};
-use crate::number::whole;
+use crate::number::parse_digits;
 use crate::{Deadline, grpc};
 
 /// The number of the attempt that a request is, by its caller's count, from 1.
@@ -93,31 +93,32 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        if let Some(left) = timeout(request.headers()) {
+        if let Some(left) = timeout_of(request.headers()) {
             request.extensions_mut().insert(Deadline::at(self.clock.now().saturating_add(left)));
         }
-        let attempt = attempt(request.headers());
+        let attempt = attempt_of(request.headers());
         if let Some(attempt) = attempt {
             request.extensions_mut().insert(CallerAttempt(attempt));
         }
         let future = self.inner.call(request);
-        let handling = match attempt {
-            Some(_) => Handling::Inside { future: scope::inside(future) },
-            None => Handling::Alone { future },
+        let state = match attempt {
+            Some(_) => State::Nested { future: scope::inside(future) },
+            None => State::Plain { future },
         };
-        CallerContextFuture { handling }
+        CallerContextFuture { state }
     }
 }
 
-fn attempt(headers: &HeaderMap) -> Option<u32> {
-    let number = |name| u32::try_from(whole(headers.get(name)?.to_str().ok()?)?).ok();
+fn attempt_of(headers: &HeaderMap) -> Option<u32> {
+    let number = |name| u32::try_from(parse_digits(headers.get(name)?.to_str().ok()?)?).ok();
     let previous = || number(grpc::PREVIOUS_ATTEMPTS)?.checked_add(1);
     number(RETRY_ATTEMPT).filter(|&number| number > 0).or_else(previous)
 }
 
 /// What is left, by either header; the less if both are there.
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    let millis = headers.get(TIMEOUT_MS).and_then(|value| whole(value.to_str().ok()?)).map(Duration::from_millis);
+fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
+    let millis =
+        headers.get(TIMEOUT_MS).and_then(|value| parse_digits(value.to_str().ok()?)).map(Duration::from_millis);
     millis.into_iter().chain(grpc::timeout_of(headers)).min()
 }
 
@@ -133,17 +134,17 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct CallerContextFuture<F> {
         #[pin]
-        handling: Handling<F>,
+        state: State<F>,
     }
 }
 
 pin_project! {
-    #[project = HandlingProjected]
+    #[project = StateProjected]
     #[derive(Debug)]
-    enum Handling<F> {
+    enum State<F> {
         // The caller does not retry, as far as it says.
-        Alone { #[pin] future: F },
-        Inside { #[pin] future: Scoped<F> },
+        Plain { #[pin] future: F },
+        Nested { #[pin] future: Scoped<F> },
     }
 }
 
@@ -151,9 +152,9 @@ impl<F: Future> Future for CallerContextFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        match self.project().handling.project() {
-            HandlingProjected::Alone { future } => future.poll(cx),
-            HandlingProjected::Inside { future } => future.poll(cx),
+        match self.project().state.project() {
+            StateProjected::Plain { future } => future.poll(cx),
+            StateProjected::Nested { future } => future.poll(cx),
         }
     }
 }

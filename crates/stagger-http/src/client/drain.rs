@@ -13,13 +13,13 @@ const MOST: usize = 16 * 1024;
 const GRACE: Duration = Duration::from_millis(50);
 
 /// The body of an answer that is not the caller's: read to its end if that is near, else dropped.
-pub(crate) struct Leftover<R, Z> {
+pub(crate) struct BodyDrain<R, Z> {
     body: R,
     room: usize,
     grace: Z,
 }
 
-impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> Leftover<R, Z> {
+impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> BodyDrain<R, Z> {
     /// Nothing is left over of a body that has ended, or that is too long.
     pub(crate) fn of<T: Sleep<Sleeping = Z>>(body: R, timer: &T) -> Option<Self> {
         let is_near = !body.is_end_stream() && body.size_hint().lower() <= MOST as u64;
@@ -43,13 +43,13 @@ impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> Leftover<R, Z> {
 /// Waits until the next attempt is due, and lets go of what is left over as soon as it has ended, at the latest then.
 pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body + Unpin>(
     call: &mut PolledCall<T, H>,
-    leftover: &mut Option<Leftover<R, T::Sleeping>>,
+    drain: &mut Option<BodyDrain<R, T::Sleeping>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Attempt, BreakerOpen>> {
-    let is_drained = leftover.as_mut().is_none_or(|leftover| leftover.poll_end(cx).is_ready());
+    let is_drained = drain.as_mut().is_none_or(|drain| drain.poll_end(cx).is_ready());
     let begun = call.poll_begin(cx);
     if is_drained || begun.is_ready() {
-        *leftover = None;
+        *drain = None;
     }
     begun
 }
