@@ -1,8 +1,8 @@
-//! Admission over HTTP, for servers: what a request shows, what an answer says, and how many may be inside.
+//! Admission control over HTTP, for servers: the headers of requests and of rejections.
 //!
-//! With tower, [`AdmissionLayer`](crate::tower::AdmissionLayer) does all of it. These are its parts, for servers that have no
-//! layers, or whose clients stay for longer than their request: an upgrade to a WebSocket is answered at once, and its place
-//! is taken until the connection ends.
+//! With tower, [`AdmissionLayer`](crate::tower::AdmissionLayer) does all of this. These are its parts, for servers without
+//! layers, and for connections that outlive their request: the request for a WebSocket upgrade is answered at once, but it
+//! counts against the concurrency limit until the connection ends.
 
 use core::time::Duration;
 
@@ -11,14 +11,16 @@ use stagger::{Admission, Admitted, Instant};
 
 use crate::header::{RESERVATION, RESERVATION_TOKEN, RETRY_AFTER_MS};
 
-/// Asks for a request with these headers: with its ticket, if it has brought one.
+/// Asks `admission` whether to admit a request with these headers now, and redeems its reservation token if it carries one.
 pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
-    let ticket = headers.get(RESERVATION_TOKEN).and_then(|ticket| ticket.to_str().ok()?.parse().ok());
-    ticket.map_or_else(|| admission.ask(now), |ticket| admission.come(&ticket, now))
+    let token = headers.get(RESERVATION_TOKEN).and_then(|token| token.to_str().ok()?.parse().ok());
+    token.map_or_else(|| admission.ask(now), |token| admission.come(&token, now))
 }
 
-/// Puts a refusal into the headers of an answer, which has the status 503: an appointment as [`stagger-reservation`](RESERVATION) and
-/// `Retry-After`, any other wait as [`set_retry_after`] does.
+/// Sets the headers of the 503 response to a request that is not admitted.
+///
+/// A reservation is sent as [`stagger-reservation`](RESERVATION) and `Retry-After`; without one, the delay is sent as
+/// [`set_retry_after`] does.
 ///
 /// ```
 /// use http::HeaderMap;
@@ -33,28 +35,30 @@ pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Ad
 /// assert!(headers["stagger-reservation"].to_str()?.starts_with("10;ticket="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn set_rejection_headers(answer: Admitted, headers: &mut HeaderMap) {
-    match answer {
-        Admitted::Later(appointment) => {
-            if let Ok(slot) = HeaderValue::try_from(appointment.to_string()) {
-                headers.insert(RESERVATION, slot);
+pub fn set_rejection_headers(admitted: Admitted, headers: &mut HeaderMap) {
+    match admitted {
+        Admitted::Later(reservation) => {
+            if let Ok(value) = HeaderValue::try_from(reservation.to_string()) {
+                headers.insert(RESERVATION, value);
             }
-            in_seconds(appointment.after, headers);
+            set_seconds(reservation.after, headers);
         }
-        Admitted::Full(wait) => set_retry_after(wait, headers),
-        _ => in_seconds(Duration::ZERO, headers),
+        Admitted::Full(delay) => set_retry_after(delay, headers),
+        _ => set_seconds(Duration::ZERO, headers),
     }
 }
 
-/// Puts a wait into the headers of an answer, for clients that spread themselves beyond it: `Retry-After` in whole seconds
-/// and `retry-after-ms`, both rounded up. The seconds are 1 at least: "now" would be a rendezvous.
-pub fn set_retry_after(wait: Duration, headers: &mut HeaderMap) {
-    let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+/// Sets `Retry-After`, in whole seconds, and `retry-after-ms`, both rounded up.
+///
+/// The seconds are at least 1, since `Retry-After: 0` would bring all clients back at the same moment. The delay is a lower
+/// bound; clients are expected to spread themselves beyond it.
+pub fn set_retry_after(delay: Duration, headers: &mut HeaderMap) {
+    let millis = u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     headers.insert(RETRY_AFTER_MS, HeaderValue::from(millis));
-    in_seconds(wait, headers);
+    set_seconds(delay, headers);
 }
 
-fn in_seconds(wait: Duration, headers: &mut HeaderMap) {
-    let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
+fn set_seconds(delay: Duration, headers: &mut HeaderMap) {
+    let seconds = delay.as_secs().saturating_add(u64::from(delay.subsec_nanos() > 0));
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
 }

@@ -1,25 +1,27 @@
-//! What a status means for a retry.
+//! Classifies HTTP status codes for retrying.
 //!
 //! | status | meaning |
 //! |---|---|
 //! | 1xx, 2xx, 3xx | success |
 //! | 408 request timeout, 425 too early | transient |
 //! | 429 too many requests | throttled |
-//! | 503 service unavailable | throttled if it says when to come back, else transient |
-//! | 500, 502, 504, and every 5xx that is not named here | transient |
-//! | 501, 505, 506, 507, 508, 510, 511 | permanent: it will be the same the next time |
-//! | 409 conflict | transient if the request carries an `Idempotency-Key`: the first one is still being worked on |
+//! | 503 service unavailable | throttled with a hint (such as `Retry-After`), transient without |
+//! | 500, 502, 504, and every 5xx not listed here | transient |
+//! | 501, 505, 506, 507, 508, 510, 511 | permanent: a retry would get the same answer |
+//! | 409 conflict | transient if the request carries an `Idempotency-Key`: the first request with that key is still in progress |
 //! | every other 4xx | permanent |
 //!
-//! 401 and 403 are permanent here; whoever can get fresh credentials makes the request anew with them, once.
+//! 401 and 403 are permanent here. A client that can refresh its credentials retries once with the new ones.
 
 use http::StatusCode;
 use stagger::{Hint, Kind, Outcome};
 
 use crate::Idempotency;
 
-/// What a status means: see the [table](self). `hint` is what the response says about coming back; see
-/// [`advice`](crate::hint).
+/// Classifies a status by the [table](self).
+///
+/// `idempotency` is that of the request. `hint` is the [server hint](crate::hint) of the response; the outcome of a failure
+/// carries it on.
 ///
 /// ```
 /// use http::StatusCode;

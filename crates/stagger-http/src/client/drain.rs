@@ -7,12 +7,13 @@ use bytes::Buf;
 use http_body::Body;
 use stagger::{Attempt, BreakerOpen, PolledCall, Retrier, Sleep};
 
-/// How much of the body of a failed answer is read, so that its connection can be used again.
-const MOST: usize = 16 * 1024;
-/// How long the server has to end it. A connection that is held through a backoff is one that nobody else has.
+/// The most bytes that are read from the body of a failed response so that its connection can be reused.
+const MAX_BYTES: usize = 16 * 1024;
+/// Time within which the body must end. A connection held during backoff is not available to other requests.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// The body of an answer that is not the caller's: read to its end if that is near, else dropped.
+/// The body of a failed response that the caller does not receive. It is read to its end if it is short and ends soon, and
+/// dropped otherwise.
 pub(crate) struct BodyDrain<R, Z> {
     body: R,
     room: usize,
@@ -20,13 +21,13 @@ pub(crate) struct BodyDrain<R, Z> {
 }
 
 impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> BodyDrain<R, Z> {
-    /// Nothing is left over of a body that has ended, or that is too long.
-    pub(crate) fn of<T: Sleep<Sleeping = Z>>(body: R, timer: &T) -> Option<Self> {
-        let is_near = !body.is_end_stream() && body.size_hint().lower() <= MOST as u64;
-        is_near.then(|| Self { body, room: MOST, grace: timer.sleep(GRACE) })
+    /// Creates a drain, or returns `None` if the body has ended already or is known to be too long.
+    pub(crate) fn new<T: Sleep<Sleeping = Z>>(body: R, timer: &T) -> Option<Self> {
+        let is_short = !body.is_end_stream() && body.size_hint().lower() <= MAX_BYTES as u64;
+        is_short.then(|| Self { body, room: MAX_BYTES, grace: timer.sleep(GRACE) })
     }
 
-    /// Ready when it can be dropped.
+    /// Reads the body. Resolves when it has ended, is too long or has exceeded the grace period, so that it can be dropped.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             let Some(Ok(frame)) = frame else { return Poll::Ready(()) };
@@ -40,7 +41,8 @@ impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> BodyDrain<R, Z> {
     }
 }
 
-/// Waits until the next attempt is due, and lets go of what is left over as soon as it has ended, at the latest then.
+/// Waits until the next attempt is due. Meanwhile drains the body of the previous response, and drops it at the latest when
+/// the attempt begins.
 pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body + Unpin>(
     call: &mut PolledCall<T, H>,
     drain: &mut Option<BodyDrain<R, T::Sleeping>>,

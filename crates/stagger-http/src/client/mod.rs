@@ -1,5 +1,5 @@
-//! What every client's integration has in common: which requests are sent again, what is made of an answer, and what an
-//! attempt tells the server.
+//! The parts that the client integrations share: classifying responses, deciding whether a request is safe to retry, and the
+//! headers that an attempt sends.
 
 mod drain;
 mod failure;

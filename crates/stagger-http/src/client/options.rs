@@ -1,37 +1,41 @@
-//! What both builders can be told, the layer's and the middleware's, written once.
+//! The builder methods that the tower layer and the reqwest middleware share.
 
-/// `$Builder` has a function `update_common`, which changes its [`Settings`](super::Settings); `$Request` is what the caller's
-/// functions are shown.
+/// Implements the shared options for `$Builder`, which must have a method `update_common` that changes its
+/// [`Settings`](super::Settings). `$Request` is the type that callbacks receive.
 macro_rules! retry_options {
     ([$($parameter:ident)?] $Builder:ty, $Request:ty) => {
         impl$(<$parameter>)? $Builder {
-            /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: it does not.
+            /// Sends the number of the attempt, from 1, in the header `x-retry-attempt`. Default: not sent.
             ///
-            /// From the second attempt on, and in any that has a limit of time, an [`Attempt`](stagger::Attempt) is among the
-            /// request's extensions; [`attempt_number`]($crate::attempt_number) reads them.
+            /// Independently of this header, from the second attempt on and in any attempt with a time limit, the request's
+            /// extensions contain an [`Attempt`](stagger::Attempt); [`attempt_number`]($crate::attempt_number) reads it.
             #[must_use]
             pub fn attempt_header(self) -> Self {
                 self.update_common(|settings| settings.attempt_header = $crate::client::HeaderMode::Send)
             }
 
-            /// Sends what is left of the time for an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the
-            /// [`Deadline`](crate::Deadline) of the request and the retrier's timeout, whichever is sooner. Default: it does not.
-            /// A gRPC request carries it in `grpc-timeout` in any case.
+            /// Sends the remaining time of an attempt, in whole milliseconds, in the header `stagger-timeout-ms`: the time until
+            /// the request's [`Deadline`](crate::Deadline) or the retrier's timeout, whichever is shorter. Default: not sent.
+            /// gRPC requests always carry it in `grpc-timeout`.
             #[must_use]
             pub fn timeout_header(self) -> Self {
                 self.update_common(|settings| settings.timeout_header = $crate::client::HeaderMode::Send)
             }
 
-            /// Gives every request that is not idempotent an `Idempotency-Key`, unless it has one: a UUID, made once and the same on
-            /// every attempt. For servers that keep to it; others carry out each attempt. Default: it does not.
+            /// Adds an `Idempotency-Key` to every non-idempotent request that has none: a UUID, generated once per call and the
+            /// same on every attempt. Use it only with servers that implement the header; others process each attempt. Default:
+            /// not added.
             #[must_use]
             pub fn idempotency_keys(self) -> Self {
                 self.update_common(|settings| settings.idempotency_keys = $crate::client::HeaderMode::Send)
             }
 
-            /// For 401 and 403: how to get fresh credentials. What comes of it are the headers to be set, `None` if there are none to
-            /// be had. The request is then made anew with them, at once, and once in a call. Fetching them has what is left of
-            /// the time for the attempt; without one, no limit.
+            /// Sets how to refresh credentials after a 401 or 403 response.
+            ///
+            /// `refresh` returns the headers to set, which replace those of the same name, or `None` if no credentials are
+            /// available. The request is then retried with them immediately, once per call. The refresh is part of the attempt
+            /// and limited by its remaining time; if the attempt has no time limit, neither has the refresh. Default: 401 and
+            /// 403 are permanent.
             #[must_use]
             pub fn refresh_credentials<F, Fut>(self, refresh: F) -> Self
             where
@@ -41,14 +45,15 @@ macro_rules! retry_options {
                 self.update_common(|settings| settings.refresh_credentials = Some(::std::sync::Arc::new(move |parts| Box::pin(refresh(parts)))))
             }
 
-            /// Which requests may be repeated although neither their method nor a key says so: those for which this is true.
+            /// Declares requests idempotent for which `predicate` returns true. It is asked only about requests that are
+            /// idempotent neither by method nor by key. Default: none.
             #[must_use]
             pub fn idempotent_if(self, predicate: impl Fn(&$Request) -> bool + Send + Sync + 'static) -> Self {
                 self.update_common(|settings| settings.idempotent_if = Some(::std::sync::Arc::new(predicate)))
             }
 
-            /// Which of gRPC's status codes are retried: those of the method's policy. Default: as
-            /// [`classify::grpc`](stagger::classify::grpc) says.
+            /// Sets the retryable gRPC status codes, usually those of the method's `retryPolicy`. Default: those of
+            /// [`classify::grpc`](stagger::classify::grpc).
             #[must_use]
             pub fn grpc_codes(self, codes: $crate::grpc::Codes) -> Self {
                 self.update_common(|settings| settings.codes = Some(codes))

@@ -6,7 +6,8 @@ use stagger::{PolledCall, Retrier, Sleep};
 
 use super::settings::CredentialFuture;
 
-/// Waits for fresh credentials, which is a part of the attempt and has what is left of its time: `None` when that is over.
+/// Waits for fresh credentials. This is part of the attempt and limited by its remaining time; resolves to `None` when that
+/// has elapsed.
 pub(crate) fn poll_refresh<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(
     call: &mut PolledCall<T, R>,
     credentials: &mut CredentialFuture,
@@ -14,6 +15,6 @@ pub(crate) fn poll_refresh<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(
 ) -> Poll<Option<HeaderMap>> {
     match credentials.as_mut().poll(cx) {
         Poll::Pending => call.poll_limit(cx).map(|()| None),
-        fresh => fresh,
+        ready => ready,
     }
 }

@@ -10,7 +10,7 @@ use crate::grpc::Codes;
 use crate::header::{IDEMPOTENCY_KEY, RESERVATION_TOKEN, RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::{Idempotency, RequestProgress, grpc, hint, status};
 
-/// A request without its body.
+/// A request without its body: the part that decides about retries and that attempts add headers to.
 pub(crate) trait RequestHead {
     fn method(&self) -> &Method;
     fn headers(&self) -> &HeaderMap;
@@ -31,37 +31,38 @@ impl RequestHead for request::Parts {
     }
 }
 
-/// A request, and what is remembered of it from one attempt to the next. It is judged when something has failed, not before.
+/// A request and its state from one attempt to the next. It is classified only once an attempt has failed.
 #[derive(Debug)]
 pub(crate) struct RequestTracker<P> {
-    /// As it was made, with fresh credentials if there were any.
+    /// The original head, updated with refreshed credentials.
     pub(crate) head: P,
-    /// For the appointment that the last answer has given.
-    ticket: Option<Ticket>,
+    /// The token of the reservation in the last response.
+    reservation_token: Option<Ticket>,
     has_refreshed: bool,
 }
 
 impl<P: RequestHead> RequestTracker<P> {
-    /// With a key, if that is wanted and it needs one: the same on every attempt.
+    /// Creates the tracker, and adds an `Idempotency-Key` if that is enabled and the request needs one.
     pub(crate) fn new(mut head: P, settings: &Settings<P>) -> Self {
         if settings.idempotency_keys == HeaderMode::Send
             && Idempotency::from_request(head.method(), head.headers()) == Idempotency::OnlyIfUnsent
         {
-            // A structured string.
+            // The draft requires a structured-field string, which is quoted.
             if let Ok(key) = HeaderValue::try_from(format!("\"{}\"", Uuid::new_v4())) {
                 head.headers_mut().insert(IDEMPOTENCY_KEY, key);
             }
         }
-        Self { head, ticket: None, has_refreshed: false }
+        Self { head, reservation_token: None, has_refreshed: false }
     }
 
-    /// Adds to a request what this attempt tells the server.
+    /// Inserts the headers of this attempt. The reservation token is sent with one attempt only.
     pub(crate) fn insert_headers(&mut self, headers: &mut HeaderMap, attempt: Attempt, settings: &Settings<P>) {
         if settings.attempt_header == HeaderMode::Send {
             headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt.number));
         }
-        if let Some(ticket) = self.ticket.take().and_then(|ticket| HeaderValue::try_from(ticket.to_string()).ok()) {
-            headers.insert(RESERVATION_TOKEN, ticket);
+        let token = self.reservation_token.take();
+        if let Some(token) = token.and_then(|token| HeaderValue::try_from(token.to_string()).ok()) {
+            headers.insert(RESERVATION_TOKEN, token);
         }
         if let (HeaderMode::Send, Some(limit)) = (settings.timeout_header, attempt.time_limit) {
             headers.insert(TIMEOUT_MS, HeaderValue::from(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
@@ -78,7 +79,7 @@ impl<P: RequestHead> RequestTracker<P> {
         }
     }
 
-    /// What an answer means that is no [success](is_success). Its appointment is kept.
+    /// Classifies a response that is not a [success](is_success), and keeps the token of its reservation.
     pub(crate) fn on_response(
         &mut self,
         status: StatusCode,
@@ -86,12 +87,12 @@ impl<P: RequestHead> RequestTracker<P> {
         body: BodyReplay,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
-        self.ticket = hint::reservation(headers).map(|appointment| appointment.ticket);
+        self.reservation_token = hint::reservation(headers).map(|reservation| reservation.ticket);
         let classifier = ResponseClassifier::new(&self.head, body, settings);
         (classifier.response(status, headers), StatusFailure { status, idempotency: classifier.idempotency, body })
     }
 
-    /// What a failure without an answer means for this request.
+    /// Classifies a failure without a response, for this request.
     pub(crate) fn on_failure(
         &self,
         outcome: Outcome,
@@ -99,10 +100,11 @@ impl<P: RequestHead> RequestTracker<P> {
         body: BodyReplay,
         settings: &Settings<P>,
     ) -> Outcome {
-        ResponseClassifier::new(&self.head, body, settings).bounded(outcome, progress)
+        ResponseClassifier::new(&self.head, body, settings).restrict(outcome, progress)
     }
 
-    /// Whether fresh credentials may help, and are to be had.
+    /// Starts refreshing the credentials if the response denies the request, refreshing is configured, and it has not been done
+    /// in this call.
     pub(crate) fn refresh(
         &mut self,
         status: StatusCode,
@@ -116,7 +118,8 @@ impl<P: RequestHead> RequestTracker<P> {
         Some(renew(&self.head))
     }
 
-    /// With fresh credentials, if there are any, a request that was denied is as good as not processed.
+    /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately; without
+    /// credentials it has failed permanently.
     pub(crate) fn on_refreshed(
         &mut self,
         fresh: Option<HeaderMap>,
@@ -124,40 +127,42 @@ impl<P: RequestHead> RequestTracker<P> {
         settings: &Settings<P>,
     ) -> Outcome {
         let Some(fresh) = fresh else { return Outcome::Permanent };
-        // In place of those of the same names.
+        // Replaces headers of the same name.
         self.head.headers_mut().extend(fresh);
         self.on_failure(Outcome::Unprocessed, RequestProgress::NotProcessed, body, settings)
     }
 }
 
-/// Tells the layers further in which attempt it is. Of a first one without a limit there is nothing to be told, and a
-/// request without extensions stays one: the first of them would cost every call three allocations.
+/// Inserts the attempt into the request's extensions, for inner layers.
+///
+/// A first attempt without a time limit is the default and is not inserted, since the first extension costs a call three
+/// allocations.
 pub(crate) fn insert_attempt(extensions: &mut Extensions, attempt: Attempt) {
     if is_notable(attempt) || extensions.get::<Attempt>().is_some() {
         extensions.insert(attempt);
     }
 }
 
-/// Whether it is another than what everybody assumes: a first one, without a limit of time.
+/// Returns whether the attempt differs from the default: a first attempt without a time limit.
 const fn is_notable(attempt: Attempt) -> bool {
     attempt.number > 1 || attempt.time_limit.is_some()
 }
 
-/// Whether the body of a request can be sent once more.
+/// Whether the body of a request can be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyReplay {
-    /// All of it.
+    /// All of it is available.
     Possible,
-    /// It was longer than what is kept, or a stream, or it failed.
+    /// It is a stream, exceeds the replay limit or has failed.
     Impossible,
 }
 
-/// What is known of a request that bears on whether it is sent again.
+/// Classifies the responses and failures of one request: the properties of the request that decide about a retry.
 #[derive(Clone, Copy, Debug)]
 struct ResponseClassifier {
     idempotency: Idempotency,
     body: BodyReplay,
-    speaks_grpc: bool,
+    is_grpc: bool,
     codes: Option<Codes>,
 }
 
@@ -167,28 +172,28 @@ impl ResponseClassifier {
             Idempotency::OnlyIfUnsent if settings.is_declared_idempotent(head) => Idempotency::Declared,
             idempotency => idempotency,
         };
-        Self { idempotency, body, speaks_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
+        Self { idempotency, body, is_grpc: grpc::is_grpc(head.headers()), codes: settings.codes }
     }
 
-    /// What an answer means that is not a success.
+    /// Classifies a response that is not a success.
     fn response(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
         let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
             let hint = hint::server_hint(headers, SystemTime::now);
-            if !self.speaks_grpc {
+            if !self.is_grpc {
                 return status::outcome(status, self.idempotency, hint);
             }
-            // A proxy's answer to what it does not understand.
+            // A proxy between client and server does not know gRPC, and responds in plain HTTP.
             match rule(grpc::code_from_http_status(status)) {
                 Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint },
                 outcome => outcome,
             }
         });
-        self.bounded(outcome, RequestProgress::MaybeProcessed)
+        self.restrict(outcome, RequestProgress::MaybeProcessed)
     }
 
-    /// What a failure means for this request.
-    const fn bounded(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
+    /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
+    const fn restrict(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         match outcome {
             Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::Unrepeatable(kind),
             Outcome::Unprocessed if !self.allows_retry(RequestProgress::NotProcessed) => {
@@ -198,13 +203,13 @@ impl ResponseClassifier {
         }
     }
 
-    /// Returns whether it may be sent again, and can.
+    /// Returns whether the request may be sent again, and its body can.
     const fn allows_retry(self, progress: RequestProgress) -> bool {
         matches!(self.body, BodyReplay::Possible) && self.idempotency.allows_retry(progress)
     }
 }
 
-/// Whether an answer is a success, whatever the request was.
+/// Returns whether a response is a success, whatever the request.
 pub(crate) fn is_success(status: StatusCode, headers: &HeaderMap) -> bool {
     status.as_u16() < 400 && by_grpc(headers, classify::grpc).is_none_or(|outcome| outcome == Outcome::Success)
 }

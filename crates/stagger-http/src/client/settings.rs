@@ -8,9 +8,9 @@ use stagger::Retrier;
 
 use crate::grpc::Codes;
 
-/// What every call through a client is made with.
+/// The settings of a retrying client, shared by all of its calls.
 ///
-/// `P` is a request without its body, as the caller's functions are shown it.
+/// `P` is a request without its body, as it is passed to the application's callbacks.
 #[derive(Clone)]
 pub(crate) struct Settings<P> {
     pub(crate) retrier: Retrier,
@@ -19,7 +19,7 @@ pub(crate) struct Settings<P> {
     pub(crate) idempotency_keys: HeaderMode,
     pub(crate) refresh_credentials: Option<RefreshFn<P>>,
     pub(crate) idempotent_if: Option<PredicateFn<P>>,
-    /// Those of gRPC that are retried; `None`: as `classify::grpc` says.
+    /// The retryable gRPC status codes; `None` for the defaults of `classify::grpc`.
     pub(crate) codes: Option<Codes>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) type CredentialFuture = Pin<Box<dyn Future<Output = Option<HeaderMap>
 type RefreshFn<P> = Arc<dyn Fn(&P) -> CredentialFuture + Send + Sync>;
 type PredicateFn<P> = Arc<dyn Fn(&P) -> bool + Send + Sync>;
 
-/// Whether a header goes out.
+/// Whether a header is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderMode {
     Send,
@@ -47,7 +47,7 @@ impl<P> Settings<P> {
         }
     }
 
-    /// Whether the caller says that this request may be repeated.
+    /// Returns whether the application declares this request idempotent.
     pub(super) fn is_declared_idempotent(&self, head: &P) -> bool {
         self.idempotent_if.as_ref().is_some_and(|predicate| predicate(head))
     }

@@ -1,16 +1,16 @@
-//! What a server says about when to come back.
+//! Server hints: when a response asks for the next attempt.
 //!
-//! | header | form | taken for |
+//! | header | format | becomes |
 //! |---|---|---|
-//! | [`Stagger-Reservation`](crate::header::RESERVATION) | an [`Appointment`](stagger::Appointment), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), kept to the tick |
-//! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, whole or with a fraction | [`Hint::Floor`](stagger::Hint::Floor) |
-//! | `Retry-After` | whole seconds, or one of the three dates of RFC 9110 | `Hint::Floor` |
-//! | `RateLimit` | the IETF draft, in both of its forms: only what has nothing remaining | `Hint::Floor` |
+//! | [`Stagger-Reservation`](crate::header::RESERVATION) | a reservation ([`Appointment`](stagger::Appointment)), in milliseconds | [`Hint::Slot`](stagger::Hint::Slot), honored to the timer tick |
+//! | `retry-after-ms`, `x-ms-retry-after-ms` | milliseconds, with or without a fraction | [`Hint::Floor`](stagger::Hint::Floor) |
+//! | `Retry-After` | whole seconds, or one of the three date formats of RFC 9110 | `Hint::Floor` |
+//! | `RateLimit` | the IETF draft, in both of its formats; only limits with nothing remaining | `Hint::Floor` |
 //! | `RateLimit-Reset`, `X-RateLimit-Reset` | seconds, or (from 10⁹ on) a Unix time; only if nothing remains | `Hint::Floor` |
 //!
-//! The first row that is there and can be read counts; a header that cannot be read is as good as none. Of a header that
-//! is there more than once, the longest wait counts: to come too late is safe, too early is not. Whatever is too large for
-//! the clock is as long as the clock can tell, and so beyond any `max_hint`.
+//! The first row whose header is present and valid wins; malformed headers are ignored. If a header is repeated, the longest
+//! delay wins: arriving late is safe, arriving early is not. A delay that exceeds the clock's range saturates, and so exceeds
+//! any `max_hint`.
 
 mod date;
 mod rate_limit;

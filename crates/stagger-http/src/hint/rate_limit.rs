@@ -6,27 +6,27 @@ use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
 use crate::number::parse_digits;
 
-/// From here on a reset is a Unix time, not a number of seconds: 32 years would be a long wait, and 2001 is long ago.
-const UNIX_TIMES: u64 = 1_000_000_000;
+/// Resets from this value on are Unix times (from 2001 on), not numbers of seconds (31 years).
+const FIRST_UNIX_TIME: u64 = 1_000_000_000;
 
-/// How long the rate limit of a response asks to wait, if nothing remains of it.
+/// Returns the time until the rate limit of a response resets, if the limit is exhausted.
 ///
-/// - `RateLimit: "default";r=0;t=30`, draft 8 and later of the IETF: the longest `t` of those with `r=0`.
-/// - `RateLimit: limit=100, remaining=0, reset=30`, draft 7.
-/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30`, the drafts before, and the same with `X-`. A reset of 10⁹ or more
-///   is a Unix time, as GitHub sends it. A remaining that is not there is none.
+/// - `RateLimit: "default";r=0;t=30` (IETF draft 8 and later): the longest `t` among the limits with `r=0`.
+/// - `RateLimit: limit=100, remaining=0, reset=30` (draft 7).
+/// - `RateLimit-Remaining: 0` and `RateLimit-Reset: 30` (earlier drafts), also with the prefix `X-`. A reset of 10⁹ or more
+///   is a Unix time, as GitHub sends it. A missing `Remaining` counts as 0.
 ///
-/// What cannot be read is ignored, as the draft says. `now` is the wall clock at the receipt of the response.
+/// Malformed headers are ignored, as the draft requires. `now` is the wall-clock time at which the response was received.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    of_draft(headers)
-        .or_else(|| of_pair(headers, "ratelimit-remaining", "ratelimit-reset", now))
-        .or_else(|| of_pair(headers, "x-ratelimit-remaining", "x-ratelimit-reset", now))
+    from_draft(headers)
+        .or_else(|| from_pair(headers, "ratelimit-remaining", "ratelimit-reset", now))
+        .or_else(|| from_pair(headers, "x-ratelimit-remaining", "x-ratelimit-reset", now))
 }
 
-fn of_draft(headers: &HeaderMap) -> Option<Duration> {
+fn from_draft(headers: &HeaderMap) -> Option<Duration> {
     let lines: Option<Vec<_>> = headers.get_all("ratelimit").into_iter().map(|line| line.to_str().ok()).collect();
-    // One list may be written in several lines.
+    // A structured list may be split over several header lines.
     let text = lines?.join(", ");
     let spent = match Parser::new(&text).parse::<List>() {
         Ok(limits) if limits.iter().all(is_named) => limits.iter().filter_map(until_reset).max(),
@@ -56,7 +56,7 @@ fn number(item: &BareItem) -> Option<u64> {
     if let BareItem::Integer(number) = item { u64::try_from(i64::from(*number)).ok() } else { None }
 }
 
-fn of_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime) -> Option<Duration> {
+fn from_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime) -> Option<Duration> {
     let longest = |name: &str| {
         let values = headers.get_all(name).into_iter();
         values.filter_map(|value| parse_digits(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
@@ -65,7 +65,7 @@ fn of_pair(headers: &HeaderMap, remaining: &str, reset: &str, now: SystemTime) -
         return None;
     }
     let reset = longest(reset)?;
-    if reset < UNIX_TIMES {
+    if reset < FIRST_UNIX_TIME {
         return Some(Duration::from_secs(reset));
     }
     let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

@@ -3,7 +3,9 @@ use stagger::Appointment;
 
 use crate::header::RESERVATION;
 
-/// The appointment of a response. Of several, none: it is not known which one was kept.
+/// Parses the reservation of a response.
+///
+/// Returns `None` if the header is missing, malformed or repeated: which of several reservations the server kept is unknown.
 #[must_use]
 pub fn reservation(headers: &HeaderMap) -> Option<Appointment> {
     let mut values = headers.get_all(RESERVATION).into_iter();

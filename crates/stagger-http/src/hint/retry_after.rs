@@ -7,18 +7,20 @@ use http::header::{DATE, RETRY_AFTER};
 use super::date::parse_http_date;
 use crate::number::parse_digits;
 
-/// What a `Retry-After` says: RFC 9110, 10.2.3.
+/// The value of a `Retry-After` header (RFC 9110 §10.2.3).
+///
+/// The RFC defines no other forms, so the enum is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// So long after the response was received.
+    /// A delay relative to receipt of the response (`delay-seconds`).
     Delay(Duration),
-    /// At this time, by the server's clock.
+    /// A point in time on the server's clock (`HTTP-date`).
     Date(SystemTime),
 }
 
 impl RetryAfter {
-    /// Reads a value: digits and nothing else, or a [date](parse_http_date), whose century is taken from `now`. White space
-    /// around it is not part of it.
+    /// Parses a header value: ASCII digits, or a [date](parse_http_date) whose century is determined from `now`. Leading and
+    /// trailing spaces and tabs are ignored. Returns `None` for anything else.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -37,7 +39,7 @@ impl RetryAfter {
         }
     }
 
-    /// How long to wait, if it is `now` by the clock that wrote it. Zero for what is past.
+    /// Returns the delay from `now`, on the clock that the header was written by. A date in the past is a delay of zero.
     #[must_use]
     pub fn delay_from(self, now: SystemTime) -> Duration {
         match self {
@@ -47,8 +49,10 @@ impl RetryAfter {
     }
 }
 
-/// How long the `Retry-After` of a response asks to wait. `now` is the wall clock at its receipt; a date is measured
-/// against the response's own `Date` where it has one, so that clocks may be apart.
+/// Returns the delay that the `Retry-After` header of a response asks for.
+///
+/// `now` is the wall-clock time at which the response was received. A date is measured against the response's own `Date`
+/// header if it has one, so the clocks of client and server may differ.
 #[must_use]
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let values =
@@ -57,7 +61,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     values.map(|value| value.delay_from(sent().unwrap_or(now))).max()
 }
 
-/// The milliseconds of a header, with or without a fraction.
+/// Returns the longest delay among the values of a header in milliseconds, with or without a fraction.
 pub(super) fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
     let values = headers.get_all(name).into_iter();
     values.filter_map(|value| decimal_milliseconds(value.to_str().ok()?.trim_matches([' ', '\t']))).max()
@@ -66,7 +70,7 @@ pub(super) fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> 
 fn decimal_milliseconds(text: &str) -> Option<Duration> {
     let (millis, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let (millis, fraction) = (parse_digits(millis)?, fraction.get(..6).unwrap_or(fraction));
-    // Six digits of a millisecond are nanoseconds.
+    // Six decimals of a millisecond are nanoseconds; further decimals are dropped.
     let nanos = parse_digits(fraction)?.checked_mul(10_u64.pow(6 - u32::try_from(fraction.len()).ok()?))?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     is_number.then(|| Duration::from_millis(millis).saturating_add(Duration::from_nanos(nanos)))

@@ -7,9 +7,11 @@ use super::rate_limit::rate_limit;
 use super::reservation::reservation;
 use super::retry_after::{milliseconds, retry_after};
 
-/// When a response asks to be called again: the first of the headers in the [table](super) that says so.
+/// Returns the hint of a response: when the server asks for the next attempt, by the first valid header of the
+/// [table](super).
 ///
-/// `now` is the wall clock at its receipt, and is read only for a header that has a date or a Unix time in it.
+/// `now` returns the wall-clock time at which the response was received. It is not called if a reservation or a header in
+/// milliseconds is present.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -24,8 +26,8 @@ use super::retry_after::{milliseconds, retry_after};
 /// ```
 #[must_use]
 pub fn server_hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<Hint> {
-    if let Some(appointment) = reservation(headers) {
-        return Some(Hint::Slot(appointment.after));
+    if let Some(reservation) = reservation(headers) {
+        return Some(Hint::Slot(reservation.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));
     let wait = millis.or_else(|| {

@@ -116,7 +116,7 @@ impl<'s> RetryCall<'s> {
         if self.call.failed(outcome, Some(&failure)).is_some() {
             return Some(answer);
         }
-        self.drain = BodyDrain::of(answer.into(), &Tokio);
+        self.drain = BodyDrain::new(answer.into(), &Tokio);
         None
     }
 

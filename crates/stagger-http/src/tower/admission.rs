@@ -13,16 +13,17 @@ use tower_service::Service;
 
 use crate::admission::{set_rejection_headers, try_admit};
 
-/// For servers: lets in what the server can take, and gives everybody else an appointment.
+/// Admission control for servers: admits the load that the server can handle, and assigns each other client a return time.
 ///
-/// A refusal is an answer with the status 503, an empty body, and
+/// A rejection is a response with the status 503, an empty body, and these headers:
 ///
 /// - `Retry-After`, in whole seconds, rounded up, for any client;
-/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a ticket, for clients that bring it back in
-///   [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does; where there is no appointment
-///   to be had, `retry-after-ms`.
+/// - [`stagger-reservation`](crate::header::RESERVATION), in milliseconds and with a token, for clients that return the token
+///   in [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does;
+/// - `retry-after-ms` in its place if no reservation is available.
 ///
-/// So a herd comes back as a line; see [`Admission`]. The request is not read, and the service behind is not asked.
+/// A thundering herd thus comes back at the rate of the server; see [`Admission`]. The body of a rejected request is not
+/// read, and the inner service is not called.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -60,14 +61,15 @@ struct Limits {
 
 #[cfg(feature = "tokio")]
 impl AdmissionLayer<stagger::Tokio> {
-    /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
+    /// Creates a layer on tokio's clock. Pass an `Arc` to keep access to the admission's snapshot, or to share it with other
+    /// listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
         Self::with_clock(stagger::Tokio, admission)
     }
 }
 
 impl<C> AdmissionLayer<C> {
-    /// By this clock.
+    /// Creates a layer on `clock`.
     pub fn with_clock(clock: C, admission: impl Into<Arc<Admission>>) -> Self {
         Self::with_limit(clock, admission.into(), usize::MAX)
     }
@@ -78,13 +80,13 @@ impl<C> AdmissionLayer<C> {
         Self { limits: Arc::new(Limits { admission, max_concurrent, semaphore }), clock }
     }
 
-    /// At most so many are handled at a time; whoever comes beyond gets an appointment. Default: no limit.
+    /// Sets how many requests are processed concurrently; further ones are rejected with a reservation. Default: no limit.
     #[must_use]
     pub fn max_concurrent(self, limit: usize) -> Self {
         Self::with_limit(self.clock, Arc::clone(&self.limits.admission), limit)
     }
 
-    /// How many are being handled.
+    /// Returns the number of requests being processed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.limits.max_concurrent - self.limits.semaphore.available_permits()
@@ -105,7 +107,7 @@ impl<C> fmt::Debug for AdmissionLayer<C> {
     }
 }
 
-/// What [`AdmissionLayer`] makes.
+/// The service of an [`AdmissionLayer`].
 #[derive(Clone)]
 pub struct AdmissionService<S, C> {
     inner: S,
@@ -136,11 +138,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let state = match self.limits.admit(request.headers(), &self.clock) {
             Ok(permit) => State::InFlight { future: self.inner.call(request), permit },
-            Err(answer) => {
+            Err(rejection) => {
                 let mut response = Response::new(R::default());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                set_rejection_headers(answer, response.headers_mut());
-                State::Rejected { answer: Some(response) }
+                set_rejection_headers(rejection, response.headers_mut());
+                State::Rejected { response: Some(response) }
             }
         };
         AdmissionFuture { state }
@@ -148,18 +150,19 @@ where
 }
 
 impl Limits {
+    /// Returns a concurrency permit for an admitted request, or the rejection.
     fn admit(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admitted> {
         let now = clock.now();
-        // The place is taken first: a ticket that was let in is used up.
+        // The permit comes first: admission redeems the token, which then could not be used again.
         let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.defer(now))?;
-        let answer = try_admit(&self.admission, headers, now);
-        if answer == Admitted::Yes { Ok(permit) } else { Err(answer) }
+        let admitted = try_admit(&self.admission, headers, now);
+        if admitted == Admitted::Yes { Ok(permit) } else { Err(admitted) }
     }
 }
 
 pin_project! {
-    /// The future of [`AdmissionService`]. A place that was taken is free again when it is ready or dropped; the body of the
-    /// answer may then still be on its way.
+    /// The response future of [`AdmissionService`]. It releases its concurrency permit when it completes or is dropped, even if
+    /// the body of the response is still being sent.
     #[must_use = "futures do nothing unless polled"]
     pub struct AdmissionFuture<F, R> {
         #[pin]
@@ -171,7 +174,7 @@ pin_project! {
     #[project = StateProjected]
     enum State<F, R> {
         InFlight { #[pin] future: F, permit: OwnedSemaphorePermit },
-        Rejected { answer: Option<Response<R>> },
+        Rejected { response: Option<Response<R>> },
     }
 }
 
@@ -191,14 +194,14 @@ where
         let mut this = self.project();
         match this.state.as_mut().project() {
             StateProjected::InFlight { future, .. } => {
-                let answer = ready!(future.poll(cx));
-                // The place is free at once, however long the future is kept.
-                this.state.set(State::Rejected { answer: None });
-                Poll::Ready(answer)
+                let response = ready!(future.poll(cx));
+                // Releases the permit now, even if the completed future is kept.
+                this.state.set(State::Rejected { response: None });
+                Poll::Ready(response)
             }
-            // There is nothing more after the end.
-            StateProjected::Rejected { answer } => {
-                answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
+            // Already completed.
+            StateProjected::Rejected { response } => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
             }
         }
     }

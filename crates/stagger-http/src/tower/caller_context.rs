@@ -15,7 +15,7 @@ use crate::header::{RETRY_ATTEMPT, TIMEOUT_MS};
 use crate::number::parse_digits;
 use crate::{Deadline, grpc};
 
-/// The number of the attempt that a request is, by its caller's count, from 1.
+/// The number of the attempt in the caller's count, from 1, as a request extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallerAttempt(u32);
 
@@ -33,15 +33,16 @@ impl CallerAttempt {
     }
 }
 
-/// For servers: reads what a caller says of itself, and keeps to it.
+/// Context propagation for servers: reads the attempt number and the timeout that a caller sends, and applies them.
 ///
-/// - [`x-retry-attempt`](RETRY_ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls that are made while the request
-///   is handled stand down, see [`stagger::scope`]; [`CallerAttempt`] is among the request's extensions.
-/// - [`stagger-timeout-ms`](TIMEOUT_MS) or `grpc-timeout`: how long the caller waits. [`Deadline`] is among the request's
-///   extensions; put it into those of the requests that are made for this one.
+/// - [`x-retry-attempt`](RETRY_ATTEMPT) or `grpc-previous-rpc-attempts`: the caller retries. Calls made while the request is
+///   processed therefore do not retry, see [`stagger::scope`]. The request's extensions contain a [`CallerAttempt`].
+/// - [`stagger-timeout-ms`](TIMEOUT_MS) or `grpc-timeout`: the time until the caller gives up; the shorter if both are
+///   present. The request's extensions contain a [`Deadline`]; copy it into the extensions of the requests made on behalf of
+///   this one.
 ///
-/// What cannot be read is as good as not there. Both are the caller's word: where anybody may call, have the headers removed at
-/// the border, for whoever sends them decides whether this hop's own calls are retried.
+/// Malformed headers are ignored. All of these headers are untrusted input: a client that sends them turns off this hop's own
+/// retries. Strip them at the edge if the service is reachable from outside.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerContextLayer<C> {
     clock: C,
@@ -49,7 +50,7 @@ pub struct CallerContextLayer<C> {
 
 #[cfg(feature = "tokio")]
 impl CallerContextLayer<stagger::Tokio> {
-    /// By tokio's clock.
+    /// Creates a layer on tokio's clock.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_clock(stagger::Tokio)
@@ -57,7 +58,7 @@ impl CallerContextLayer<stagger::Tokio> {
 }
 
 impl<C> CallerContextLayer<C> {
-    /// By this clock.
+    /// Creates a layer on `clock`.
     #[must_use]
     pub const fn with_clock(clock: C) -> Self {
         Self { clock }
@@ -72,7 +73,7 @@ impl<S, C: Clone> Layer<S> for CallerContextLayer<C> {
     }
 }
 
-/// What [`CallerContextLayer`] makes.
+/// The service of a [`CallerContextLayer`].
 #[derive(Clone, Copy)]
 pub struct CallerContextService<S, C> {
     inner: S,
@@ -115,7 +116,7 @@ fn attempt_of(headers: &HeaderMap) -> Option<u32> {
     number(RETRY_ATTEMPT).filter(|&number| number > 0).or_else(previous)
 }
 
-/// What is left, by either header; the less if both are there.
+/// Returns the shorter of the timeouts in the two headers.
 fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     let millis =
         headers.get(TIMEOUT_MS).and_then(|value| parse_digits(value.to_str().ok()?)).map(Duration::from_millis);
@@ -129,7 +130,7 @@ impl<S: fmt::Debug, C> fmt::Debug for CallerContextService<S, C> {
 }
 
 pin_project! {
-    /// The future of [`CallerContextService`]: the service's own, under a mark if the caller retries.
+    /// The response future of [`CallerContextService`]: the inner service's future, in a retry scope if the caller retries.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct CallerContextFuture<F> {
@@ -142,7 +143,7 @@ pin_project! {
     #[project = StateProjected]
     #[derive(Debug)]
     enum State<F> {
-        // The caller does not retry, as far as it says.
+        // The caller has not announced that it retries.
         Plain { #[pin] future: F },
         Nested { #[pin] future: Scoped<F> },
     }

@@ -19,8 +19,10 @@ use crate::RequestProgress;
 use crate::client::{BodyDrain, CredentialFuture, StatusFailure, poll_begin, poll_refresh};
 
 pin_project! {
-    /// A request that is retried: the future of [`RetryService`](super::RetryService). Nothing of it is boxed, but fresh credentials.
-    /// Cancel-safe.
+    /// The response future of [`RetryService`](super::RetryService): one call with all of its attempts.
+    ///
+    /// Nothing is boxed except a credential refresh. Cancel-safe: dropping it cancels the attempt in flight and releases what
+    /// the call holds.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, T, B, R>
     where
@@ -33,9 +35,9 @@ pin_project! {
         timer: T,
         call: PolledCall<T, SharedSettings>,
         request: ReplayableRequest<B>,
-        // The attempt that is being made, from the moment that it may begin.
+        // The attempt in progress, from the moment it is allowed to begin.
         attempt: Option<Attempt>,
-        // The service has been asked before the first.
+        // Before the first attempt, the caller has polled the service for readiness.
         is_ready: bool,
         drain: Option<BodyDrain<R, T::Sleeping>>,
         refresh: Option<Box<PendingRefresh<R>>>,
@@ -45,10 +47,10 @@ pin_project! {
     }
 }
 
-/// Fresh credentials on their way, and the answer that they are for.
+/// A credential refresh in progress, and the response that caused it.
 struct PendingRefresh<R> {
     credentials: CredentialFuture,
-    answer: Response<R>,
+    response: Response<R>,
     failure: StatusFailure,
 }
 
@@ -104,22 +106,22 @@ where
                     }
                     continue;
                 };
-                // Whatever the attempt holds is let go before the sleep, and before the caller goes on.
+                // Releases what the attempt holds before the backoff, and before the caller continues.
                 this.calling.set(None);
                 *this.attempt = None;
                 match end {
-                    Ok(answer) => {
-                        let Some((outcome, failure)) = this.request.on_response(&answer, this.call.retrier()) else {
+                    Ok(response) => {
+                        let Some((outcome, failure)) = this.request.on_response(&response, this.call.retrier()) else {
                             this.call.succeeded();
-                            return Poll::Ready(Ok(answer));
+                            return Poll::Ready(Ok(response));
                         };
                         if let Some(credentials) = this.request.refresh(failure, this.call.retrier()) {
-                            *this.refresh = Some(Box::new(PendingRefresh { credentials, answer, failure }));
+                            *this.refresh = Some(Box::new(PendingRefresh { credentials, response, failure }));
                         } else {
                             if this.call.failed(outcome, Some(&failure)).is_some() {
-                                return Poll::Ready(Ok(answer));
+                                return Poll::Ready(Ok(response));
                             }
-                            *this.drain = BodyDrain::of(answer.into_body(), this.timer);
+                            *this.drain = BodyDrain::new(response.into_body(), this.timer);
                         }
                     }
                     Err(error) => {
@@ -139,30 +141,30 @@ where
             }
             if let Some(refresh) = this.refresh {
                 let fresh = ready!(poll_refresh(this.call, &mut refresh.credentials, cx));
-                let Some(PendingRefresh { answer, failure, .. }) = this.refresh.take().map(|refresh| *refresh) else {
+                let Some(PendingRefresh { response, failure, .. }) = this.refresh.take().map(|refresh| *refresh) else {
                     return Poll::Pending;
                 };
                 let outcome = this.request.on_refreshed(fresh, this.call.retrier());
                 if this.call.failed(outcome, Some(&failure)).is_some() {
-                    return Poll::Ready(Ok(answer));
+                    return Poll::Ready(Ok(response));
                 }
-                *this.drain = BodyDrain::of(answer.into_body(), this.timer);
+                *this.drain = BodyDrain::new(response.into_body(), this.timer);
             }
             if this.attempt.is_none() {
                 match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let refused = Error::Rejected(Refused::BreakerOpen(open));
-                        return Poll::Ready(Err(this.last.take().map_or(refused, Error::Service)));
+                        let rejected = Error::Rejected(Refused::BreakerOpen(open));
+                        return Poll::Ready(Err(this.last.take().map_or(rejected, Error::Service)));
                     }
                 }
             }
-            // There is none after the end.
+            // Already completed.
             let Some(attempt) = *this.attempt else { return Poll::Pending };
             if !core::mem::take(this.is_ready) {
                 match this.call.prepare(|| this.service.poll_ready(cx)) {
                     Poll::Ready(Ok(())) => {}
-                    // A service that says so is of no more use.
+                    // By tower's contract, a service that fails in `poll_ready` must be discarded.
                     Poll::Ready(Err(error)) => {
                         let _ = this.call.failed(Outcome::Unrepeatable(Kind::Local), Some(&error));
                         *this.attempt = None;
@@ -170,7 +172,7 @@ where
                     }
                     Poll::Pending => {
                         ready!(this.call.poll_limit(cx));
-                        // Nothing was sent; it was our own side that had no room.
+                        // Nothing was sent; the client itself had no capacity.
                         *this.attempt = None;
                         let outcome = Outcome::Failed { kind: Kind::Local, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {

@@ -10,7 +10,7 @@ use super::service::RetryService;
 use super::settings::Settings;
 use crate::{RequestProgress, client};
 
-/// Retries the requests of a service.
+/// A layer that retries the requests of a service. See the [module](super) for what it does.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -30,8 +30,8 @@ use crate::{RequestProgress, client};
 /// #     Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::<Bytes>::default()).unwrap())
 /// # });
 /// let client = ServiceBuilder::new().layer(RetryLayer::new(Retrier::new(POLICY))).service(server);
-/// let answer = client.oneshot(Request::get("/").body(Full::<Bytes>::default()).unwrap()).await.unwrap();
-/// assert_eq!(answer.status(), 200);
+/// let response = client.oneshot(Request::get("/").body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+/// assert_eq!(response.status(), 200);
 /// # });
 /// ```
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct RetryLayer<T> {
 
 #[cfg(feature = "tokio")]
 impl RetryLayer<stagger::Tokio> {
-    /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
+    /// Creates a layer with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
     #[must_use]
     pub fn new(retrier: Retrier) -> Self {
         Self::with_timer(stagger::Tokio, retrier)
@@ -50,7 +50,7 @@ impl RetryLayer<stagger::Tokio> {
 }
 
 impl<T> RetryLayer<T> {
-    /// The same on another timer.
+    /// Creates a layer like [`new`](RetryLayer::new), on `timer`.
     #[must_use]
     pub fn with_timer(timer: T, retrier: Retrier) -> Self {
         let common = client::Settings::new(retrier);
@@ -58,14 +58,17 @@ impl<T> RetryLayer<T> {
         Self { settings: Arc::new(settings), timer }
     }
 
-    /// How many bytes of a request's body are kept, to be sent again. Default 64 KiB. A longer one is sent once.
+    /// Sets how many bytes of a request's body are buffered for replay. A longer body is sent once, and its request is not
+    /// retried after that. Default: 64 KiB.
     #[must_use]
     pub fn replay_limit(self, bytes: usize) -> Self {
         self.update(|settings| settings.replay = bytes)
     }
 
-    /// How far a request has come that failed with an error of this type. Built in: I/O errors, bare or inside a
-    /// `Box<dyn Error + Send + Sync>`, that say that no connection was made.
+    /// Sets how far a request got that failed with an error of type `E`. The first rule for the type applies.
+    ///
+    /// Built in: [`RequestProgress::from_error`] for [`std::io::Error`] and for `Box<dyn Error + Send + Sync>`. Errors of other
+    /// types without a rule are [`RequestProgress::MaybeProcessed`].
     #[must_use]
     pub fn classify_progress<E: Any>(self, classify: impl Fn(&E) -> RequestProgress + Send + Sync + 'static) -> Self {
         self.update(|settings| settings.progress.push(Arc::new(move |error| error.downcast_ref().map(&classify))))

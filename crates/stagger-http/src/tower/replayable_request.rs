@@ -12,10 +12,10 @@ use super::settings::Settings;
 use crate::client::{CredentialFuture, RequestTracker, StatusFailure, insert_attempt, is_success};
 use crate::{Deadline, RequestProgress, grpc};
 
-/// The request, as often as it is sent, and what is made of its answers.
+/// A request that can be sent several times, and the classification of its responses.
 pub(super) struct ReplayableRequest<B: Body> {
     request: RequestTracker<request::Parts>,
-    /// While the first attempt is under way, which has taken the head along.
+    /// A copy of the head during the first attempt, which owns the original.
     saved_head: Option<SavedHead>,
     body: ReplayBody<B>,
 }
@@ -27,15 +27,16 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         Self { request, saved_head: None, body: ReplayBody::new(body, settings.replay) }
     }
 
-    /// When its caller has given up. The `grpc-timeout` of a request is that of all its attempts together.
+    /// Returns the deadline of the call: that of the extensions or of `grpc-timeout`, which spans all attempts, whichever is
+    /// sooner.
     pub(super) fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
         let head = &self.request.head;
-        let told = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
+        let deadline = head.extensions.get::<Deadline>().map(|deadline| deadline.instant());
         let left = if grpc::is_grpc(&head.headers) { grpc::timeout_of(&head.headers) } else { None };
-        told.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
+        deadline.into_iter().chain(left.map(|left| clock.now().saturating_add(left))).min()
     }
 
-    /// For this attempt.
+    /// Returns the request for `attempt`.
     pub(super) fn next_attempt(
         &mut self,
         attempt: Attempt,
@@ -49,19 +50,19 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         } else {
             self.request.head.clone()
         };
-        let mut request = Request::from_parts(head, self.body.again(cx));
+        let mut request = Request::from_parts(head, self.body.next_attempt(cx));
         insert_attempt(request.extensions_mut(), attempt);
         self.request.insert_headers(request.headers_mut(), attempt, &settings.common);
         request
     }
 
-    /// What an answer means that is a failure.
+    /// Classifies a response. Returns `None` for a success.
     pub(super) fn on_response<R>(
         &mut self,
-        answer: &Response<R>,
+        response: &Response<R>,
         settings: &Settings,
     ) -> Option<(Outcome, StatusFailure)> {
-        let (status, headers) = (answer.status(), answer.headers());
+        let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
             return None;
         }
@@ -69,25 +70,25 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayableRequest<B> {
         Some(self.request.on_response(status, headers, self.body.replay(), &settings.common))
     }
 
-    /// What came of an attempt without an answer.
+    /// Classifies a failure without a response.
     pub(super) fn on_failure(&mut self, outcome: Outcome, progress: RequestProgress, settings: &Settings) -> Outcome {
         self.restore();
         self.request.on_failure(outcome, progress, self.body.replay(), &settings.common)
     }
 
-    /// Whether fresh credentials may help, and are to be had.
+    /// Starts refreshing the credentials if that may help: see [`RequestTracker::refresh`].
     pub(super) fn refresh(&mut self, failure: StatusFailure, settings: &Settings) -> Option<CredentialFuture> {
         self.request.refresh(failure.status(), self.body.replay(), &settings.common)
     }
 
-    /// The head of the request is wanted again.
+    /// Restores the head after the first attempt.
     fn restore(&mut self) {
         if let Some(saved) = self.saved_head.take() {
             self.request.head = saved.restore();
         }
     }
 
-    /// What an answer means that was denied, when fresh credentials are there, or are not.
+    /// Classifies the denied request after the refresh: see [`RequestTracker::on_refreshed`].
     pub(super) fn on_refreshed(&mut self, fresh: Option<HeaderMap>, settings: &Settings) -> Outcome {
         self.request.on_refreshed(fresh, self.body.replay(), &settings.common)
     }

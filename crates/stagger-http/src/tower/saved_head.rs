@@ -1,14 +1,14 @@
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request};
 
-/// Headers that are longer than this together, in bytes, are shared and not copied.
-const LONG: usize = 2048;
-/// For a header: what is reserved, in bytes.
-const USUAL: usize = 64;
-/// Beside the lengths of a header: its value is sensitive.
+/// The most bytes of headers that are copied; larger header maps are cloned.
+const MAX_COPIED: usize = 2048;
+/// Bytes to reserve for each header.
+const RESERVED_PER_HEADER: usize = 64;
+/// The bit beside the lengths of a header that marks its value as sensitive.
 const SENSITIVE: u32 = 1 << 31;
 
-/// What is kept of the head of a request while it is on its way for the first time. It is read if that fails, and most do
-/// not: so it is made to be made, not to be read.
+/// A copy of the head of a request during its first attempt. It is restored only if the attempt fails, which is rare, so
+/// it is optimized for being created.
 #[derive(Debug)]
 pub(super) struct SavedHead {
     method: Method,
@@ -18,11 +18,11 @@ pub(super) struct SavedHead {
     extensions: Extensions,
 }
 
-/// A clone of a header map counts up a counter for each value, atomically, and down again when it is dropped; copying the
-/// bytes of the usual headers is cheaper.
+/// Copied headers. Cloning a header map increments an atomic reference count for each value, and dropping it decrements it
+/// again; for headers of common size, copying the bytes is cheaper.
 #[derive(Debug)]
 enum SavedHeaders {
-    /// One after the other: both lengths in one number, the name, the value.
+    /// For each header: both lengths in one number, the name, the value.
     Copied(Vec<u8>),
     Shared(HeaderMap),
 }
@@ -44,7 +44,7 @@ impl SavedHead {
         head.uri = self.uri;
         head.version = self.version;
         head.headers = match self.headers {
-            SavedHeaders::Copied(bytes) => read(&bytes),
+            SavedHeaders::Copied(bytes) => decode(&bytes),
             SavedHeaders::Shared(headers) => headers,
         };
         head.extensions = self.extensions;
@@ -54,14 +54,14 @@ impl SavedHead {
 
 impl SavedHeaders {
     fn new(headers: &HeaderMap) -> Self {
-        let mut bytes = Vec::with_capacity(headers.len() * USUAL);
+        let mut bytes = Vec::with_capacity(headers.len() * RESERVED_PER_HEADER);
         for (name, value) in headers {
             let (name, text) = (name.as_str().as_bytes(), value.as_bytes());
-            if bytes.len() + name.len() + text.len() > LONG {
+            if bytes.len() + name.len() + text.len() > MAX_COPIED {
                 return Self::Shared(headers.clone());
             }
             let sensitive = if value.is_sensitive() { SENSITIVE } else { 0 };
-            // Both are shorter than 2^15.
+            // The lengths sum to at most `MAX_COPIED`, which is less than 2^15.
             let lengths = sensitive | (name.len() as u32) << 16 | text.len() as u32;
             bytes.extend_from_slice(&lengths.to_ne_bytes());
             bytes.extend_from_slice(name);
@@ -71,8 +71,8 @@ impl SavedHeaders {
     }
 }
 
-/// Names and values were valid when they were written.
-fn read(mut bytes: &[u8]) -> HeaderMap {
+/// Decodes the copied headers.
+fn decode(mut bytes: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     while let Some((name, value)) = next(&mut bytes) {
         headers.append(name, value);
@@ -80,6 +80,7 @@ fn read(mut bytes: &[u8]) -> HeaderMap {
     headers
 }
 
+/// Decodes the next header. Names and values were valid when they were copied, so this cannot fail before the end.
 fn next(bytes: &mut &[u8]) -> Option<(HeaderName, HeaderValue)> {
     let (lengths, rest) = bytes.split_first_chunk()?;
     let lengths = u32::from_ne_bytes(*lengths);
@@ -114,8 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_restored_is_what_was_sent() {
-        for long in [0, 9, LONG, 1 << 17] {
+    fn a_restored_head_equals_the_original() {
+        for long in [0, 9, MAX_COPIED, 1 << 17] {
             let head = request(long);
             let got = SavedHead::new(&head).restore();
             assert_eq!((&got.method, &got.uri, got.version), (&head.method, &head.uri, head.version));

@@ -13,7 +13,7 @@ use super::future::ResponseFuture;
 use super::replay::ReplayBody;
 use super::settings::Settings;
 
-/// A service whose requests are retried: what [`RetryLayer`](super::RetryLayer) makes.
+/// A service that retries its requests: the service of a [`RetryLayer`](super::RetryLayer).
 #[derive(Clone)]
 pub struct RetryService<S, T> {
     pub(super) inner: S,
@@ -38,7 +38,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that has said that it is ready is used; its clone has yet to be asked.
+        // `poll_ready` was called on `self.inner`, so the call uses that one and leaves the clone.
         let clone = self.inner.clone();
         let ready = core::mem::replace(&mut self.inner, clone);
         ResponseFuture::new(ready, request, &self.settings, self.timer.clone())

@@ -11,7 +11,7 @@ use stagger::Retrier;
 
 use crate::{RequestProgress, client};
 
-/// A call's hold on what it is made with: the one count of references that a request costs.
+/// A call's reference to its settings: the only reference count that a request increments.
 #[derive(Clone, Debug)]
 pub(super) struct SharedSettings(pub(super) Arc<Settings>);
 
@@ -29,20 +29,20 @@ impl Borrow<Retrier> for SharedSettings {
     }
 }
 
-/// What every call through a layer is made with.
+/// The settings of a [`RetryLayer`](super::RetryLayer), shared by all of its calls.
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) common: client::Settings<request::Parts>,
-    /// How much of a body is kept, in bytes.
+    /// The replay limit for bodies, in bytes.
     pub(super) replay: usize,
-    /// The first that knows an error says how far its request has come.
+    /// The rules for how far a failed request got; the first one for the error's type applies.
     pub(super) progress: Vec<ProgressRule>,
 }
 
 pub(super) type ProgressRule = Arc<dyn Fn(&dyn Any) -> Option<RequestProgress> + Send + Sync>;
 
 impl Settings {
-    /// How far the request has come that failed with this error.
+    /// Returns how far the request got that failed with this error.
     pub(super) fn request_progress<E: Any>(&self, error: &E) -> RequestProgress {
         let classified = self.progress.iter().find_map(|rule| rule(error));
         classified.unwrap_or_else(|| built_in(error))
@@ -55,7 +55,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Without a rule: a connection that was refused, or could not be made, has carried nothing.
+/// Applies the default rule: a request whose connection was refused, or could not be established, was not sent.
 fn built_in<E: Any>(error: &E) -> RequestProgress {
     let error: &dyn Any = error;
     let known: Option<&(dyn Error + 'static)> = if let Some(error) = error.downcast_ref::<io::Error>() {
