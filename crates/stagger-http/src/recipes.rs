@@ -1,8 +1,8 @@
-//! Clients that need no integration of their own.
+//! Examples for clients that need no integration.
 //!
 //! # reqwest, without middleware
 //!
-//! What an answer means is said where it is received; everything else is `stagger`'s. The caller gets reqwest's own error.
+//! The attempt classifies its response, and `stagger` does the rest. The caller gets reqwest's own error.
 //!
 //! ```
 //! use std::time::SystemTime;
@@ -15,11 +15,12 @@
 //!
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
 //!
-//! /// One attempt of a GET, which may be repeated.
+//! /// One attempt of a GET, which is idempotent.
 //! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
-//!     let answer = client.get(url).send().await?;
-//!     let meaning = outcome(answer.status(), Idempotency::ByMethod, server_hint(answer.headers(), SystemTime::now));
-//!     answer.error_for_status().map_err(|error| Fault::of(error, meaning))
+//!     let response = client.get(url).send().await?;
+//!     let hint = server_hint(response.headers(), SystemTime::now);
+//!     let outcome = outcome(response.status(), Idempotency::ByMethod, hint);
+//!     response.error_for_status().map_err(|error| Fault::of(error, outcome))
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -44,8 +45,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a budget, a breaker or listeners it is the same through a [`Retrier`](stagger::Retrier): `api.run(..).marked()`. A
-//! POST that has been sent must not be repeated, unless it carries an `Idempotency-Key`; what was never sent may:
+//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..).marked()`. A POST that may
+//! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be:
 //!
 //! ```
 //! use reqwest::{Client, Response};
@@ -56,10 +57,13 @@
 //!
 //! async fn pay(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
 //!     let request = client.post(url).body("pay").build()?;
-//!     let repeat = Idempotency::from_request(request.method(), request.headers());
+//!     let idempotency = Idempotency::from_request(request.method(), request.headers());
 //!     client.execute(request).await.map_err(|error| {
-//!         let sent = if error.is_connect() { RequestProgress::NotSent } else { RequestProgress::MaybeProcessed };
-//!         if repeat.allows_retry(sent) { Fault::from(error) } else { Fault::unrepeatable(error) }
+//!         let progress = match error.is_connect() {
+//!             true => RequestProgress::NotSent,
+//!             false => RequestProgress::MaybeProcessed,
+//!         };
+//!         if idempotency.allows_retry(progress) { Fault::from(error) } else { Fault::unrepeatable(error) }
 //!     })
 //! }
 //!
@@ -69,7 +73,7 @@
 //! #     format!("http://{}", gone.local_addr()?)
 //! # };
 //! let (api, client) = (Retrier::new(POLICY), Client::new());
-//! // Nothing listens there.
+//! // No server listens at this address.
 //! let error = api.run(|| pay(&client, url)).marked().await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);
 //! assert!(error.error().is_some_and(reqwest::Error::is_connect));
@@ -78,8 +82,8 @@
 //!
 //! # hyper-util's client
 //!
-//! It is a tower service, and goes under a [`RetryLayer`](crate::tower::RetryLayer). Two rules say what its errors mean: an
-//! attempt that could not connect has sent nothing, and an I/O error is judged by its kind.
+//! The client is a tower service: put a [`RetryLayer`](crate::tower::RetryLayer) on top of it. Two rules classify its errors: an
+//! attempt that could not connect has sent nothing, and an I/O error is classified by its kind.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -107,7 +111,7 @@
 //! let network = Client::builder(TokioExecutor::new()).build_http();
 //! let client = ServiceBuilder::new().layer(retries).service(network);
 //!
-//! let answer = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
-//! assert_eq!(answer.into_body().collect().await?.to_bytes(), "a page");
+//! let response = client.oneshot(Request::get(url).body(Full::<Bytes>::default())?).await?;
+//! assert_eq!(response.into_body().collect().await?.to_bytes(), "a page");
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

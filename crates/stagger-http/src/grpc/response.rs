@@ -3,27 +3,27 @@ use core::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use stagger::{Hint, Kind, Outcome, classify};
 
-/// What a server says about coming back, in milliseconds; a negative number, or anything that is none: never.
+/// `grpc-retry-pushback-ms`, in a response: the delay before the next attempt, in milliseconds. A negative or malformed value
+/// means that the call must not be retried.
 pub const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// How many attempts were made before this one, from the first retry on.
+/// `grpc-previous-rpc-attempts`, in a request: the number of attempts before this one. Sent from the first retry on.
 pub const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const UNKNOWN: u32 = 2;
 
-/// Whether a message with these headers is gRPC's.
+/// Returns whether a message with these headers is a gRPC message, by its content type.
 #[must_use]
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
-    // What follows names an encoding, `+proto`, or says that it is for browsers, `-web`.
+    // The suffix names an encoding (`+proto`) or gRPC-Web (`-web`).
     value.strip_prefix(b"application/grpc").is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b'-' | b';')))
 }
 
-/// What the headers of a response, or its trailers, say. `None` if they carry no status: then the answer has begun, and
-/// what has begun is not retried.
+/// Classifies a response by its headers or trailers, with [`classify::grpc`]; see [`outcome_with`].
 ///
-/// By [`classify::grpc`]; see [`outcome_with`].
+/// Returns `None` if they carry no status. If they are headers, messages follow and the call must not be retried.
 ///
 /// ```
 /// use core::time::Duration;
@@ -43,10 +43,12 @@ pub fn outcome(headers: &HeaderMap) -> Option<Outcome> {
     outcome_with(headers, classify::grpc)
 }
 
-/// The same by another rule over status codes, such as [`Codes::outcome`](super::Codes::outcome).
+/// Classifies a response by its headers or trailers, with `rule` for the status code, such as
+/// [`Codes::outcome`](super::Codes::outcome).
 ///
-/// A failure has the pushback as its hint. A status that is no number is `UNKNOWN`. What is permanent stays so, whatever the
-/// pushback, except that the guards are to know of a server that says "never": that is a failure which is not retried.
+/// The outcome of a failure carries the pushback as its hint. A malformed status counts as `UNKNOWN`. A permanent status
+/// stays permanent whatever the pushback, with one exception: if the pushback forbids retries, the outcome is a throttled
+/// failure that is not retried, so that the guards count it.
 #[must_use]
 pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Option<Outcome> {
     let status = headers.get(STATUS)?;
@@ -56,13 +58,13 @@ pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> O
         (Outcome::Permanent | Outcome::Cancelled, Some(Hint::Never)) => {
             Outcome::Failed { kind: Kind::Throttled, hint: Some(Hint::Never) }
         }
-        // One that a server or a proxy has cancelled, and not we.
+        // Cancelled by the server or a proxy, not by this client.
         (Outcome::Cancelled, _) => Outcome::Permanent,
         (outcome, _) => outcome,
     })
 }
 
-/// The code that stands for the answer of a proxy which knows nothing of gRPC.
+/// Returns the gRPC code for a plain HTTP response, as a proxy that does not know gRPC sends it.
 ///
 /// Source: gRPC, "HTTP to gRPC Status Code Mapping".
 ///
@@ -83,11 +85,11 @@ pub fn code_from_http_status(status: StatusCode) -> u32 {
     }
 }
 
-/// What a server says about coming back: so many milliseconds, digits and nothing else; anything else, and anything that is
-/// there twice, is [`Hint::Never`]. `None`: it says nothing.
+/// Parses the pushback of a response: a delay in milliseconds, ASCII digits only. Returns [`Hint::Never`] if the header is
+/// malformed, negative or repeated, and `None` if it is missing.
 ///
-/// The wait is a floor, as every hint is, and not to the millisecond: what gRPC prescribes would bring all of them
-/// back together.
+/// The delay is a lower bound, like other hints. gRPC prescribes it to the millisecond, which would bring all clients back
+/// at the same moment.
 #[must_use]
 pub fn pushback(headers: &HeaderMap) -> Option<Hint> {
     let mut values = headers.get_all(PUSHBACK).into_iter();
@@ -98,7 +100,7 @@ pub fn pushback(headers: &HeaderMap) -> Option<Hint> {
     Some(millis.map_or(Hint::Never, |millis| Hint::Floor(Duration::from_millis(millis))))
 }
 
-/// Digits, and no zero in front.
+/// Returns whether the text is digits only, without leading zeros.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }

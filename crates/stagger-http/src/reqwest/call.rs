@@ -14,7 +14,7 @@ use crate::client::{
 };
 use crate::{Deadline, RequestProgress};
 
-/// One request, from its first attempt to its last.
+/// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {
     settings: &'s Settings<Request>,
     call: PolledCall<Tokio, &'s Retrier>,
@@ -24,7 +24,7 @@ pub(super) struct RetryCall<'s> {
     last: Option<Error>,
 }
 
-/// An attempt under way.
+/// An attempt in flight.
 pub(super) type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
 impl<'s> RetryCall<'s> {
@@ -44,16 +44,16 @@ impl<'s> RetryCall<'s> {
         poll_begin(&mut self.call, &mut self.drain, cx)
     }
 
-    /// The end of a call that the breaker has refused to let go on.
+    /// Returns the error of a call that the circuit breaker ends: the last error, or the rejection if there is none.
     pub(super) fn rejected(&mut self, open: BreakerOpen) -> Error {
         self.last.take().unwrap_or_else(|| Error::middleware(Refused::BreakerOpen(open)))
     }
 
-    /// For this attempt.
+    /// Returns the request for `attempt`.
     pub(super) fn next_attempt(&mut self, attempt: Attempt) -> Request {
         let head = &mut self.request.head;
         let mut request = head.try_clone().unwrap_or_else(|| {
-            // Its body is a stream, and is sent with the first attempt. What stays here is for being judged.
+            // The body is a stream, and goes with the first attempt. The head stays here, to classify responses with.
             self.body = BodyReplay::Impossible;
             let mut head_only = Request::new(head.method().clone(), head.url().clone());
             head_only.headers_mut().clone_from(head.headers());
@@ -63,12 +63,12 @@ impl<'s> RetryCall<'s> {
         request
     }
 
-    /// Begins an attempt.
+    /// Starts an attempt.
     pub(super) fn send<'a>(&mut self, send: impl FnOnce() -> Sending<'a>) -> Sending<'a> {
         self.call.attempt(send)
     }
 
-    /// Ready with `None` if the attempt takes longer than it may.
+    /// Polls the attempt. Resolves to `None` if the attempt times out.
     pub(super) fn poll_end(
         &mut self,
         sending: &mut Sending<'_>,
@@ -80,9 +80,9 @@ impl<'s> RetryCall<'s> {
         }
     }
 
-    /// What an answer means that is a failure; `None` if it is a success, and the end.
-    pub(super) fn on_response(&mut self, answer: &Response) -> Option<(Outcome, StatusFailure)> {
-        let (status, headers) = (answer.status(), answer.headers());
+    /// Classifies a response. Returns `None` for a success, which ends the call.
+    pub(super) fn on_response(&mut self, response: &Response) -> Option<(Outcome, StatusFailure)> {
+        let (status, headers) = (response.status(), response.headers());
         if is_success(status, headers) {
             self.call.succeeded();
             return None;
@@ -106,21 +106,21 @@ impl<'s> RetryCall<'s> {
         self.request.on_refreshed(fresh, self.body, self.settings)
     }
 
-    /// Gives the answer back if it is the last.
+    /// Decides about a failed response. Returns it if it is the last, and otherwise drains it.
     pub(super) fn on_decided(
         &mut self,
         outcome: Outcome,
         failure: StatusFailure,
-        answer: Response,
+        response: Response,
     ) -> Option<Response> {
         if self.call.failed(outcome, Some(&failure)).is_some() {
-            return Some(answer);
+            return Some(response);
         }
-        self.drain = BodyDrain::new(answer.into(), &Tokio);
+        self.drain = BodyDrain::new(response.into(), &Tokio);
         None
     }
 
-    /// Gives the error back if it is the last.
+    /// Decides about an error. Returns it if it is the last.
     pub(super) fn on_error(&mut self, error: Error) -> Option<Error> {
         if self.stopped(&error).is_some() {
             return Some(error);
@@ -144,7 +144,7 @@ impl<'s> RetryCall<'s> {
         }
     }
 
-    /// The attempt took longer than it may, and is gone. The error, if no other follows.
+    /// Decides about an attempt that timed out and was dropped. Returns the error if no retry follows.
     pub(super) fn on_timeout(&mut self) -> Option<Error> {
         let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
         let stop = self.call.failed::<StatusFailure>(outcome, None);

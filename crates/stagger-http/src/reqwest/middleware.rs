@@ -9,13 +9,13 @@ use stagger::Retrier;
 use super::call::{RetryCall, Sending};
 use crate::client::{self, RequestHead, Settings, insert_attempt};
 
-/// The middleware: see the [module](super).
+/// A middleware that retries requests. See the [module](super) for what it does.
 pub struct RetryMiddleware {
     settings: Settings<Request>,
 }
 
 impl RetryMiddleware {
-    /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
+    /// Creates a middleware with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
     #[must_use]
     pub const fn new(retrier: Retrier) -> Self {
         Self { settings: Settings::new(retrier) }
@@ -29,7 +29,7 @@ impl RetryMiddleware {
 
 client::retry_options!([] RetryMiddleware, Request);
 
-/// As `async_trait` would write it, but that the future holds the request once, and is no larger than it must be.
+/// The expansion of `async_trait`, written by hand so that the future stores the request only once.
 impl Middleware for RetryMiddleware {
     fn handle<'r, 'e, 'n, 'f>(&'r self, request: Request, extensions: &'e mut Extensions, next: Next<'n>) -> Sending<'f>
     where
@@ -49,12 +49,12 @@ impl Middleware for RetryMiddleware {
                 let request = call.next_attempt(attempt);
                 let mut sending = call.send(|| next.clone().run(request, extensions));
                 let end = poll_fn(|cx| call.poll_end(&mut sending, cx)).await;
-                // Whatever the attempt holds is let go before anything else happens.
+                // Releases what the attempt holds before anything else happens.
                 drop(sending);
                 match end {
-                    Some(Ok(answer)) => {
-                        let Some((outcome, failure)) = call.on_response(&answer) else { return Ok(answer) };
-                        let answer = Box::new(answer);
+                    Some(Ok(response)) => {
+                        let Some((outcome, failure)) = call.on_response(&response) else { return Ok(response) };
+                        let response = Box::new(response);
                         let outcome = match call.refresh(failure) {
                             Some(mut credentials) => {
                                 let fresh = poll_fn(|cx| call.poll_refresh(&mut credentials, cx)).await;
@@ -62,7 +62,7 @@ impl Middleware for RetryMiddleware {
                             }
                             None => outcome,
                         };
-                        if let Some(last) = call.on_decided(outcome, failure, *answer) {
+                        if let Some(last) = call.on_decided(outcome, failure, *response) {
                             return Ok(last);
                         }
                     }

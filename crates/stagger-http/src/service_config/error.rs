@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// Everything that is wrong with a service config, each with where it is and the way out.
+/// An error in a service config. It lists every problem, each with its path and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceConfigError {
     problems: Vec<String>,
@@ -11,12 +11,12 @@ impl ServiceConfigError {
         Self { problems: vec![problem.into()] }
     }
 
-    /// `value`, unless there are faults.
+    /// Returns `value` if there are no problems, and the error otherwise.
     pub(super) fn unless<T>(problems: Vec<String>, value: T) -> Result<T, Self> {
         if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
 
-    /// The faults, in the order in which they were found.
+    /// Returns the problems, in the order in which they were found.
     pub fn problems(&self) -> impl Iterator<Item = &str> {
         self.problems.iter().map(String::as_str)
     }

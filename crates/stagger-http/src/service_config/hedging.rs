@@ -6,7 +6,7 @@ use stagger::{Hedge, HedgeDelay};
 use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
-/// `hedgingPolicy`: how many copies of a call may be under way, and how far apart.
+/// `hedgingPolicy`: how many attempts of a call may be in flight, and how far apart they start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hedging {
     attempts: NonZeroU32,
@@ -19,14 +19,14 @@ impl Hedging {
         Self { attempts: attempts.min(MAX), delay, non_fatal }
     }
 
-    /// What a hedge does, with the codes that do not end a call, and what of it cannot be said.
+    /// Maps a hedge, with the codes that do not end a call. Also returns the settings that a service config cannot express.
     ///
     /// # Errors
-    /// It makes no copy.
+    /// Returns an error if the hedge launches no copies, or its delay has no counterpart in gRPC.
     pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let attempts = NonZeroU32::MIN.saturating_add(hedge.most());
         if attempts < MIN {
-            return Err(ServiceConfigError::one("the hedge makes no copy: leave hedgingPolicy out"));
+            return Err(ServiceConfigError::one("the hedge launches no copies; omit hedgingPolicy"));
         }
         let mut unmapped = Vec::new();
         if attempts > MAX {
@@ -38,31 +38,34 @@ impl Hedging {
                 unmapped.push(Unmapped::Quantile(share));
                 until_known
             }
-            // It has no words for what there may be in the future.
-            _ => return Err(ServiceConfigError::one("the hedge's delay is none that gRPC has: use a fixed one")),
+            // `HedgeDelay` is non-exhaustive.
+            _ => {
+                return Err(ServiceConfigError::one("gRPC has no counterpart of the hedge's delay; use a fixed delay"));
+            }
         };
         Ok((Self::from_fields(attempts, delay, non_fatal), unmapped))
     }
 
-    /// The hedge.
+    /// Returns the hedge.
     #[must_use]
     pub const fn to_hedge(self) -> Hedge {
         Hedge::after(self.delay).at_most(self.attempts.get() - 1)
     }
 
-    /// How many attempts there are at most, the first included. Range 2 to 5.
+    /// Returns the maximum number of attempts, including the first. Range: 2 to 5.
     #[must_use]
     pub const fn max_attempts(self) -> NonZeroU32 {
         self.attempts
     }
 
-    /// How long a copy waits for the one before it. Zero: all of them start at once.
+    /// Returns the delay between the starts of consecutive attempts. If it is zero, all of them start at once.
     #[must_use]
     pub const fn delay(self) -> Duration {
         self.delay
     }
 
-    /// The codes that do not end the call: another copy then starts at once. Every other code ends it.
+    /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other code ends
+    /// the call.
     #[must_use]
     pub const fn non_fatal(self) -> Codes {
         self.non_fatal

@@ -7,7 +7,7 @@ use stagger::{Backoff, Jitter, Policy, PolicyError};
 use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
 
-/// `retryPolicy`: how a method is retried, and after which codes.
+/// `retryPolicy`: how a method is retried, and the retryable status codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodRetries {
     policy: Policy,
@@ -15,8 +15,8 @@ pub struct MethodRetries {
 }
 
 impl MethodRetries {
-    /// What these numbers mean: the profile [`GRPC_A6`] with them. No delay is above `max`, so that an `initial` above it is
-    /// as good as `max`.
+    /// Builds the policy from the fields of a `retryPolicy`: the profile [`GRPC_A6`] with these values. An `initial` backoff
+    /// above `max` is reduced to `max`.
     pub(super) fn from_fields(
         attempts: u32,
         (initial, max): (Duration, Duration),
@@ -28,19 +28,24 @@ impl MethodRetries {
         Ok(Self { policy, codes })
     }
 
-    /// What a service config can say of a policy, for these codes, and what it cannot: each setting in which
-    /// [`policy`](Self::policy), which is what gRPC will do, differs from the one given.
+    /// Maps a policy to a `retryPolicy` with these retryable codes.
+    ///
+    /// Also returns the settings that a service config cannot express: those in which [`policy`](Self::policy), which is what
+    /// gRPC will do, differs from the given one.
     ///
     /// # Errors
-    /// It makes no retry; its delays grow otherwise than by a factor; there is no code.
+    /// Returns an error if the policy makes no retries, if its delays do not grow by a constant factor, or if `codes` is
+    /// empty.
     pub fn from_policy(policy: &Policy, codes: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
         let multiplier = match policy.backoff() {
             Backoff::Exponential { multiplier, .. } if policy.jitter() != Jitter::Decorrelated => Ok(*multiplier),
-            Backoff::Exponential { .. } => Err("jitter=decorrelated has no ceilings, and gRPC has no other: use full"),
+            Backoff::Exponential { .. } => {
+                Err("jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter")
+            }
             Backoff::Constant { .. } => Ok(1.0),
-            Backoff::Stop => Err("the policy makes no retry: leave retryPolicy out"),
-            Backoff::Zero => Err("initialBackoff cannot be zero: use a backoff"),
-            _ => Err("gRPC's delays grow by a factor: use exponential or constant backoff"),
+            Backoff::Stop => Err("the policy makes no retries; omit retryPolicy"),
+            Backoff::Zero => Err("initialBackoff must not be zero; use a backoff with a delay"),
+            _ => Err("gRPC's delays grow by a constant factor; use exponential or constant backoff"),
         };
         let mut problems = Vec::new();
         let multiplier = multiplier.unwrap_or_else(|problem| {
@@ -48,51 +53,51 @@ impl MethodRetries {
             1.0
         });
         if !policy.retries() && !matches!(policy.backoff(), Backoff::Stop) {
-            problems.push("max-attempts=1 makes no retry: leave retryPolicy out".to_owned());
+            problems.push("max-attempts=1 makes no retries; omit retryPolicy".to_owned());
         }
         if codes.is_empty() {
-            problems.push("there is no code to retry after: name UNAVAILABLE at least".to_owned());
+            problems.push("there are no retryable status codes; add at least UNAVAILABLE".to_owned());
         }
         ServiceConfigError::unless(problems, ())?;
         let attempts = policy.max_attempts().map_or(MAX_ATTEMPTS, NonZeroU32::get);
-        let lengths = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
-        let mapped = Self::from_fields(attempts, lengths, multiplier, codes)
+        let backoffs = (policy.base(), policy.cap().unwrap_or_else(|| highest_ceiling(policy)));
+        let mapped = Self::from_fields(attempts, backoffs, multiplier, codes)
             .map_err(|error| ServiceConfigError::one(error.to_string()))?;
         Ok((mapped, unmapped(policy, &mapped.policy)))
     }
 
-    /// The policy, for a [`Retrier`](stagger::Retrier).
+    /// Returns the policy, for a [`Retrier`](stagger::Retrier).
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The codes after which the method is retried.
+    /// Returns the retryable status codes.
     #[must_use]
     pub const fn codes(&self) -> Codes {
         self.codes
     }
 
-    /// How many attempts there are at most, the first included. Range 2 to 5.
+    /// Returns the maximum number of attempts, including the first. Range: 2 to 5.
     #[must_use]
     pub fn max_attempts(&self) -> NonZeroU32 {
-        // There is always a limit.
+        // `from_fields` always sets the limit.
         self.policy.max_attempts().unwrap_or(NonZeroU32::MIN)
     }
 
-    /// The ceiling of the first delay.
+    /// Returns the ceiling of the first delay.
     #[must_use]
     pub const fn initial_backoff(&self) -> Duration {
         self.policy.base()
     }
 
-    /// The highest ceiling.
+    /// Returns the maximum ceiling of the delays.
     #[must_use]
     pub fn max_backoff(&self) -> Duration {
         self.policy.cap().unwrap_or_else(|| self.policy.base())
     }
 
-    /// By what the ceilings grow.
+    /// Returns the factor by which the ceilings grow.
     #[must_use]
     pub const fn backoff_multiplier(&self) -> f64 {
         match self.policy.backoff() {
@@ -102,18 +107,18 @@ impl MethodRetries {
     }
 }
 
-/// The ceiling of the last retry that gRPC makes: as good as none above it.
+/// Returns the ceiling of the last retry that gRPC makes. As a cap it is never reached.
 fn highest_ceiling(policy: &Policy) -> Duration {
     let plain = policy.to_builder().jitter(Jitter::None).max_attempts(MAX_ATTEMPTS).build();
     plain.ok().and_then(|plain| plain.bounds(MAX_ATTEMPTS - 1)).map_or(policy.base(), |(_, ceiling)| ceiling)
 }
 
-/// In what gRPC's policy differs from the one that was meant.
+/// Returns the settings in which gRPC's policy differs from the requested one.
 fn unmapped(requested: &Policy, mapped: &Policy) -> Vec<Unmapped> {
-    let differs = |differs: bool, what: Unmapped| differs.then_some(what);
-    let set = |length: Duration, what: fn(Duration) -> Unmapped| (!length.is_zero()).then(|| what(length));
-    let own = |requested: Duration, mapped: Duration, what: fn(Duration) -> Unmapped| {
-        (requested != mapped).then(|| what(requested))
+    let differs = |differs: bool, setting: Unmapped| differs.then_some(setting);
+    let set = |value: Duration, setting: fn(Duration) -> Unmapped| (!value.is_zero()).then(|| setting(value));
+    let own = |requested: Duration, mapped: Duration, setting: fn(Duration) -> Unmapped| {
+        (requested != mapped).then(|| setting(requested))
     };
     [
         differs(requested.jitter() != mapped.jitter(), Unmapped::Jitter(requested.jitter())),

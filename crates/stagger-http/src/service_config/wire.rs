@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::{AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, ServiceConfig, duration};
 
-/// A service config as it is written: protobuf's JSON, in the order in which people expect it.
+/// A service config as it is serialized: protobuf's JSON mapping, with the fields in the customary order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Wire<'a> {

@@ -10,7 +10,7 @@ use stagger_http::service_config::{
 
 use super::read;
 
-fn length() -> impl Strategy<Value = Duration> {
+fn duration() -> impl Strategy<Value = Duration> {
     prop_oneof![
         (1..10_000_u64).prop_map(Duration::from_millis),
         (1..u64::from(u32::MAX)).prop_map(Duration::from_nanos),
@@ -23,20 +23,20 @@ fn codes() -> impl Strategy<Value = Codes> {
 }
 
 fn attempts() -> impl Strategy<Value = AttemptPolicy> {
-    let retried = (length(), length(), 2..9_u32, 1.0..1e9_f64, codes());
-    let retried = retried.prop_map(|(base, cap, attempts, multiplier, codes)| {
+    let retry = (duration(), duration(), 2..9_u32, 1.0..1e9_f64, codes());
+    let retry = retry.prop_map(|(base, cap, attempts, multiplier, codes)| {
         let policy = Policy::exponential(base.min(cap), base.max(cap)).max_attempts(attempts).multiplier(multiplier);
         AttemptPolicy::Retry(MethodRetries::from_policy(&policy.build().unwrap(), codes).unwrap().0)
     });
-    let hedged = (option::of(length()), 1..9_u32, option::of(codes())).prop_map(|(delay, copies, codes)| {
+    let hedge = (option::of(duration()), 1..9_u32, option::of(codes())).prop_map(|(delay, copies, codes)| {
         let hedge = Hedge::after(delay.unwrap_or_default()).at_most(copies);
         AttemptPolicy::Hedge(Hedging::from_hedge(&hedge, codes.unwrap_or_default()).unwrap().0)
     });
-    prop_oneof![Just(AttemptPolicy::Single), retried, hedged]
+    prop_oneof![Just(AttemptPolicy::Single), retry, hedge]
 }
 
 fn config() -> impl Strategy<Value = ServiceConfig> {
-    let method = (collection::vec("[a-z]{1,3}", 0..3), option::of(length()), attempts());
+    let method = (collection::vec("[a-z]{1,3}", 0..3), option::of(duration()), attempts());
     let throttling = option::of((1..=1_000_u32, 1..=1_000_000_u32));
     (collection::vec(method, 0..4), throttling).prop_map(|(methods, throttling)| {
         let methods = methods.into_iter().enumerate().map(|(at, (names, timeout, attempts))| {
@@ -55,25 +55,25 @@ fn config() -> impl Strategy<Value = ServiceConfig> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_what_it_was(config in config()) {
+    fn a_written_config_is_parsed_as_the_same_config(config in config()) {
         prop_assert_eq!(read(&config.to_string()), config);
     }
 
     #[test]
-    fn whatever_is_read_is_a_config_or_an_error_with_a_fault(json in "[\\[\\]{}:,\"a-zA-Z0-9.]{0,60}") {
+    fn any_text_is_a_config_or_an_error_with_a_problem(json in "[\\[\\]{}:,\"a-zA-Z0-9.]{0,60}") {
         if let Err(error) = json.parse::<ServiceConfig>() {
             prop_assert!(error.problems().count() > 0);
         }
     }
 
-    /// What gRPC makes of the policy has the same ceilings as the policy, for each retry that both make.
+    /// For each retry that both policies make.
     #[test]
-    fn what_is_said_of_a_policy_has_its_ceilings(base in length(), cap in length(), multiplier in 1.0..50.0_f64) {
+    fn a_mapped_policy_has_the_same_ceilings(base in duration(), cap in duration(), multiplier in 1.0..50.0_f64) {
         let policy = Policy::exponential(base.min(cap), base.max(cap)).multiplier(multiplier);
         let policy = policy.jitter(Jitter::Factor(Ratio::percent(20))).max_attempts(5).build().unwrap();
-        let (said, _) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
+        let (mapped, _) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
         for retry in 1..5 {
-            prop_assert_eq!(said.policy().bounds(retry), policy.bounds(retry));
+            prop_assert_eq!(mapped.policy().bounds(retry), policy.bounds(retry));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! gRPC's service config: what is read, what is refused and why, and that what is written is read again.
+//! gRPC service configs: parsing, rejection with problems, and round trips.
 
 mod laws;
 mod read;

@@ -7,7 +7,7 @@ use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, Meth
 
 use super::{ms, read};
 
-/// A config of one method with this policy in it.
+/// Returns a config of one method with this policy.
 fn with_policy(policy: &str) -> String {
     format!(r#"{{"methodConfig": [{{"name": [{{"service": "shop.Stock"}}], {policy}}}]}}"#)
 }
@@ -39,19 +39,19 @@ fn retries(json: &str) -> MethodRetries {
 }
 
 #[track_caller]
-fn faults(json: &str) -> Vec<String> {
+fn problems(json: &str) -> Vec<String> {
     json.parse::<ServiceConfig>().expect_err(json).problems().map(str::to_owned).collect()
 }
 
 #[test]
-fn gr_01_the_proposals_example_is_the_profile() {
+fn gr_01_the_example_of_the_proposal_is_the_profile() {
     let retries = retries(&retry_policy(&[]));
     assert_eq!(*retries.policy(), GRPC_A6.policy());
     assert_eq!(retries.codes(), Codes::UNAVAILABLE);
 }
 
 #[test]
-fn gr_13_a_hedging_policy_is_a_hedge() {
+fn gr_13_a_hedging_policy_maps_to_a_hedge() {
     let json = with_policy(
         r#""hedgingPolicy": {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE", 10]}"#,
     );
@@ -64,12 +64,12 @@ fn gr_13_a_hedging_policy_is_a_hedge() {
     assert_eq!(
         (hedging.delay(), hedging.non_fatal()),
         (Duration::ZERO, Codes::NONE),
-        "all at once, and every code is final"
+        "all attempts start at once, and every code is fatal"
     );
 }
 
 #[test]
-fn gr_15_more_than_five_attempts_are_five() {
+fn gr_15_more_than_five_attempts_are_reduced_to_five() {
     for (attempts, want) in [("2", 2), ("5", 5), ("9", 5), ("5000000000", 5)] {
         assert_eq!(retries(&retry_policy(&[("maxAttempts", attempts)])).max_attempts().get(), want);
         let json = with_policy(&format!("\"hedgingPolicy\": {{\"maxAttempts\": {attempts}}}"));
@@ -79,40 +79,36 @@ fn gr_15_more_than_five_attempts_are_five() {
 }
 
 #[test]
-fn gr_17_a_multiplier_that_is_nothing_or_less_is_refused() {
+fn gr_17_a_multiplier_below_one_is_rejected() {
     for (multiplier, want) in [
-        ("0", "must be a number above 0, and 1 or more here: use 2"),
-        ("-1", "must be a number above 0, and 1 or more here: use 2"),
-        ("\"2\"", "must be a number above 0, and 1 or more here: use 2"),
-        ("0.5", "is below 1, so the delays would shrink, which no policy here can do: use 1 or more"),
+        ("0", "must be a number of 1 or more, such as 2"),
+        ("-1", "must be a number of 1 or more, such as 2"),
+        ("\"2\"", "must be a number of 1 or more, such as 2"),
+        ("0.5", "is below 1, so the delays would shrink, which is not supported; use 1 or more"),
     ] {
         let path = "methodConfig[0].retryPolicy.backoffMultiplier";
-        assert_eq!(faults(&retry_policy(&[("backoffMultiplier", multiplier)])), [format!("{path} {want}")]);
+        assert_eq!(problems(&retry_policy(&[("backoffMultiplier", multiplier)])), [format!("{path} {want}")]);
     }
     assert_eq!(retries(&retry_policy(&[("backoffMultiplier", "1.6")])).backoff_multiplier().to_string(), "1.6");
 }
 
 #[test]
-fn gr_19_throttling_out_of_range_is_refused() {
+fn gr_19_throttling_out_of_range_is_rejected() {
     for (tokens, ratio, want) in [
-        ("-2", "0.1", "retryThrottling.maxTokens must be a whole number from 1 to 1000"),
-        ("0", "0.1", "retryThrottling.maxTokens must be a whole number from 1 to 1000"),
-        ("1001", "0.1", "retryThrottling.maxTokens must be a whole number from 1 to 1000"),
-        ("10", "-1", "retryThrottling.tokenRatio must be a number from 0.001 to 1000, of which three decimals count"),
-        ("10", "0", "retryThrottling.tokenRatio must be a number from 0.001 to 1000, of which three decimals count"),
-        (
-            "10",
-            "0.0009",
-            "retryThrottling.tokenRatio must be a number from 0.001 to 1000, of which three decimals count",
-        ),
+        ("-2", "0.1", "retryThrottling.maxTokens must be an integer from 1 to 1000"),
+        ("0", "0.1", "retryThrottling.maxTokens must be an integer from 1 to 1000"),
+        ("1001", "0.1", "retryThrottling.maxTokens must be an integer from 1 to 1000"),
+        ("10", "-1", "retryThrottling.tokenRatio must be a number from 0.001 to 1000; only three decimals count"),
+        ("10", "0", "retryThrottling.tokenRatio must be a number from 0.001 to 1000; only three decimals count"),
+        ("10", "0.0009", "retryThrottling.tokenRatio must be a number from 0.001 to 1000; only three decimals count"),
     ] {
         let json = format!(r#"{{"retryThrottling": {{"maxTokens": {tokens}, "tokenRatio": {ratio}}}}}"#);
-        assert_eq!(faults(&json), [want], "{json}");
+        assert_eq!(problems(&json), [want], "{json}");
     }
 }
 
 #[test]
-fn gr_21_an_allowance_is_kept_in_thousandths() {
+fn gr_21_tokens_are_counted_in_thousandths() {
     for (tokens, ratio, want) in [
         ("2", "1.0", (2_000, 1_000)),
         ("10", "0.1", (10_000, 100)),
@@ -120,14 +116,14 @@ fn gr_21_an_allowance_is_kept_in_thousandths() {
         ("1", "0.29", (1_000, 290)),
     ] {
         let json = format!(r#"{{"retryThrottling": {{"maxTokens": {tokens}, "tokenRatio": {ratio}}}}}"#);
-        let held = read(&json).throttling().unwrap().to_budget().snapshot();
-        assert_eq!((held.max_milli_tokens, held.milli_ratio), want);
-        assert_eq!(held.milli_tokens, held.max_milli_tokens, "full");
+        let snapshot = read(&json).throttling().unwrap().to_budget().snapshot();
+        assert_eq!((snapshot.max_milli_tokens, snapshot.milli_ratio), want);
+        assert_eq!(snapshot.milli_tokens, snapshot.max_milli_tokens, "full");
     }
 }
 
 #[test]
-fn every_fault_is_listed_with_where_it_is_and_the_way_out() {
+fn every_problem_is_listed_with_its_path_and_fix() {
     let json = r#"{
         "methodConfig": [
             {"name": [{"method": "Count"}], "retryPolicy": {"maxAttempts": 1, "initialBackoff": "0s", "maxBackoff": "1m",
@@ -140,32 +136,32 @@ fn every_fault_is_listed_with_where_it_is_and_the_way_out() {
     let one = "methodConfig[0].retryPolicy";
     let three = "methodConfig[2].retryPolicy";
     assert_eq!(
-        faults(json),
+        problems(json),
         [
-            "methodConfig[0].name[0] names a method without its service: add the service".to_owned(),
-            format!("{one}.maxAttempts must be a whole number of 2 or more: it counts the first attempt"),
-            format!("{one}.initialBackoff must be longer than nothing"),
-            format!("{one}.maxBackoff must be a length of time in seconds, such as \"0.1s\""),
+            "methodConfig[0].name[0] names a method without its service; add the service".to_owned(),
+            format!("{one}.maxAttempts must be an integer of 2 or more, since it counts the first attempt"),
+            format!("{one}.initialBackoff must be greater than zero"),
+            format!("{one}.maxBackoff must be a duration in seconds, such as \"0.1s\""),
             format!(
-                "{one}.retryableStatusCodes[0] is no status code: use a name such as UNAVAILABLE, or a number up to 16"
+                "{one}.retryableStatusCodes[0] is not a gRPC status code; use a name such as UNAVAILABLE, or a number from 0 to 16"
             ),
-            "methodConfig[1] has both a retryPolicy and a hedgingPolicy: leave one of them out".to_owned(),
-            format!("{three}.maxAttempts is missing: it has no default"),
-            format!("{three}.initialBackoff is missing: it has no default"),
-            format!("{three}.maxBackoff is missing: it has no default"),
-            format!("{three}.backoffMultiplier is missing: it has no default"),
-            format!("{three}.retryableStatusCodes is empty: name at least one, such as UNAVAILABLE"),
+            "methodConfig[1] has both a retryPolicy and a hedgingPolicy; remove one of them".to_owned(),
+            format!("{three}.maxAttempts is missing and has no default"),
+            format!("{three}.initialBackoff is missing and has no default"),
+            format!("{three}.maxBackoff is missing and has no default"),
+            format!("{three}.backoffMultiplier is missing and has no default"),
+            format!("{three}.retryableStatusCodes is empty; add at least one code, such as UNAVAILABLE"),
             "retryThrottling must be an object".to_owned(),
         ]
     );
-    assert!(faults("{")[0].starts_with("this is no JSON: "));
-    assert_eq!(faults("[]"), ["a service config is an object: begin with {"]);
+    assert!(problems("{")[0].starts_with("not valid JSON: "));
+    assert_eq!(problems("[]"), ["a service config must be a JSON object: start it with {"]);
     let twice = r#"{"methodConfig": [{"name": [{"service": "a"}]}, {"name": [{"service": "a"}, {}]}]}"#;
-    assert_eq!(faults(twice), ["the service a is named twice: name it once"]);
+    assert_eq!(problems(twice), ["the service a is configured twice; remove one of the entries"]);
 }
 
 #[test]
-fn what_is_not_about_retries_is_not_looked_at() {
+fn fields_that_do_not_concern_retries_are_ignored() {
     let config = read(
         r#"{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": 7,
             "methodConfig": [{"name": [{}], "waitForReady": true, "timeout": "2.5s", "retryPolicy": null}]}"#,
@@ -175,7 +171,7 @@ fn what_is_not_about_retries_is_not_looked_at() {
 }
 
 #[test]
-fn the_nearest_name_says_what_holds_for_a_method() {
+fn the_most_specific_name_takes_precedence() {
     let named = |name: MethodName, limit: u64| MethodConfig::new([name], AttemptPolicy::Single).with_timeout(ms(limit));
     let config = ServiceConfig::new(vec![
         named(MethodName::All, 1),

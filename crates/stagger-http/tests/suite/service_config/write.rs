@@ -13,7 +13,7 @@ use super::ms;
 const BASE: Policy = policy!(exponential(ms(100), secs(1)).jitter(Jitter::Factor(Ratio::percent(20))).max_attempts(4));
 
 #[test]
-fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
+fn policy_settings_without_a_counterpart_are_listed() {
     let policy = Policy::exponential(ms(100), Duration::from_secs(1))
         .jitter(Jitter::Full)
         .max_attempts(7)
@@ -26,7 +26,7 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
         .stable_after(Duration::from_secs(5))
         .build()
         .unwrap();
-    let (said, unsaid) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
+    let (mapped, unmapped) = MethodRetries::from_policy(&policy, Codes::UNAVAILABLE).unwrap();
     let want = [
         Unmapped::Jitter(Jitter::Full),
         Unmapped::MaxAttempts(NonZeroU32::new(7)),
@@ -39,9 +39,9 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
         Unmapped::LocalBase(ms(300)),
         Unmapped::StableAfter(Duration::from_secs(5)),
     ];
-    assert_eq!(unsaid, want);
-    assert_eq!(said.max_attempts().get(), 5);
-    for (unsaid, name) in want.iter().zip([
+    assert_eq!(unmapped, want);
+    assert_eq!(mapped.max_attempts().get(), 5);
+    for (unmapped, name) in want.iter().zip([
         "jitter=full",
         "max-attempts=7",
         "floor=10ms",
@@ -53,66 +53,66 @@ fn what_a_service_config_cannot_say_of_a_policy_is_listed() {
         "local-base=300ms",
         "stable-after=5s",
     ]) {
-        let text = unsaid.to_string();
+        let text = unmapped.to_string();
         assert!(text.starts_with(&format!("{name}: ")), "{text}");
         let alone: Policy = format!("exponential base=100ms cap=1s {name}").parse().unwrap();
         assert!(
-            MethodRetries::from_policy(&alone, Codes::UNAVAILABLE).unwrap().1.contains(unsaid),
-            "the language knows it so: {alone}"
+            MethodRetries::from_policy(&alone, Codes::UNAVAILABLE).unwrap().1.contains(unmapped),
+            "the setting has the same name in the policy language: {alone}"
         );
     }
 }
 
 #[test]
-fn the_profile_loses_nothing_and_a_policy_without_retries_or_codes_is_none() {
-    let (said, unsaid) = MethodRetries::from_policy(&GRPC_A6.policy(), Codes::UNAVAILABLE).unwrap();
-    assert_eq!((*said.policy(), unsaid), (GRPC_A6.policy(), vec![]));
+fn the_profile_maps_completely_and_policies_that_cannot_be_mapped_are_rejected() {
+    let (mapped, unmapped) = MethodRetries::from_policy(&GRPC_A6.policy(), Codes::UNAVAILABLE).unwrap();
+    assert_eq!((*mapped.policy(), unmapped), (GRPC_A6.policy(), vec![]));
     for (policy, codes, want) in [
-        ("stop", Codes::UNAVAILABLE, "the policy makes no retry: leave retryPolicy out"),
-        ("exponential max-attempts=1", Codes::UNAVAILABLE, "max-attempts=1 makes no retry: leave retryPolicy out"),
-        ("linear", Codes::UNAVAILABLE, "gRPC's delays grow by a factor: use exponential or constant backoff"),
-        ("zero", Codes::UNAVAILABLE, "initialBackoff cannot be zero: use a backoff"),
+        ("stop", Codes::UNAVAILABLE, "the policy makes no retries; omit retryPolicy"),
+        ("exponential max-attempts=1", Codes::UNAVAILABLE, "max-attempts=1 makes no retries; omit retryPolicy"),
+        ("linear", Codes::UNAVAILABLE, "gRPC's delays grow by a constant factor; use exponential or constant backoff"),
+        ("zero", Codes::UNAVAILABLE, "initialBackoff must not be zero; use a backoff with a delay"),
         (
             "exponential jitter=decorrelated",
             Codes::UNAVAILABLE,
-            "jitter=decorrelated has no ceilings, and gRPC has no other: use full",
+            "jitter=decorrelated has no backoff ceilings, which gRPC needs; use full jitter",
         ),
-        ("exponential", Codes::NONE, "there is no code to retry after: name UNAVAILABLE at least"),
+        ("exponential", Codes::NONE, "there are no retryable status codes; add at least UNAVAILABLE"),
     ] {
         let error = MethodRetries::from_policy(&policy.parse().unwrap(), codes).unwrap_err();
         assert_eq!(error.to_string(), want, "{policy}");
     }
     let constant: Policy = "constant base=3s".parse().unwrap();
-    let (said, _) = MethodRetries::from_policy(&constant, Codes::UNAVAILABLE).unwrap();
-    assert_eq!((said.initial_backoff(), said.max_backoff()), (Duration::from_secs(3), Duration::from_secs(3)));
-    assert_eq!(said.backoff_multiplier().to_string(), "1");
+    let (mapped, _) = MethodRetries::from_policy(&constant, Codes::UNAVAILABLE).unwrap();
+    assert_eq!((mapped.initial_backoff(), mapped.max_backoff()), (Duration::from_secs(3), Duration::from_secs(3)));
+    assert_eq!(mapped.backoff_multiplier().to_string(), "1");
 }
 
-/// Without a cap, the ceilings of gRPC's four retries are those of the policy.
+/// The ceilings of gRPC's four retries are those of the policy.
 #[test]
-fn a_policy_without_a_cap_gets_one_that_is_never_reached() {
+fn a_policy_without_a_cap_maps_to_one_that_is_never_reached() {
     let uncapped = BASE.to_builder().uncapped().max_attempts(5).build().unwrap();
-    let (said, unsaid) = MethodRetries::from_policy(&uncapped, Codes::UNAVAILABLE).unwrap();
-    assert_eq!(said.max_backoff(), ms(800));
+    let (mapped, unmapped) = MethodRetries::from_policy(&uncapped, Codes::UNAVAILABLE).unwrap();
+    assert_eq!(mapped.max_backoff(), ms(800));
     for retry in 1..5 {
-        assert_eq!(said.policy().bounds(retry), uncapped.bounds(retry));
+        assert_eq!(mapped.policy().bounds(retry), uncapped.bounds(retry));
     }
-    assert_eq!(unsaid, [Unmapped::HintMode(HintMode::AtLeast)]);
+    assert_eq!(unmapped, [Unmapped::HintMode(HintMode::AtLeast)]);
 }
 
 #[test]
-fn what_a_hedge_says_that_a_service_config_cannot_is_listed() {
-    let (said, unsaid) = Hedging::from_hedge(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
-    assert_eq!((said.max_attempts().get(), unsaid), (5, vec![Unmapped::MaxAttempts(NonZeroU32::new(10))]));
-    let (said, unsaid) =
+fn hedge_settings_without_a_counterpart_are_listed() {
+    let (mapped, unmapped) = Hedging::from_hedge(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
+    assert_eq!((mapped.max_attempts().get(), unmapped), (5, vec![Unmapped::MaxAttempts(NonZeroU32::new(10))]));
+    let (mapped, unmapped) =
         Hedging::from_hedge(&Hedge::at_quantile(Ratio::percent(95), ms(70)), Codes::UNAVAILABLE).unwrap();
-    assert_eq!(said.delay(), ms(70), "until it is known what the quantile is");
-    assert_eq!(unsaid, [Unmapped::Quantile(Ratio::percent(95))]);
-    assert_eq!(HedgeDelay::Fixed(ms(70)), said.to_hedge().delay());
+    assert_eq!(mapped.delay(), ms(70), "the delay until the quantile is known");
+    assert_eq!(unmapped, [Unmapped::Quantile(Ratio::percent(95))]);
+    assert_eq!(HedgeDelay::Fixed(ms(70)), mapped.to_hedge().delay());
 }
 
 #[test]
-fn what_is_written_reads_as_people_write_it() {
+fn a_service_config_is_written_in_the_customary_form() {
     let (retries, _) = MethodRetries::from_policy(&GRPC_A6.policy(), Codes::new(&[14, 10])).unwrap();
     let name = MethodName::Method("shop.Stock".to_owned(), "Count".to_owned());
     let config = ServiceConfig::new(vec![MethodConfig::new([name], AttemptPolicy::Retry(retries))]).unwrap();
