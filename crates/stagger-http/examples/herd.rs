@@ -1,5 +1,5 @@
-//! Ten thousand clients come back at the same moment, to a server that takes 500 a second: with an appointment for each,
-//! with a `Retry-After` in whole seconds, and with nothing but their own backoff. On virtual time.
+//! 10,000 clients reconnect at the same moment to a server that handles 500 a second: with a reservation for each, with
+//! `Retry-After` in whole seconds, and with only their own backoff. Runs on virtual time.
 //!
 //! ```sh
 //! cargo run --release -p stagger-http --example herd
@@ -22,17 +22,17 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 pub(crate) const CLIENTS: usize = 10_000;
 pub(crate) const PER_SECOND: u32 = 500;
-/// Nobody can let them all in sooner.
+/// The minimum time to admit all clients.
 pub(crate) const LIMIT: Duration = Duration::from_secs(CLIENTS as u64 / PER_SECOND as u64);
-/// What a client does by itself.
+/// The policy of the clients.
 const POLICY: Policy = policy!(exponential(ms(500), secs(30)).max_attempts(1000));
 
 type Body = Empty<Bytes>;
 
-/// What the server says to those that it does not let in.
+/// What the server sends to the clients that it does not admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
-    Appointment,
+    Reservation,
     RetryAfter,
     Nothing,
 }
@@ -40,37 +40,39 @@ pub(crate) enum Says {
 impl Says {
     const fn name(self) -> &'static str {
         match self {
-            Self::Appointment => "an appointment",
+            Self::Reservation => "a reservation",
             Self::RetryAfter => "Retry-After",
             Self::Nothing => "nothing",
         }
     }
 }
 
-/// When requests came, and when one was let in.
+/// The times of arrivals and admissions.
 #[derive(Default)]
 struct Log {
+    /// First attempts.
     first: Vec<Duration>,
-    again: Vec<Duration>,
+    /// Retries.
+    retries: Vec<Duration>,
     admitted: Vec<Duration>,
 }
 
-/// What came of it.
+/// The figures of a run.
 #[derive(Debug)]
 pub(crate) struct Figures {
-    /// For each client.
+    /// Attempts per client.
     pub(crate) attempts: f64,
     /// First attempts in the busiest second.
     pub(crate) at_first: usize,
-    /// Other attempts in the busiest second.
+    /// Retries in the busiest second.
     pub(crate) then: usize,
-    /// Let in, in the busiest second.
+    /// Admissions in the busiest second.
     pub(crate) admitted: usize,
-    /// Until everybody was in.
+    /// Time until all clients were admitted.
     pub(crate) took: Duration,
 }
 
-/// The most that lie within a second of each other, wherever that second begins.
+/// Returns the maximum number of times within any interval of one second.
 fn in_busiest_second(mut times: Vec<Duration>) -> usize {
     times.sort_unstable();
     let (mut from, mut most) = (0, 0);
@@ -100,24 +102,24 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
         })
     };
     let server = AdmissionLayer::new(admission).layer(handler);
-    // Each client is 5 to 24 ms away.
+    // Each client has a one-way latency of 5 to 24 ms.
     let network = |client: usize| {
-        let (server, note, way) = (server.clone(), note.clone(), Duration::from_millis(5 + client as u64 % 20));
+        let (server, note, latency) = (server.clone(), note.clone(), Duration::from_millis(5 + client as u64 % 20));
         service_fn(move |request: Request<ReplayBody<Body>>| {
             let (server, note) = (server.clone(), note.clone());
             async move {
-                sleep(way).await;
+                sleep(latency).await;
                 let is_first = attempt_number(request.extensions()) == 1;
-                note(if is_first { |log| &mut log.first } else { |log| &mut log.again });
-                let mut answer = server.oneshot(request.map(|_| Body::new())).await?;
-                if says != Says::Appointment {
-                    answer.headers_mut().remove(RESERVATION);
+                note(if is_first { |log| &mut log.first } else { |log| &mut log.retries });
+                let mut response = server.oneshot(request.map(|_| Body::new())).await?;
+                if says != Says::Reservation {
+                    response.headers_mut().remove(RESERVATION);
                 }
                 if says == Says::Nothing {
-                    answer.headers_mut().remove("retry-after");
+                    response.headers_mut().remove("retry-after");
                 }
-                sleep(way).await;
-                Ok::<_, Infallible>(answer)
+                sleep(latency).await;
+                Ok::<_, Infallible>(response)
             }
         })
     };
@@ -126,13 +128,13 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
         .map(|client| tokio::spawn(layer.layer(network(client)).oneshot(Request::new(Body::new()))))
         .collect();
     for client in clients {
-        assert_eq!(client.await?.map(|answer| answer.status().as_u16()), Ok(200));
+        assert_eq!(client.await?.map(|response| response.status().as_u16()), Ok(200));
     }
     let log = core::mem::take(&mut *log.lock().map_err(|_| "a client panicked")?);
     Ok(Figures {
-        attempts: (log.first.len() + log.again.len()) as f64 / CLIENTS as f64,
+        attempts: (log.first.len() + log.retries.len()) as f64 / CLIENTS as f64,
         at_first: in_busiest_second(log.first),
-        then: in_busiest_second(log.again),
+        then: in_busiest_second(log.retries),
         admitted: in_busiest_second(log.admitted),
         took: start.elapsed(),
     })
@@ -140,15 +142,15 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn Error>> {
-    println!("{CLIENTS} clients, {PER_SECOND} a second\n");
-    println!("the server says   attempts   arrivals a second   admitted a second   everybody is in   wasted");
-    println!("                  a client    at first    then        at most            after");
-    for says in [Says::Appointment, Says::RetryAfter, Says::Nothing] {
+    println!("{CLIENTS} clients, {PER_SECOND} admissions per second\n");
+    println!("the server sends   attempts   arrivals per second   admitted per   all clients      wasted");
+    println!("                   per client    first   retries    second at most   admitted after");
+    for says in [Says::Reservation, Says::RetryAfter, Says::Nothing] {
         let Figures { attempts, at_first, then, admitted, took } = run(says).await?;
-        // The burst lets the first few in at once, so the limit can be undercut a little.
+        // The burst admits the first few immediately, so a run can take slightly less than the limit.
         let wasted = (took.as_secs_f64() / LIMIT.as_secs_f64() - 1.0).max(0.0);
         println!(
-            "{:16}  {attempts:8.2}   {at_first:9}  {then:6}   {admitted:17}   {:>13.1} s   {:>5.0} %",
+            "{:16}   {attempts:10.2}   {at_first:6}   {then:7}   {admitted:15}   {:>12.1} s   {:>5.0} %",
             says.name(),
             took.as_secs_f64(),
             100.0 * wasted

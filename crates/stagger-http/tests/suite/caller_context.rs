@@ -1,4 +1,4 @@
-//! The server's side: what it reads of its caller.
+//! `CallerContextLayer`: what a server learns about its caller.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -25,7 +25,7 @@ fn with(headers: &[(&str, &str)]) -> Request<Body> {
     request.body(Body::default()).unwrap()
 }
 
-/// What a handler sees of its caller: the depth, the attempt, what is left of the deadline.
+/// Returns what a handler sees of its caller: the scope's depth, the attempt number and the time until the deadline.
 async fn seen(headers: &[(&str, &str)]) -> (u32, Option<u32>, Option<Duration>) {
     let seen = Arc::new(Mutex::new(None));
     let log = Arc::clone(&seen);
@@ -46,34 +46,34 @@ async fn seen(headers: &[(&str, &str)]) -> (u32, Option<u32>, Option<Duration>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_retries_makes_the_next_hop_stand_down() {
+async fn a_caller_that_retries_disables_retries_of_the_next_hop() {
     assert_eq!(seen(&[]).await, (0, None, None));
     assert_eq!(seen(&[("x-retry-attempt", "1")]).await, (1, Some(1), None));
     assert_eq!(seen(&[("grpc-previous-rpc-attempts", "2")]).await, (1, Some(3), None));
-    for unreadable in ["0", "-1", "+1", "", "one", "99999999999"] {
-        assert_eq!(seen(&[("x-retry-attempt", unreadable)]).await, (0, None, None), "{unreadable:?}");
+    for malformed in ["0", "-1", "+1", "", "one", "99999999999"] {
+        assert_eq!(seen(&[("x-retry-attempt", malformed)]).await, (0, None, None), "{malformed:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_caller_still_waits_is_a_deadline() {
+async fn the_timeout_of_the_caller_becomes_a_deadline() {
     let left = |headers: &'static [(&'static str, &'static str)]| async move { seen(headers).await.2 };
     assert_eq!(left(&[("stagger-timeout-ms", "250")]).await, Some(Duration::from_millis(250)));
     assert_eq!(left(&[("grpc-timeout", "2S")]).await, Some(Duration::from_secs(2)));
     assert_eq!(left(&[("grpc-timeout", "2S"), ("stagger-timeout-ms", "250")]).await, Some(Duration::from_millis(250)));
-    for unreadable in ["-1", "+1", "1.5", "", "1s"] {
-        assert_eq!(seen(&[("stagger-timeout-ms", unreadable)]).await.2, None, "{unreadable:?}");
+    for malformed in ["-1", "+1", "1.5", "", "1s"] {
+        assert_eq!(seen(&[("stagger-timeout-ms", malformed)]).await.2, None, "{malformed:?}");
     }
     let endless = left(&[("stagger-timeout-ms", "99999999999999999999999")]).await.unwrap();
-    assert!(endless > Duration::from_secs(1 << 32), "as long as the clock can tell: {endless:?}");
-    for unreadable in ["2", "S", "123456789S", "2s", "-2S", "2.5S", ""] {
-        assert_eq!(seen(&[("grpc-timeout", unreadable)]).await.2, None, "{unreadable:?}");
+    assert!(endless > Duration::from_secs(1 << 32), "it saturates: {endless:?}");
+    for malformed in ["2", "S", "123456789S", "2s", "-2S", "2.5S", ""] {
+        assert_eq!(seen(&[("grpc-timeout", malformed)]).await.2, None, "{malformed:?}");
     }
 }
 
-/// Three hops, each with a layer that retries, over what travels on the wire: three requests arrive at the last, not 27.
+/// Three hops, each with a retry layer: three requests arrive at the last hop, not 27.
 #[tokio::test(start_paused = true)]
-async fn a_chain_of_hops_does_not_multiply() {
+async fn a_chain_of_hops_does_not_multiply_attempts() {
     for (guarded, want) in [(true, 3), (false, 27)] {
         let arrived = Arc::new(Mutex::new(0));
         let log = Arc::clone(&arrived);
@@ -85,7 +85,7 @@ async fn a_chain_of_hops_does_not_multiply() {
             let layer = RetryLayer::new(Retrier::new(POLICY));
             if guarded { layer.attempt_header() } else { layer }
         };
-        // A process of its own: nothing but headers comes in.
+        // Simulates another process: only the headers are passed on.
         macro_rules! hop {
             ($next:expr) => {{
                 let client = retry()
@@ -107,12 +107,12 @@ async fn a_chain_of_hops_does_not_multiply() {
     }
 }
 
-/// A caller that waits for 250 ms, a hop that hands its deadline on, and one further in that is down: neither the one nor the
-/// other calls it when nobody waits any more.
+/// The caller waits for 250 ms, the middle hop propagates the deadline, and the last hop is down: no attempt starts after the
+/// caller has given up.
 #[tokio::test(start_paused = true)]
-async fn a_deadline_is_handed_from_hop_to_hop() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&told);
+async fn a_deadline_is_propagated_from_hop_to_hop() {
+    let timeouts = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&timeouts);
     let last = service_fn(move |request: Request<ReplayBody<Body>>| {
         log.lock().unwrap().push(request.headers()["stagger-timeout-ms"].to_str().unwrap().parse::<u64>().unwrap());
         async {
@@ -128,11 +128,11 @@ async fn a_deadline_is_handed_from_hop_to_hop() {
         client.clone().oneshot(inner)
     });
     let started = Instant::now();
-    let answer =
+    let response =
         CallerContextLayer::new().layer(handler).oneshot(with(&[("stagger-timeout-ms", "250")])).await.unwrap();
-    assert_eq!(answer.status(), 503);
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 3, "at 0, 100 and 200 ms: {told:?}");
-    assert!(told.iter().zip([250, 150, 50]).all(|(got, want)| got.abs_diff(want) <= 3), "{told:?}");
+    assert_eq!(response.status(), 503);
+    let timeouts = timeouts.lock().unwrap();
+    assert_eq!(timeouts.len(), 3, "at 0, 100 and 200 ms: {timeouts:?}");
+    assert!(timeouts.iter().zip([250, 150, 50]).all(|(got, want)| got.abs_diff(want) <= 3), "{timeouts:?}");
     assert!(started.elapsed() < Duration::from_millis(250));
 }

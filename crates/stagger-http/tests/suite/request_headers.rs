@@ -1,4 +1,4 @@
-//! What a request carries: keys, credentials, the number of its attempt, the time that is left.
+//! The headers and extensions of an attempt: keys, credentials, the attempt number and the remaining time.
 
 use core::future::Ready;
 use core::time::Duration;
@@ -16,17 +16,18 @@ use tower::{Layer, Service, ServiceExt as _, service_fn};
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(4));
 
-type Sent = Request<ReplayBody<Full<Bytes>>>;
+type LayerRequest = Request<ReplayBody<Full<Bytes>>>;
 type Seen = Arc<Mutex<Vec<HeaderMap>>>;
 
-/// Answers with these and then with 200; keeps the headers.
+/// Responds with these statuses and then with 200. Records the headers.
 fn server(
     statuses: impl IntoIterator<Item = u16>,
-) -> (impl Service<Sent, Response = Response<Full<Bytes>>, Error = io::Error, Future: Send> + Clone + Send, Seen) {
+) -> (impl Service<LayerRequest, Response = Response<Full<Bytes>>, Error = io::Error, Future: Send> + Clone + Send, Seen)
+{
     let (seen, statuses) =
         (Seen::default(), Arc::new(Mutex::new(statuses.into_iter().collect::<Vec<_>>().into_iter())));
     let log = Arc::clone(&seen);
-    let service = service_fn(move |request: Sent| {
+    let service = service_fn(move |request: LayerRequest| {
         log.lock().unwrap().push(request.headers().clone());
         let status = statuses.lock().unwrap().next().unwrap_or(200);
         async move {
@@ -50,7 +51,7 @@ fn texts(seen: &Seen, name: &str) -> Vec<Option<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ht_25_a_key_is_made_once_and_is_the_same_on_every_attempt() {
+async fn ht_25_a_key_is_generated_once_and_sent_with_every_attempt() {
     let (service, seen) = server([503, 503]);
     let client = layer().idempotency_keys().layer(service);
     assert_eq!(client.clone().oneshot(request(Method::POST)).await.unwrap().status(), 200);
@@ -61,7 +62,7 @@ async fn ht_25_a_key_is_made_once_and_is_the_same_on_every_attempt() {
     client.clone().oneshot(request(Method::POST)).await.unwrap();
     assert_ne!(texts(&seen, "idempotency-key").pop().unwrap(), keys[0], "each request has its own");
     client.clone().oneshot(request(Method::PUT)).await.unwrap();
-    assert_eq!(texts(&seen, "idempotency-key").pop().unwrap(), None, "what is idempotent needs none");
+    assert_eq!(texts(&seen, "idempotency-key").pop().unwrap(), None, "an idempotent method needs no key");
     let mut own = request(Method::POST);
     own.headers_mut().insert("idempotency-key", "\"mine\"".parse().unwrap());
     client.oneshot(own).await.unwrap();
@@ -69,7 +70,7 @@ async fn ht_25_a_key_is_made_once_and_is_the_same_on_every_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
+async fn a_denied_request_is_retried_once_with_fresh_credentials() {
     for status in [401, 403] {
         let (service, seen) = server([status]);
         let client = layer().refresh_credentials(|_| async {
@@ -81,7 +82,7 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
         let started = Instant::now();
         assert_eq!(client.layer(service).oneshot(post).await.unwrap().status(), 200);
         assert_eq!(texts(&seen, "authorization"), [Some("stale".to_owned()), Some("fresh".to_owned())]);
-        assert_eq!(started.elapsed(), Duration::from_millis(10 + 5 + 10), "at once");
+        assert_eq!(started.elapsed(), Duration::from_millis(10 + 5 + 10), "immediately");
     }
     let (service, seen) = server([401, 401, 401]);
     let client = layer().refresh_credentials(|_| async { Some(HeaderMap::new()) });
@@ -91,34 +92,33 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
     let (service, seen) = server([401]);
     let client = layer().refresh_credentials(|_| async { None });
     assert_eq!(client.layer(service).oneshot(request(Method::GET)).await.unwrap().status(), 401);
-    assert_eq!(seen.lock().unwrap().len(), 1, "none are to be had");
+    assert_eq!(seen.lock().unwrap().len(), 1, "no credentials are available");
 }
 
-/// To its appointment, and not to what comes after it.
+/// With the retry at the reserved time, not with later ones.
 #[tokio::test(start_paused = true)]
-async fn the_ticket_of_an_appointment_is_brought_along_once() {
-    const ANSWERS: [Option<&str>; 3] = [Some("500;ticket=0123456789abcdef0123456789abcdef"), None, None];
+async fn the_token_of_a_reservation_is_sent_once() {
+    const RESERVATIONS: [Option<&str>; 3] = [Some("500;ticket=0123456789abcdef0123456789abcdef"), None, None];
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (log, started) = (Arc::clone(&seen), Instant::now());
-    let service = service_fn(move |request: Sent| {
+    let service = service_fn(move |request: LayerRequest| {
         let mut seen = log.lock().unwrap();
-        let mut answer = Response::builder().status(503);
-        if let Some(slot) = ANSWERS[seen.len()] {
-            answer = answer.header("stagger-reservation", slot);
+        let mut response = Response::builder().status(503);
+        if let Some(reservation) = RESERVATIONS[seen.len()] {
+            response = response.header("stagger-reservation", reservation);
         }
-        let ticket =
-            request.headers().get("stagger-reservation-token").map(|ticket| ticket.to_str().unwrap().to_owned());
-        seen.push((ticket, started.elapsed().as_millis()));
-        async { Ok::<_, io::Error>(answer.body(Full::<Bytes>::default()).unwrap()) }
+        let token = request.headers().get("stagger-reservation-token").map(|token| token.to_str().unwrap().to_owned());
+        seen.push((token, started.elapsed().as_millis()));
+        async { Ok::<_, io::Error>(response.body(Full::<Bytes>::default()).unwrap()) }
     });
     let thrice = Policy::constant(Duration::from_millis(100)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     RetryLayer::new(Retrier::new(thrice)).layer(service).oneshot(request(Method::GET)).await.unwrap();
-    let ticket = Some("0123456789abcdef0123456789abcdef".to_owned());
-    assert_eq!(*seen.lock().unwrap(), [(None, 0), (ticket, 500), (None, 600)]);
+    let token = Some("0123456789abcdef0123456789abcdef".to_owned());
+    assert_eq!(*seen.lock().unwrap(), [(None, 0), (token, 500), (None, 600)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
+async fn a_refresh_that_times_out_returns_the_denial() {
     let (service, seen) = server([401]);
     let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(50)));
     let client = client.refresh_credentials(|_| core::future::pending::<Option<HeaderMap>>());
@@ -128,12 +128,12 @@ async fn credentials_that_do_not_come_in_time_leave_the_denial_as_it_is() {
     assert!((50..60).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
 }
 
-/// Whatever the credentials: of a body that is longer than what is kept, only the end would be sent.
+/// Beyond the replay limit, only the end of the body could be sent again, so the credentials are not even refreshed.
 #[tokio::test(start_paused = true)]
-async fn a_denied_request_whose_body_is_gone_stays_denied() {
+async fn a_denied_request_with_a_lost_body_is_not_retried() {
     let calls = Arc::new(Mutex::new(0));
     let count = Arc::clone(&calls);
-    let reads = service_fn(move |request: Sent| {
+    let reads = service_fn(move |request: LayerRequest| {
         *count.lock().unwrap() += 1;
         async {
             request.into_body().collect().await.unwrap();
@@ -142,13 +142,13 @@ async fn a_denied_request_whose_body_is_gone_stays_denied() {
     });
     let client = layer()
         .replay_limit(3)
-        .refresh_credentials(|_| -> Ready<Option<HeaderMap>> { panic!("nobody could use them") });
+        .refresh_credentials(|_| -> Ready<Option<HeaderMap>> { panic!("credentials must not be refreshed") });
     assert_eq!(client.layer(reads).oneshot(request(Method::PUT)).await.unwrap().status(), 401);
     assert_eq!(*calls.lock().unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_the_deadline_limits_the_attempts_and_is_told_to_the_next_hop() {
+async fn the_deadline_limits_the_attempts_and_is_propagated() {
     let (service, seen) = server([503; 9]);
     let client = layer().timeout_header().layer(service);
     let mut hurried = request(Method::GET);
@@ -166,7 +166,7 @@ async fn what_is_left_of_the_deadline_limits_the_attempts_and_is_told_to_the_nex
 }
 
 #[tokio::test(start_paused = true)]
-async fn grpc_is_told_in_its_own_headers() {
+async fn grpc_requests_carry_attempts_and_timeout_in_grpcs_headers() {
     let (service, seen) = server([503, 503]);
     let client = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(80))).idempotent_if(|_| true);
     let mut call = request(Method::POST);
@@ -177,20 +177,22 @@ async fn grpc_is_told_in_its_own_headers() {
     assert_eq!(texts(&seen, "grpc-timeout"), vec![Some("80000000n".to_owned()); 3]);
 }
 
-/// Of a first attempt there is nothing to be told, unless it has a limit, or somebody outside has left a mark of their own.
+/// A first attempt without a time limit is not inserted, unless an outer layer has inserted an attempt of its own.
 #[tokio::test(start_paused = true)]
-async fn an_attempt_is_marked_when_there_is_something_to_be_told() {
+async fn an_attempt_is_inserted_into_the_extensions_unless_it_is_the_default() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let down = service_fn(move |request: Sent| {
+    let down = service_fn(move |request: LayerRequest| {
         log.lock().unwrap().push(request.extensions().get::<Attempt>().copied());
         async { Ok::<_, io::Error>(Response::builder().status(503).body(Full::<Bytes>::default()).unwrap()) }
     });
-    let told = || seen.lock().unwrap().drain(..).collect::<Vec<Option<Attempt>>>();
-    let numbers = |told: Vec<Option<Attempt>>| told.iter().map(|told| told.map(|told| told.number)).collect::<Vec<_>>();
+    let take = || seen.lock().unwrap().drain(..).collect::<Vec<Option<Attempt>>>();
+    let numbers = |attempts: Vec<Option<Attempt>>| {
+        attempts.iter().map(|attempt| attempt.map(|attempt| attempt.number)).collect::<Vec<_>>()
+    };
 
     layer().layer(down.clone()).oneshot(request(Method::GET)).await.unwrap();
-    let attempts = told();
+    let attempts = take();
     assert_eq!(attempts[3].unwrap().max.map(Into::into), Some(4_u32));
     let marked = attempts[1].unwrap();
     assert_eq!(numbers(attempts), [None, Some(2), Some(3), Some(4)]);
@@ -198,11 +200,11 @@ async fn an_attempt_is_marked_when_there_is_something_to_be_told() {
     let mut inner = request(Method::GET);
     inner.extensions_mut().insert(marked);
     layer().layer(down.clone()).oneshot(inner).await.unwrap();
-    assert_eq!(numbers(told()), [1, 2, 3, 4].map(Some));
+    assert_eq!(numbers(take()), [1, 2, 3, 4].map(Some));
 
     let limited = RetryLayer::new(Retrier::new(POLICY).timeout(Duration::from_millis(30)));
     limited.layer(down).oneshot(request(Method::GET)).await.unwrap();
-    let attempts = told();
+    let attempts = take();
     assert_eq!(attempts[0].unwrap().time_limit, Some(Duration::from_millis(30)));
     assert_eq!(numbers(attempts), [1, 2, 3, 4].map(Some));
 }

@@ -1,4 +1,4 @@
-//! What a status means, and what may be repeated; rows HT-23 and HT-25 as far as a request's own words go.
+//! Classification of statuses, and which requests are safe to retry; rows HT-23 and HT-25 as far as method and headers go.
 
 use core::error::Error;
 use core::fmt;
@@ -10,7 +10,7 @@ use stagger::{Hint, Kind, Outcome};
 use stagger_http::status::outcome;
 use stagger_http::{Idempotency, RequestProgress};
 
-fn meaning(status: u16, idempotency: Idempotency, hint: Option<Hint>) -> &'static str {
+fn class(status: u16, idempotency: Idempotency, hint: Option<Hint>) -> &'static str {
     match outcome(StatusCode::from_u16(status).unwrap(), idempotency, hint) {
         Outcome::Success => "success",
         Outcome::Failed { kind: Kind::Transient, .. } => "transient",
@@ -21,7 +21,7 @@ fn meaning(status: u16, idempotency: Idempotency, hint: Option<Hint>) -> &'stati
 }
 
 #[test]
-fn every_status_has_its_meaning() {
+fn every_status_has_its_class() {
     for status in 100..=999 {
         let want = match status {
             100..400 => "success",
@@ -29,31 +29,31 @@ fn every_status_has_its_meaning() {
             408 | 425 | 500 | 502..=504 | 509 | 512..600 => "transient",
             _ => "permanent",
         };
-        assert_eq!(meaning(status, Idempotency::ByMethod, None), want, "{status}");
+        assert_eq!(class(status, Idempotency::ByMethod, None), want, "{status}");
     }
 }
 
 #[test]
-fn a_key_makes_a_conflict_worth_another_attempt() {
-    assert_eq!(meaning(409, Idempotency::ByKey, None), "transient");
-    assert_eq!([400, 422].map(|status| meaning(status, Idempotency::ByKey, None)), ["permanent"; 2]);
+fn a_conflict_is_retried_if_the_request_has_a_key() {
+    assert_eq!(class(409, Idempotency::ByKey, None), "transient");
+    assert_eq!([400, 422].map(|status| class(status, Idempotency::ByKey, None)), ["permanent"; 2]);
 }
 
 #[test]
-fn a_server_that_says_when_to_come_back_is_throttling_and_the_hint_is_handed_on() {
+fn a_503_with_a_hint_is_throttled_and_the_hint_is_passed_on() {
     let hint = Some(Hint::Floor(Duration::from_secs(2)));
-    assert_eq!(meaning(503, Idempotency::ByMethod, hint), "throttled");
-    assert_eq!(meaning(502, Idempotency::ByMethod, hint), "transient");
+    assert_eq!(class(503, Idempotency::ByMethod, hint), "throttled");
+    assert_eq!(class(502, Idempotency::ByMethod, hint), "transient");
     for status in [408, 429, 500, 503] {
         let got = outcome(StatusCode::from_u16(status).unwrap(), Idempotency::ByMethod, hint);
-        assert!(matches!(got, Outcome::Failed { hint: handed, .. } if handed == hint), "{status}");
+        assert!(matches!(got, Outcome::Failed { hint: passed, .. } if passed == hint), "{status}");
     }
 }
 
 #[test]
-fn ht_23_only_what_is_idempotent_is_repeated_after_it_was_sent() {
+fn ht_23_only_idempotent_requests_are_retried_once_sent() {
     let plain = HeaderMap::new();
-    let allowed = |method: &Method, sent| Idempotency::from_request(method, &plain).allows_retry(sent);
+    let allowed = |method: &Method, progress| Idempotency::from_request(method, &plain).allows_retry(progress);
     for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE] {
         assert!(allowed(&method, RequestProgress::MaybeProcessed), "{method}");
     }
@@ -74,7 +74,7 @@ fn ht_25_a_key_makes_any_method_idempotent() {
 }
 
 #[test]
-fn a_connection_that_was_refused_is_found_in_the_chain_of_an_error() {
+fn a_refused_connection_is_found_in_the_source_chain_of_an_error() {
     #[derive(Debug)]
     struct Transport(io::Error);
     impl fmt::Display for Transport {

@@ -17,7 +17,7 @@ fn a_status_is_read_from_headers_and_trailers_alike() {
         (&[("grpc-status", "0")], Some(Outcome::Success)),
         (&[("grpc-status", "14")], Some(Outcome::TRANSIENT)),
         (&[("grpc-status", "8")], Some(Outcome::throttled(None))),
-        // Somebody on the way has cancelled it, and not this call's own side.
+        // Cancelled by the server or a proxy, not by this client.
         (&[("grpc-status", "1")], Some(Outcome::Permanent)),
         (&[("grpc-status", "what")], Some(Outcome::Permanent)),
         (&[("grpc-status", "99")], Some(Outcome::Permanent)),
@@ -28,13 +28,13 @@ fn a_status_is_read_from_headers_and_trailers_alike() {
     ] {
         assert_eq!(outcome(fields), want, "{fields:?}");
     }
-    let no_number = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "what".parse().unwrap())]);
-    let unknown = grpc::outcome_with(&no_number, |code| Codes::new(&[UNKNOWN]).outcome(code));
-    assert_eq!(unknown, Some(Outcome::TRANSIENT), "it is UNKNOWN");
+    let malformed = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "what".parse().unwrap())]);
+    let unknown = grpc::outcome_with(&malformed, |code| Codes::new(&[UNKNOWN]).outcome(code));
+    assert_eq!(unknown, Some(Outcome::TRANSIENT), "a malformed status is UNKNOWN");
 }
 
 #[test]
-fn what_is_grpc_is_told_by_the_type_of_its_content() {
+fn grpc_messages_are_recognized_by_their_content_type() {
     for (value, want) in [
         ("application/grpc", true),
         ("application/grpc+proto", true),
@@ -50,8 +50,8 @@ fn what_is_grpc_is_told_by_the_type_of_its_content() {
 }
 
 #[test]
-fn a_timeout_is_written_with_the_finest_unit_that_holds_it_and_never_more_than_there_is() {
-    for (length, want) in [
+fn a_timeout_is_formatted_in_the_finest_unit_that_fits_and_rounded_down() {
+    for (duration, want) in [
         (Duration::ZERO, "0n"),
         (Duration::from_nanos(99_999_999), "99999999n"),
         (Duration::from_nanos(100_000_999), "100000u"),
@@ -60,8 +60,8 @@ fn a_timeout_is_written_with_the_finest_unit_that_holds_it_and_never_more_than_t
         (Duration::from_secs(100_000_000), "1666666M"),
         (Duration::MAX, "99999999H"),
     ] {
-        assert_eq!(grpc::format_timeout(length), want);
-        assert!(grpc::parse_timeout(want).unwrap() <= length, "{want}");
+        assert_eq!(grpc::format_timeout(duration), want);
+        assert!(grpc::parse_timeout(want).unwrap() <= duration, "{want}");
     }
     for text in ["", "n", "1", "123456789n", "-1S", "1 S", "1s", "1.5S", "ﬁS"] {
         assert_eq!(grpc::parse_timeout(text), None, "{text:?}");

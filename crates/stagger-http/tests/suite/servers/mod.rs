@@ -1,4 +1,4 @@
-//! Against real servers on loopback.
+//! Tests against real servers on loopback.
 
 mod killed;
 mod nginx;
@@ -18,11 +18,11 @@ use stagger_http::RequestProgress;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::net::TcpListener;
 
-/// What a request is sent with.
+/// The body of an outgoing request.
 type Body = ReplayBody<Full<Bytes>>;
 type Hyper = Client<HttpConnector, Body>;
 
-/// Runs it on two threads: a server that shares the one thread of its clients is no server of its own.
+/// Runs a test on two threads, so that the server does not share a single thread with its clients.
 fn on_threads<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
