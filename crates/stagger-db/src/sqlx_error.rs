@@ -8,7 +8,7 @@ use stagger::{Kind, Outcome, classify};
 /// | database error | by its SQLSTATE: [`classify::sqlstate`]. Serialization failures, deadlocks and connection exceptions are transient, too many connections is throttled, constraint violations are permanent |
 /// | I/O | by [`classify::io`]: lost and refused connections are transient |
 /// | TLS, or the `Any` driver | by the I/O error inside it; permanent without one |
-/// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened. Delays start from the policy's `local_base`, and the guards do not count it against the server |
+/// | the pool timed out | local exhaustion: all connections of the pool are in use, or none can be opened. Delays start from the policy's `local_base`, and the failure does not count against the server |
 /// | all others: row or column not found, decoding errors, closed pool | permanent |
 ///
 /// SQLite has its own error numbers instead of SQLSTATEs, so its errors are permanent here.

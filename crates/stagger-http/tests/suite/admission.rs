@@ -30,7 +30,7 @@ fn request() -> Request<Body> {
 /// 10,000 clients arrive at once at a server that handles 500 a second, through both layers.
 #[tokio::test(start_paused = true)]
 async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
-    let reserved = herd::run(Says::Appointment).await.unwrap();
+    let reserved = herd::run(Says::Reservation).await.unwrap();
     assert!(reserved.attempts <= 2.2, "{reserved:?}");
     let most = PER_SECOND as usize * 11 / 10;
     assert!(reserved.admitted <= most && reserved.then <= most, "{reserved:?}");
