@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use http::request::Parts;
-use stagger::{Retrier, Tokio};
+use stagger::Retrier;
+use stagger::time::Tokio;
 use stagger_http::RequestProgress;
 use stagger_http::service_config::{AttemptPolicy, ServiceConfig};
 use stagger_http::tower::{ReplayBody, RetryLayer, RetryService};

@@ -25,7 +25,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use stagger::{Admission, Clock as _, Policy, Retrier, Tokio, policy};
+use stagger::{Policy, Retrier, admission::Admission, policy, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{AdmissionLayer, CallerContextLayer, ReplayBody, RetryLayer, RetryService};
 use tokio::net::TcpListener;

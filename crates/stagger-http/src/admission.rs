@@ -7,14 +7,15 @@
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
-use stagger::{Admission, Admitted, Instant};
+use stagger::Instant;
+use stagger::admission::{Admission, Admit};
 
 use crate::header::{RESERVATION, RESERVATION_TOKEN, RETRY_AFTER_MS};
 
 /// Asks `admission` whether to admit a request with these headers now, and redeems its reservation token if it carries one.
-pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
+pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admit {
     let token = headers.get(RESERVATION_TOKEN).and_then(|token| token.to_str().ok()?.parse().ok());
-    token.map_or_else(|| admission.ask(now), |token| admission.come(&token, now))
+    token.map_or_else(|| admission.try_admit(now), |token| admission.admit_reserved(&token, now))
 }
 
 /// Sets the headers of the 503 response to a request that is not admitted.
@@ -24,7 +25,8 @@ pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Ad
 ///
 /// ```
 /// use http::HeaderMap;
-/// use stagger::{Admission, Instant};
+/// use stagger::admission::Admission;
+/// use stagger::Instant;
 /// use stagger_http::admission::{set_rejection_headers, try_admit};
 ///
 /// let admission = Admission::per_second(100).burst(1).build()?;
@@ -32,18 +34,18 @@ pub fn try_admit(admission: &Admission, headers: &HeaderMap, now: Instant) -> Ad
 /// try_admit(&admission, &headers, now);
 /// set_rejection_headers(try_admit(&admission, &headers, now), &mut headers);
 /// assert_eq!(headers["retry-after"], "1");
-/// assert!(headers["stagger-reservation"].to_str()?.starts_with("10;ticket="));
+/// assert!(headers["stagger-reservation"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn set_rejection_headers(admitted: Admitted, headers: &mut HeaderMap) {
+pub fn set_rejection_headers(admitted: Admit, headers: &mut HeaderMap) {
     match admitted {
-        Admitted::Later(reservation) => {
+        Admit::At(reservation) => {
             if let Ok(value) = HeaderValue::try_from(reservation.to_string()) {
                 headers.insert(RESERVATION, value);
             }
             set_seconds(reservation.after, headers);
         }
-        Admitted::Full(delay) => set_retry_after(delay, headers),
+        Admit::Full(delay) => set_retry_after(delay, headers),
         _ => set_seconds(Duration::ZERO, headers),
     }
 }

@@ -17,7 +17,7 @@ pub const TIMEOUT_MS: HeaderName = HeaderName::from_static("stagger-timeout-ms")
 
 /// `stagger-reservation`, in a response: an admission reservation for this client alone.
 ///
-/// The value is the delay in milliseconds and the reservation's token: `1520;ticket=` followed by 32 hexadecimal digits.
+/// The value is the delay in milliseconds and the reservation's token: `1520;token=` followed by 32 hexadecimal digits.
 pub const RESERVATION: HeaderName = HeaderName::from_static("stagger-reservation");
 
 /// `stagger-reservation-token`, in a request: the token of the reservation that the client redeems, 32 hexadecimal digits.

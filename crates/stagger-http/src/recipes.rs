@@ -8,7 +8,7 @@
 //! use std::time::SystemTime;
 //!
 //! use reqwest::{Client, Response};
-//! use stagger::{Fault, Policy, policy};
+//! use stagger::{Marked, Policy, policy};
 //! use stagger_http::hint::server_hint;
 //! use stagger_http::Idempotency;
 //! use stagger_http::status::outcome;
@@ -16,11 +16,11 @@
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
 //!
 //! /// One attempt of a GET, which is idempotent.
-//! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//! async fn get(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
 //!     let response = client.get(url).send().await?;
 //!     let hint = server_hint(response.headers(), SystemTime::now);
 //!     let outcome = outcome(response.status(), Idempotency::ByMethod, hint);
-//!     response.error_for_status().map_err(|error| Fault::of(error, outcome))
+//!     response.error_for_status().map_err(|error| Marked::with_outcome(error, outcome))
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -35,27 +35,27 @@
 //! # let url = &format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, Router::new().route("/", page)).into_future());
 //! let client = Client::new();
-//! let page = stagger::retry(&POLICY, || get(&client, url)).marked().await?;
+//! let page = stagger::retry(&POLICY, || get(&client, url)).with_marks().await?;
 //! assert_eq!(page.text().await?, "a page");
 //! # assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
 //!
 //! let nowhere = format!("{url}/nowhere");
-//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).marked().await.unwrap_err();
+//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).with_marks().await.unwrap_err();
 //! assert_eq!(error.status(), Some(reqwest::StatusCode::NOT_FOUND));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..).marked()`. A POST that may
+//! With a budget, a circuit breaker or listeners, use a [`Retrier`](stagger::Retrier): `api.run(..).with_marks()`. A POST that may
 //! have been processed must not be retried unless it carries an `Idempotency-Key`. A POST that was never sent may be:
 //!
 //! ```
 //! use reqwest::{Client, Response};
-//! use stagger::{Fault, Policy, Retrier, policy};
+//! use stagger::{Marked, Policy, Retrier, policy};
 //! use stagger_http::{Idempotency, RequestProgress};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(4));
 //!
-//! async fn pay(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//! async fn pay(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
 //!     let request = client.post(url).body("pay").build()?;
 //!     let idempotency = Idempotency::from_request(request.method(), request.headers());
 //!     client.execute(request).await.map_err(|error| {
@@ -63,7 +63,7 @@
 //!             true => RequestProgress::NotSent,
 //!             false => RequestProgress::MaybeProcessed,
 //!         };
-//!         if idempotency.allows_retry(progress) { Fault::from(error) } else { Fault::unrepeatable(error) }
+//!         if idempotency.allows_retry(progress) { Marked::from(error) } else { Marked::unsafe_to_retry(error) }
 //!     })
 //! }
 //!
@@ -74,7 +74,7 @@
 //! # };
 //! let (api, client) = (Retrier::new(POLICY), Client::new());
 //! // No server listens at this address.
-//! let error = api.run(|| pay(&client, url)).marked().await.unwrap_err();
+//! let error = api.run(|| pay(&client, url)).with_marks().await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);
 //! assert!(error.error().is_some_and(reqwest::Error::is_connect));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())

@@ -14,7 +14,7 @@
 //! 401 and 403 are permanent here. A client that can refresh its credentials retries once with the new ones.
 
 use http::StatusCode;
-use stagger::{Hint, Kind, Outcome};
+use stagger::{FailureKind, Outcome, ServerHint};
 
 use crate::Idempotency;
 
@@ -33,14 +33,14 @@ use crate::Idempotency;
 /// assert_eq!(outcome(StatusCode::NOT_IMPLEMENTED, Idempotency::ByMethod, None), Outcome::Permanent);
 /// ```
 #[must_use]
-pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<Hint>) -> Outcome {
+pub fn outcome(status: StatusCode, idempotency: Idempotency, hint: Option<ServerHint>) -> Outcome {
     let failed = |kind| Outcome::Failed { kind, hint };
     match (status.as_u16(), idempotency) {
         (..400, _) => Outcome::Success,
-        (429, _) => failed(Kind::Throttled),
-        (503, _) if hint.is_some() => failed(Kind::Throttled),
-        (408 | 425, _) | (409, Idempotency::ByKey) => failed(Kind::Transient),
+        (429, _) => failed(FailureKind::Throttled),
+        (503, _) if hint.is_some() => failed(FailureKind::Throttled),
+        (408 | 425, _) | (409, Idempotency::ByKey) => failed(FailureKind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,
-        (500..600, _) => failed(Kind::Transient),
+        (500..600, _) => failed(FailureKind::Transient),
     }
 }

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
 use stagger_ws::Advice;
@@ -47,7 +47,7 @@ async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Erro
             Ok((client, _)) => return Ok((client, attempt)),
             Err(tungstenite::Error::Http(refusal)) if reservation(refusal.headers()).is_some() => {
                 let Some(appointment) = reservation(refusal.headers()) else { break };
-                request.headers_mut().insert(RESERVATION_TOKEN, appointment.ticket.to_string().parse()?);
+                request.headers_mut().insert(RESERVATION_TOKEN, appointment.token.to_string().parse()?);
                 sleep(appointment.after).await;
             }
             Err(error) => return Err(error),

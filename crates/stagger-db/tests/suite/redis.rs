@@ -3,7 +3,7 @@
 use std::io;
 
 use redis::{ConnectionLike, ErrorKind, RedisError, RedisResult, Value, make_extension_error};
-use stagger::{Kind, Outcome};
+use stagger::{FailureKind, Outcome};
 
 /// Returns the error for a reply as the client reads it from the wire.
 fn reply(line: &str) -> RedisError {
@@ -80,7 +80,7 @@ fn lost_connections_are_transient_and_usage_errors_permanent() {
         // A socket file that the server has not created yet.
         (io(io::ErrorKind::NotFound), Outcome::TRANSIENT),
         (io(io::ErrorKind::PermissionDenied), Outcome::Permanent),
-        (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: Kind::Local, hint: None }),
+        (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
         ((ErrorKind::Io, "the handshake failed").into(), Outcome::TRANSIENT),
         ((ErrorKind::MasterNameNotFoundBySentinel, "no master").into(), Outcome::TRANSIENT),
         ((ErrorKind::AuthenticationFailed, "wrong password").into(), Outcome::Permanent),

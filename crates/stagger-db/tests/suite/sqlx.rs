@@ -6,7 +6,7 @@ use std::io;
 
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
-use stagger::{Kind, Outcome};
+use stagger::{FailureKind, Outcome};
 
 /// A driver's representation of a server's error message, by its SQLSTATE.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl DatabaseError for Reply {
     }
 }
 
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
 fn a_database_error_is_classified_by_its_sqlstate() {

@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use bytes::Buf;
 use http_body::Body;
-use stagger::{Attempt, BreakerOpen, PolledCall, Retrier, Sleep};
+use stagger::time::Sleep;
+use stagger::{Attempt, BreakerOpen, PollRetry, Retrier};
 
 /// The most bytes that are read from the body of a failed response so that its connection can be reused.
 const MAX_BYTES: usize = 16 * 1024;
@@ -44,7 +45,7 @@ impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> BodyDrain<R, Z> {
 /// Waits until the next attempt is due. Meanwhile drains the body of the previous response, and drops it at the latest when
 /// the attempt begins.
 pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body + Unpin>(
-    call: &mut PolledCall<T, H>,
+    call: &mut PollRetry<T, H>,
     drain: &mut Option<BodyDrain<R, T::Sleeping>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Attempt, BreakerOpen>> {

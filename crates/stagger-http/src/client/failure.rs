@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::request::BodyReplay;
 use crate::Idempotency;
 
-/// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::Event::error_as).
+/// A response that counts as a failure, as listeners receive it from [`Event::error_as`](stagger::observe::Event::error_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusFailure {
     pub(super) status: StatusCode,

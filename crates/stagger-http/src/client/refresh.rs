@@ -2,14 +2,15 @@ use core::borrow::Borrow;
 use core::task::{Context, Poll};
 
 use http::HeaderMap;
-use stagger::{PolledCall, Retrier, Sleep};
+use stagger::time::Sleep;
+use stagger::{PollRetry, Retrier};
 
 use super::settings::CredentialFuture;
 
 /// Waits for fresh credentials. This is part of the attempt and limited by its remaining time; resolves to `None` when that
 /// has elapsed.
 pub(crate) fn poll_refresh<T: Sleep + Clone, R: Borrow<Retrier> + Clone>(
-    call: &mut PolledCall<T, R>,
+    call: &mut PollRetry<T, R>,
     credentials: &mut CredentialFuture,
     cx: &mut Context<'_>,
 ) -> Poll<Option<HeaderMap>> {

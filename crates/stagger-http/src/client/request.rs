@@ -1,7 +1,8 @@
 use std::time::SystemTime;
 
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, request};
-use stagger::{Attempt, Kind, Outcome, Ticket, classify};
+use stagger::admission::ReservationToken;
+use stagger::{Attempt, FailureKind, Outcome, classify};
 use uuid::Uuid;
 
 use super::failure::StatusFailure;
@@ -37,7 +38,7 @@ pub(crate) struct RequestTracker<P> {
     /// The original head, updated with refreshed credentials.
     pub(crate) head: P,
     /// The token of the reservation in the last response.
-    reservation_token: Option<Ticket>,
+    reservation_token: Option<ReservationToken>,
     has_refreshed: bool,
 }
 
@@ -87,7 +88,7 @@ impl<P: RequestHead> RequestTracker<P> {
         body: BodyReplay,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
-        self.reservation_token = hint::reservation(headers).map(|reservation| reservation.ticket);
+        self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
         let classifier = ResponseClassifier::new(&self.head, body, settings);
         (classifier.response(status, headers), StatusFailure { status, idempotency: classifier.idempotency, body })
     }
@@ -129,7 +130,7 @@ impl<P: RequestHead> RequestTracker<P> {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // Replaces headers of the same name.
         self.head.headers_mut().extend(fresh);
-        self.on_failure(Outcome::Unprocessed, RequestProgress::NotProcessed, body, settings)
+        self.on_failure(Outcome::NotProcessed, RequestProgress::NotProcessed, body, settings)
     }
 }
 
@@ -195,9 +196,9 @@ impl ResponseClassifier {
     /// Restricts an outcome to what is safe for this request: a failure that must not be retried is unsafe to retry.
     const fn restrict(self, outcome: Outcome, progress: RequestProgress) -> Outcome {
         match outcome {
-            Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::Unrepeatable(kind),
-            Outcome::Unprocessed if !self.allows_retry(RequestProgress::NotProcessed) => {
-                Outcome::Unrepeatable(Kind::Transient)
+            Outcome::Failed { kind, .. } if !self.allows_retry(progress) => Outcome::UnsafeToRetry(kind),
+            Outcome::NotProcessed if !self.allows_retry(RequestProgress::NotProcessed) => {
+                Outcome::UnsafeToRetry(FailureKind::Transient)
             }
             outcome => outcome,
         }

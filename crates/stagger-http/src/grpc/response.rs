@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use stagger::{Hint, Kind, Outcome, classify};
+use stagger::{FailureKind, Outcome, ServerHint, classify};
 
 /// `grpc-retry-pushback-ms`, in a response: the delay before the next attempt, in milliseconds. A negative or malformed value
 /// means that the call must not be retried.
@@ -28,14 +28,14 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// ```
 /// use core::time::Duration;
 /// use http::HeaderMap;
-/// use stagger::{Hint, Kind, Outcome};
+/// use stagger::{ServerHint, FailureKind, Outcome};
 ///
 /// let mut trailers = HeaderMap::new();
 /// trailers.insert("grpc-status", "14".parse()?);
 /// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::TRANSIENT));
 /// trailers.insert("grpc-retry-pushback-ms", "5000".parse()?);
-/// let hint = Some(Hint::Floor(Duration::from_secs(5)));
-/// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::Failed { kind: Kind::Transient, hint }));
+/// let hint = Some(ServerHint::AtLeast(Duration::from_secs(5)));
+/// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::Failed { kind: FailureKind::Transient, hint }));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[must_use]
@@ -55,8 +55,8 @@ pub fn outcome_with(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> O
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
     Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
         (Outcome::Failed { kind, .. }, hint) => Outcome::Failed { kind, hint },
-        (Outcome::Permanent | Outcome::Cancelled, Some(Hint::Never)) => {
-            Outcome::Failed { kind: Kind::Throttled, hint: Some(Hint::Never) }
+        (Outcome::Permanent | Outcome::Cancelled, Some(ServerHint::DoNotRetry)) => {
+            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::DoNotRetry) }
         }
         // Cancelled by the server or a proxy, not by this client.
         (Outcome::Cancelled, _) => Outcome::Permanent,
@@ -85,19 +85,19 @@ pub fn code_from_http_status(status: StatusCode) -> u32 {
     }
 }
 
-/// Parses the pushback of a response: a delay in milliseconds, ASCII digits only. Returns [`Hint::Never`] if the header is
+/// Parses the pushback of a response: a delay in milliseconds, ASCII digits only. Returns [`ServerHint::DoNotRetry`] if the header is
 /// malformed, negative or repeated, and `None` if it is missing.
 ///
 /// The delay is a lower bound, like other hints. gRPC prescribes it to the millisecond, which would bring all clients back
 /// at the same moment.
 #[must_use]
-pub fn pushback(headers: &HeaderMap) -> Option<Hint> {
+pub fn pushback(headers: &HeaderMap) -> Option<ServerHint> {
     let mut values = headers.get_all(PUSHBACK).into_iter();
     let value = values.next()?;
     let millis = value.to_str().ok().filter(|text| values.next().is_none() && is_plain(text));
     // An ASCII int32.
     let millis = millis.and_then(|text| text.parse::<u64>().ok()).filter(|&millis| millis <= i32::MAX as u64);
-    Some(millis.map_or(Hint::Never, |millis| Hint::Floor(Duration::from_millis(millis))))
+    Some(millis.map_or(ServerHint::DoNotRetry, |millis| ServerHint::AtLeast(Duration::from_millis(millis))))
 }
 
 /// Returns whether the text is digits only, without leading zeros.

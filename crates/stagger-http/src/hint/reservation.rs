@@ -1,5 +1,5 @@
 use http::HeaderMap;
-use stagger::Appointment;
+use stagger::admission::Reservation;
 
 use crate::header::RESERVATION;
 
@@ -7,7 +7,7 @@ use crate::header::RESERVATION;
 ///
 /// Returns `None` if the header is missing, malformed or repeated: which of several reservations the server kept is unknown.
 #[must_use]
-pub fn reservation(headers: &HeaderMap) -> Option<Appointment> {
+pub fn reservation(headers: &HeaderMap) -> Option<Reservation> {
     let mut values = headers.get_all(RESERVATION).into_iter();
     let only = values.next().filter(|_| values.next().is_none())?;
     only.to_str().ok()?.trim_matches([' ', '\t']).parse().ok()

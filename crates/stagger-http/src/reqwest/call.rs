@@ -5,7 +5,8 @@ use core::task::{Context, Poll};
 use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
-use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, Stop, Tokio, classify};
+use stagger::time::{Sleep, Tokio};
+use stagger::{Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, StopReason, classify};
 
 use super::error;
 use crate::client::{
@@ -17,7 +18,7 @@ use crate::{Deadline, RequestProgress};
 /// The state of one call: a request and its attempts.
 pub(super) struct RetryCall<'s> {
     settings: &'s Settings<Request>,
-    call: PolledCall<Tokio, &'s Retrier>,
+    call: PollRetry<Tokio, &'s Retrier>,
     request: RequestTracker<Request>,
     body: BodyReplay,
     drain: Option<BodyDrain<Body, <Tokio as Sleep>::Sleeping>>,
@@ -32,7 +33,7 @@ impl<'s> RetryCall<'s> {
         let deadline = extensions.get::<Deadline>().map(|deadline| deadline.instant());
         Self {
             settings,
-            call: PolledCall::held(&settings.retrier, Tokio, deadline).untimed(),
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
             request: RequestTracker::new(request, settings),
             body: BodyReplay::Possible,
             drain: None,
@@ -46,7 +47,7 @@ impl<'s> RetryCall<'s> {
 
     /// Returns the error of a call that the circuit breaker ends: the last error, or the rejection if there is none.
     pub(super) fn rejected(&mut self, open: BreakerOpen) -> Error {
-        self.last.take().unwrap_or_else(|| Error::middleware(Refused::BreakerOpen(open)))
+        self.last.take().unwrap_or_else(|| Error::middleware(Rejected::BreakerOpen(open)))
     }
 
     /// Returns the request for `attempt`.
@@ -129,7 +130,7 @@ impl<'s> RetryCall<'s> {
         None
     }
 
-    fn stopped(&mut self, error: &Error) -> Option<Stop> {
+    fn stopped(&mut self, error: &Error) -> Option<StopReason> {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
@@ -148,7 +149,7 @@ impl<'s> RetryCall<'s> {
     pub(super) fn on_timeout(&mut self) -> Option<Error> {
         let outcome = self.classify(Outcome::TRANSIENT, RequestProgress::MaybeProcessed);
         let stop = self.call.failed::<StatusFailure>(outcome, None);
-        stop.map(|_| Error::middleware(Refused::TimedOut))
+        stop.map(|_| Error::middleware(Rejected::TimedOut))
     }
 
     fn classify(&self, outcome: Outcome, progress: RequestProgress) -> Outcome {

@@ -24,7 +24,7 @@
 //! The last response unchanged, whatever its status, or the last error unchanged: a [`reqwest::Error`] in
 //! [`Error::Reqwest`](reqwest_middleware::Error::Reqwest), so that `is_connect()` and `is_timeout()` work. If there is
 //! neither, because the circuit breaker is open or the last attempt exceeded the retrier's timeout, the error is an
-//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) that contains a [`Refused`](stagger::Refused).
+//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) that contains a [`Rejected`](stagger::Rejected).
 //!
 //! # What is retried
 //!

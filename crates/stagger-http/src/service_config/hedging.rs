@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger::{Hedge, HedgeDelay};
+use stagger::hedge::{Hedge, HedgeDelay};
 
 use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
@@ -24,7 +24,7 @@ impl Hedging {
     /// # Errors
     /// Returns an error if the hedge launches no copies, or its delay has no counterpart in gRPC.
     pub fn from_hedge(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unmapped>), ServiceConfigError> {
-        let attempts = NonZeroU32::MIN.saturating_add(hedge.most());
+        let attempts = NonZeroU32::MIN.saturating_add(hedge.max_copies());
         if attempts < MIN {
             return Err(ServiceConfigError::one("the hedge launches no copies; omit hedgingPolicy"));
         }
@@ -49,7 +49,7 @@ impl Hedging {
     /// Returns the hedge.
     #[must_use]
     pub const fn to_hedge(self) -> Hedge {
-        Hedge::after(self.delay).at_most(self.attempts.get() - 1)
+        Hedge::after(self.delay).with_max_copies(self.attempts.get() - 1)
     }
 
     /// Returns the maximum number of attempts, including the first. Range: 2 to 5.

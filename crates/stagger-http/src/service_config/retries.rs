@@ -2,7 +2,8 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Backoff, Jitter, Policy, PolicyError};
+use stagger::schedule::Backoff;
+use stagger::{Jitter, Policy, PolicyError};
 
 use super::{MAX_ATTEMPTS, ServiceConfigError, Unmapped};
 use crate::grpc::Codes;
@@ -52,7 +53,7 @@ impl MethodRetries {
             problems.push(problem.to_owned());
             1.0
         });
-        if !policy.retries() && !matches!(policy.backoff(), Backoff::Stop) {
+        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
             problems.push("max-attempts=1 makes no retries; omit retryPolicy".to_owned());
         }
         if codes.is_empty() {

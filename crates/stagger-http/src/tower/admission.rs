@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::{Admission, Admitted, Clock};
+use stagger::admission::{Admission, Admit};
+use stagger::time::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -29,7 +30,7 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::Empty;
-/// use stagger::Admission;
+/// use stagger::admission::Admission;
 /// use stagger_http::tower::AdmissionLayer;
 /// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 ///
@@ -42,7 +43,7 @@ use crate::admission::{set_rejection_headers, try_admit};
 /// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
 /// let refused = server.clone().oneshot(request()).await?;
 /// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
-/// assert!(refused.headers()["stagger-reservation"].to_str()?.starts_with("10;ticket="));
+/// assert!(refused.headers()["stagger-reservation"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -60,11 +61,11 @@ struct Limits {
 }
 
 #[cfg(feature = "tokio")]
-impl AdmissionLayer<stagger::Tokio> {
+impl AdmissionLayer<stagger::time::Tokio> {
     /// Creates a layer on tokio's clock. Pass an `Arc` to keep access to the admission's snapshot, or to share it with other
     /// listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
-        Self::with_clock(stagger::Tokio, admission)
+        Self::with_clock(stagger::time::Tokio, admission)
     }
 }
 
@@ -151,12 +152,12 @@ where
 
 impl Limits {
     /// Returns a concurrency permit for an admitted request, or the rejection.
-    fn admit(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admitted> {
+    fn admit(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<OwnedSemaphorePermit, Admit> {
         let now = clock.now();
         // The permit comes first: admission redeems the token, which then could not be used again.
-        let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.defer(now))?;
+        let permit = Arc::clone(&self.semaphore).try_acquire_owned().map_err(|_| self.admission.reserve(now))?;
         let admitted = try_admit(&self.admission, headers, now);
-        if admitted == Admitted::Yes { Ok(permit) } else { Err(admitted) }
+        if admitted == Admit::Now { Ok(permit) } else { Err(admitted) }
     }
 }
 

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use http::{HeaderMap, Request};
 use pin_project_lite::pin_project;
-use stagger::Clock;
 use stagger::scope::{self, Scoped};
+use stagger::time::Clock;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -49,11 +49,11 @@ pub struct CallerContextLayer<C> {
 }
 
 #[cfg(feature = "tokio")]
-impl CallerContextLayer<stagger::Tokio> {
+impl CallerContextLayer<stagger::time::Tokio> {
     /// Creates a layer on tokio's clock.
     #[must_use]
     pub const fn new() -> Self {
-        Self::with_clock(stagger::Tokio)
+        Self::with_clock(stagger::time::Tokio)
     }
 }
 

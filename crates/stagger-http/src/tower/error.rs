@@ -1,6 +1,6 @@
 use core::fmt;
 
-use stagger::Refused;
+use stagger::Rejected;
 
 /// The error of a request that ended without a response.
 ///
@@ -10,7 +10,7 @@ pub enum Error<E> {
     /// The service's own error, from the last attempt.
     Service(E),
     /// The circuit breaker was open, or the last attempt timed out.
-    Rejected(Refused),
+    Rejected(Rejected),
 }
 
 impl<E> Error<E> {

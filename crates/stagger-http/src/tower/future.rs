@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
+use stagger::observe::EventError;
+use stagger::time::Sleep;
+use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected};
 use tower_service::Service;
 
 use super::error::Error;
@@ -33,7 +35,7 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PolledCall<T, SharedSettings>,
+        call: PollRetry<T, SharedSettings>,
         request: ReplayableRequest<B>,
         // The attempt in progress, from the moment it is allowed to begin.
         attempt: Option<Attempt>,
@@ -65,7 +67,7 @@ where
         let shared = SharedSettings(Arc::clone(settings));
         Self {
             service,
-            call: PolledCall::held(shared, timer.clone(), request.deadline(&timer)).untimed(),
+            call: PollRetry::from_retrier(shared, timer.clone(), request.deadline(&timer)).untimed(),
             timer,
             request,
             attempt: None,
@@ -102,7 +104,7 @@ where
                         this.call.retrier(),
                     );
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Rejected(Refused::TimedOut)));
+                        return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                     }
                     continue;
                 };
@@ -127,7 +129,7 @@ where
                     Err(error) => {
                         let sent = this.call.retrier().request_progress(&error);
                         let outcome = if sent == RequestProgress::NotProcessed {
-                            Outcome::Unprocessed
+                            Outcome::NotProcessed
                         } else {
                             this.call.outcome(&error)
                         };
@@ -154,7 +156,7 @@ where
                 match ready!(poll_begin(this.call, this.drain, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let rejected = Error::Rejected(Refused::BreakerOpen(open));
+                        let rejected = Error::Rejected(Rejected::BreakerOpen(open));
                         return Poll::Ready(Err(this.last.take().map_or(rejected, Error::Service)));
                     }
                 }
@@ -166,7 +168,7 @@ where
                     Poll::Ready(Ok(())) => {}
                     // By tower's contract, a service that fails in `poll_ready` must be discarded.
                     Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed(Outcome::Unrepeatable(Kind::Local), Some(&error));
+                        let _ = this.call.failed(Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Some(&error));
                         *this.attempt = None;
                         return Poll::Ready(Err(Error::Service(error)));
                     }
@@ -174,9 +176,9 @@ where
                         ready!(this.call.poll_limit(cx));
                         // Nothing was sent; the client itself had no capacity.
                         *this.attempt = None;
-                        let outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+                        let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Rejected(Refused::TimedOut)));
+                            return Poll::Ready(Err(Error::Rejected(Rejected::TimedOut)));
                         }
                         continue;
                     }

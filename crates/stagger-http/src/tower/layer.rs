@@ -41,11 +41,11 @@ pub struct RetryLayer<T> {
 }
 
 #[cfg(feature = "tokio")]
-impl RetryLayer<stagger::Tokio> {
+impl RetryLayer<stagger::time::Tokio> {
     /// Creates a layer with the policy, budget, circuit breaker, rules and listeners of `retrier`, on tokio's timer.
     #[must_use]
     pub fn new(retrier: Retrier) -> Self {
-        Self::with_timer(stagger::Tokio, retrier)
+        Self::with_timer(stagger::time::Tokio, retrier)
     }
 }
 

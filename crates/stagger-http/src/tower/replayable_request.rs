@@ -4,7 +4,8 @@ use core::task::Context;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body;
-use stagger::{Attempt, Clock, Instant, Outcome};
+use stagger::time::Clock;
+use stagger::{Attempt, Instant, Outcome};
 
 use super::replay::ReplayBody;
 use super::saved_head::SavedHead;

@@ -7,7 +7,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::header::RESERVATION_TOKEN;
 use stagger_http::hint::reservation;
 use stagger_http::tower::AdmissionLayer;
@@ -85,7 +85,7 @@ async fn a_reservation_token_admits_at_the_reserved_time() {
     };
     assert_eq!(status_with(None).await, 200);
     let rejected = server.clone().oneshot(request()).await.unwrap();
-    let token = reservation(rejected.headers()).unwrap().ticket.to_string();
+    let token = reservation(rejected.headers()).unwrap().token.to_string();
     assert_eq!(status_with(None).await, 503, "it gets the next reservation");
     assert_eq!(status_with(Some(&token)).await, 503, "too early");
     sleep(Duration::from_secs(1)).await;
@@ -129,7 +129,7 @@ async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
 /// Beyond the maximum wait, the response carries no reservation, but a `Retry-After` for any client.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_rejects_without_a_reservation() {
-    let admission = Admission::per_second(1).burst(1).longest(Duration::from_secs(2)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
     let mut told = Vec::new();

@@ -5,9 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use stagger::{
-    Admission, Admitted, Decision, Guards, Hint, Instant, Kind, Outcome, Permit, Policy, Retry, Seed, State, Stop,
-};
+use stagger::admission::{Admission, Admit};
+use stagger::guard::Permits;
+use stagger::machine::{Decision, RetryMachine, RetryState};
+use stagger::{FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason};
 use stagger_http::hint::{RetryAfter, parse_http_date, rate_limit, reservation, retry_after, server_hint};
 
 const fn secs(n: u64) -> Duration {
@@ -48,13 +49,13 @@ fn ht_03_and_ht_21_a_delay_beyond_max_hint_stops_the_call() {
     let policy = Policy::DEFAULT.to_builder().max_hint(secs(300)).build().unwrap();
     let stops = |seconds: u64| {
         let hint = server_hint(&headers(&[("retry-after", &seconds.to_string())]), now);
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-        let permit = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none()).unwrap();
-        let outcome = Outcome::Failed { kind: Kind::Throttled, hint };
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        let permit = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none()).unwrap();
+        let outcome = Outcome::Failed { kind: FailureKind::Throttled, hint };
         retry.decide(outcome, permit, || Instant::ZERO, &Guards::none())
     };
-    assert_eq!(stops(3600), Decision::Stop(Stop::Hint));
+    assert_eq!(stops(3600), Decision::Stop(StopReason::Hint));
     assert!(matches!(stops(300), Decision::Retry { after, .. } if after >= secs(300)));
 }
 
@@ -145,13 +146,13 @@ fn the_longest_delay_of_a_repeated_header_wins() {
 fn delays_beyond_the_range_of_the_clock_saturate() {
     assert_eq!(after("99999999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
     let millis = headers(&[("retry-after-ms", "99999999999999999999999999.999")]);
-    assert!(matches!(server_hint(&millis, now), Some(Hint::Floor(wait)) if wait >= secs(u64::MAX / 1000)));
+    assert!(matches!(server_hint(&millis, now), Some(ServerHint::AtLeast(wait)) if wait >= secs(u64::MAX / 1000)));
 }
 
 #[test]
 fn milliseconds_take_precedence_over_seconds() {
     let wait = |pairs: &[(&str, &str)]| match server_hint(&headers(pairs), now) {
-        Some(Hint::Floor(wait)) => Some(wait),
+        Some(ServerHint::AtLeast(wait)) => Some(wait),
         _ => None,
     };
     assert_eq!(wait(&[("retry-after-ms", "1500"), ("retry-after", "2")]), Some(Duration::from_millis(1500)));
@@ -170,7 +171,7 @@ fn limited(value: &str) -> Option<Duration> {
 #[test]
 fn ht_27_an_exhausted_rate_limit_hints_at_its_reset() {
     let spent = headers(&[("ratelimit", r#""default";r=0;t=30"#)]);
-    assert_eq!(server_hint(&spent, now), Some(Hint::Floor(secs(30))));
+    assert_eq!(server_hint(&spent, now), Some(ServerHint::AtLeast(secs(30))));
     assert_eq!(limited(r#""burst";r=0;t=2, "daily";r=0;t=600, "other";r=5;t=900"#), Some(secs(600)));
     assert_eq!(limited(r#""default";r=1;t=30"#), None, "requests remain");
     assert_eq!(limited(r#""default";r=0"#), None, "it has no reset");
@@ -179,7 +180,7 @@ fn ht_27_an_exhausted_rate_limit_hints_at_its_reset() {
     let both = headers(&[("ratelimit", r#""a";r=0;t=2"#), ("ratelimit", r#""b";r=0;t=3"#)]);
     assert_eq!(rate_limit(&both, now()), Some(secs(3)));
     let first = headers(&[("ratelimit", r#""default";r=0;t=30"#), ("retry-after", "2")]);
-    assert_eq!(server_hint(&first, now), Some(Hint::Floor(secs(2))), "Retry-After takes precedence");
+    assert_eq!(server_hint(&first, now), Some(ServerHint::AtLeast(secs(2))), "Retry-After takes precedence");
 }
 
 #[test]
@@ -212,14 +213,14 @@ fn reset_headers_count_only_if_nothing_remains() {
 fn a_reservation_takes_precedence_over_all_other_hints() {
     let admission = Admission::per_second(10).burst(1).build().unwrap();
     let at = Instant::from_nanos(1_000_000_000);
-    assert_eq!(admission.ask(at), Admitted::Yes);
-    let Admitted::Later(reserved) = admission.ask(at) else { panic!("a reservation is available") };
+    assert_eq!(admission.try_admit(at), Admit::Now);
+    let Admit::At(reserved) = admission.try_admit(at) else { panic!("a reservation is available") };
     let text = reserved.to_string();
     let single = headers(&[("stagger-reservation", &text), ("retry-after", "1")]);
     assert_eq!(reservation(&single), Some(reserved));
-    assert_eq!(server_hint(&single, now), Some(Hint::Slot(reserved.after)));
+    assert_eq!(server_hint(&single, now), Some(ServerHint::Reserved(reserved.after)));
     let twice = headers(&[("stagger-reservation", &text), ("stagger-reservation", &text), ("retry-after", "1")]);
-    assert_eq!(server_hint(&twice, now), Some(Hint::Floor(secs(1))));
+    assert_eq!(server_hint(&twice, now), Some(ServerHint::AtLeast(secs(1))));
 }
 
 proptest! {

@@ -4,7 +4,8 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use http::Method;
-use stagger::{Retrier, Tokio};
+use stagger::Retrier;
+use stagger::time::Tokio;
 use stagger_http::RequestProgress;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{Instant, sleep};

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use stagger::{Attempt, Clock as _, Jitter, Policy, Retrier, Tokio, policy};
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Attempt, Jitter, Policy, Retrier, policy};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
@@ -98,7 +99,7 @@ async fn a_denied_request_is_retried_once_with_fresh_credentials() {
 /// With the retry at the reserved time, not with later ones.
 #[tokio::test(start_paused = true)]
 async fn the_token_of_a_reservation_is_sent_once() {
-    const RESERVATIONS: [Option<&str>; 3] = [Some("500;ticket=0123456789abcdef0123456789abcdef"), None, None];
+    const RESERVATIONS: [Option<&str>; 3] = [Some("500;token=0123456789abcdef0123456789abcdef"), None, None];
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (log, started) = (Arc::clone(&seen), Instant::now());
     let service = service_fn(move |request: LayerRequest| {

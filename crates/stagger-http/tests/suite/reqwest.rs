@@ -13,7 +13,9 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Action, Clock as _, Policy, Refused, Retrier, Stop, Tokio, policy};
+use stagger::observe::Action;
+use stagger::time::{Clock as _, Tokio};
+use stagger::{Policy, Rejected, Retrier, StopReason, policy};
 use stagger_http::reqwest::RetryMiddleware;
 use stagger_http::{Deadline, Idempotency, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
@@ -122,7 +124,7 @@ impl Middleware for Counter {
     }
 }
 
-fn rejection(error: &Error) -> Option<&Refused> {
+fn rejection(error: &Error) -> Option<&Rejected> {
     if let Error::Middleware(inner) = error { inner.downcast_ref() } else { None }
 }
 
@@ -189,7 +191,10 @@ async fn ht_23_a_request_that_may_have_been_processed_is_not_retried_and_the_eve
     let (retry, events) = recording();
     assert_eq!(server.behind(retry).post(URL).body("pay").send().await.unwrap().status(), 503);
     let (action, failure) = events.lock().unwrap()[0];
-    assert_eq!((action, failure.unwrap().idempotency()), (Action::Stop(Stop::Unrepeatable), Idempotency::OnlyIfUnsent));
+    assert_eq!(
+        (action, failure.unwrap().idempotency()),
+        (Action::Stop(StopReason::UnsafeToRetry), Idempotency::OnlyIfUnsent)
+    );
     assert_eq!(server.times().len(), 1);
 }
 
@@ -244,7 +249,7 @@ async fn retry_after_is_honored() {
 async fn a_reservation_is_honored_to_the_tick_and_its_token_is_sent_once() {
     let token = "0123456789abcdef0123456789abcdef";
     let server =
-        Server::new([status_with_header(503, "stagger-reservation", &format!("1520;ticket={token}")), status(503)]);
+        Server::new([status_with_header(503, "stagger-reservation", &format!("1520;token={token}")), status(503)]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
     assert_eq!(server.headers("stagger-reservation-token"), [None, Some(token.to_owned()), None]);
     let retried = server.times()[1];
@@ -296,7 +301,7 @@ async fn an_attempt_that_times_out_is_dropped() {
     let server = Server { takes: ms(5000), ..Server::new([]) };
     let client = server.behind(RetryMiddleware::new(Retrier::new(POLICY).timeout(ms(10))));
     let error = client.get(URL).send().await.unwrap_err();
-    assert_eq!(rejection(&error), Some(&Refused::TimedOut));
+    assert_eq!(rejection(&error), Some(&Rejected::TimedOut));
     assert_eq!(server.times().len(), 4);
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
 }
@@ -310,7 +315,7 @@ async fn the_rejection_of_an_open_breaker_is_distinguishable_from_an_error() {
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(matches!(rejection(&error), Some(Refused::BreakerOpen(_))), "{error:?}");
+    assert!(matches!(rejection(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 

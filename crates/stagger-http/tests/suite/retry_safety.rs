@@ -6,15 +6,15 @@ use core::time::Duration;
 use std::io;
 
 use http::{HeaderMap, Method, StatusCode};
-use stagger::{Hint, Kind, Outcome};
+use stagger::{FailureKind, Outcome, ServerHint};
 use stagger_http::status::outcome;
 use stagger_http::{Idempotency, RequestProgress};
 
-fn class(status: u16, idempotency: Idempotency, hint: Option<Hint>) -> &'static str {
+fn class(status: u16, idempotency: Idempotency, hint: Option<ServerHint>) -> &'static str {
     match outcome(StatusCode::from_u16(status).unwrap(), idempotency, hint) {
         Outcome::Success => "success",
-        Outcome::Failed { kind: Kind::Transient, .. } => "transient",
-        Outcome::Failed { kind: Kind::Throttled, .. } => "throttled",
+        Outcome::Failed { kind: FailureKind::Transient, .. } => "transient",
+        Outcome::Failed { kind: FailureKind::Throttled, .. } => "throttled",
         Outcome::Permanent => "permanent",
         other => panic!("{status}: {other:?}"),
     }
@@ -41,7 +41,7 @@ fn a_conflict_is_retried_if_the_request_has_a_key() {
 
 #[test]
 fn a_503_with_a_hint_is_throttled_and_the_hint_is_passed_on() {
-    let hint = Some(Hint::Floor(Duration::from_secs(2)));
+    let hint = Some(ServerHint::AtLeast(Duration::from_secs(2)));
     assert_eq!(class(503, Idempotency::ByMethod, hint), "throttled");
     assert_eq!(class(502, Idempotency::ByMethod, hint), "transient");
     for status in [408, 429, 500, 503] {

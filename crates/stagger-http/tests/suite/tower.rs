@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
-use stagger::{Action, Budget, Policy, Retrier, Stop, policy};
+use stagger::observe::Action;
+use stagger::{Budget, Policy, Retrier, StopReason, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use stagger_http::{Idempotency, RequestProgress, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
@@ -111,7 +112,7 @@ async fn ht_23_a_request_that_may_have_been_processed_is_not_retried_and_the_eve
         let _ = client.oneshot(request(Method::POST, "pay")).await;
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
-        assert_eq!(action, Action::Stop(Stop::Unrepeatable));
+        assert_eq!(action, Action::Stop(StopReason::UnsafeToRetry));
         assert_eq!(failure.map(|failure| failure.idempotency()), is_status.then_some(Idempotency::OnlyIfUnsent));
     }
 }

@@ -3,7 +3,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::{Admission, Admitted, Clock as _, Seed, Tokio};
+use stagger::{Seed, admission::Admission, admission::Admit, time::Clock as _, time::Tokio};
 use stagger_http::admission::try_admit;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -110,7 +110,7 @@ impl Shared {
         let permit = Arc::clone(&self.semaphore).try_acquire_owned();
         let permit = permit.map_err(|_| Refusal::Connections(self.settings.full_wait))?;
         let answer = try_admit(&self.settings.admission, headers, Tokio.now());
-        if answer != Admitted::Yes {
+        if answer != Admit::Now {
             return Err(Refusal::Rate(answer));
         }
         let entry = self.roll.enter().map_err(draining)?;

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::Throttle;
+use stagger::observe::Action;
 use stagger::profile::GRPC_A6;
-use stagger::{Action, Hint, Outcome, Policy, Ratio, Retrier, Stop, Tokio, policy};
+use stagger::time::Tokio;
+use stagger::{Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, policy};
 use stagger_http::grpc::{self, Codes};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::Instant;
@@ -193,7 +195,7 @@ async fn a_malformed_pushback_ends_the_call() {
     for never in ["-1", "soon", "", "01", " 5", "+5", "1.5", "2147483648"] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, never.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "{never:?}");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "{never:?}");
         assert_eq!(
             call_through(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await,
             (UNAVAILABLE, 1),
@@ -203,9 +205,9 @@ async fn a_malformed_pushback_ends_the_call() {
     for (some, want) in [("0", 0), ("5", 5), ("2147483647", 2_147_483_647)] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Floor(ms(want))));
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::AtLeast(ms(want))));
         headers.append(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "twice");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "twice");
     }
     assert_eq!(grpc::pushback(&HeaderMap::new()), None);
 }
@@ -257,7 +259,7 @@ async fn a_method_that_is_not_idempotent_is_not_retried_and_the_event_says_why()
     *order.uri_mut() = "/shop.Stock/Order".parse().unwrap();
     counts.layer(server).oneshot(order).await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
-    assert_eq!(*events.lock().unwrap(), [Action::Stop(Stop::Unrepeatable)]);
+    assert_eq!(*events.lock().unwrap(), [Action::Stop(StopReason::UnsafeToRetry)]);
 }
 
 #[tokio::test(start_paused = true)]

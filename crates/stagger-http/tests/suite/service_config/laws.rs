@@ -2,7 +2,8 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::{collection, option};
-use stagger::{Hedge, Jitter, Policy, Ratio};
+use stagger::hedge::Hedge;
+use stagger::{Jitter, Policy, Ratio};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{
     AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig,
@@ -29,7 +30,7 @@ fn attempts() -> impl Strategy<Value = AttemptPolicy> {
         AttemptPolicy::Retry(MethodRetries::from_policy(&policy.build().unwrap(), codes).unwrap().0)
     });
     let hedge = (option::of(duration()), 1..9_u32, option::of(codes())).prop_map(|(delay, copies, codes)| {
-        let hedge = Hedge::after(delay.unwrap_or_default()).at_most(copies);
+        let hedge = Hedge::after(delay.unwrap_or_default()).with_max_copies(copies);
         AttemptPolicy::Hedge(Hedging::from_hedge(&hedge, codes.unwrap_or_default()).unwrap().0)
     });
     prop_oneof![Just(AttemptPolicy::Single), retry, hedge]

@@ -1,8 +1,9 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use stagger::hedge::{Hedge, HedgeDelay};
 use stagger::profile::GRPC_A6;
-use stagger::{Hedge, HedgeDelay, HintMode, Jitter, Policy, Ratio, policy};
+use stagger::{HintMode, Jitter, Policy, Ratio, policy};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{
     AttemptPolicy, Hedging, MethodConfig, MethodName, MethodRetries, RetryThrottling, ServiceConfig, Unmapped,
@@ -102,7 +103,7 @@ fn a_policy_without_a_cap_maps_to_one_that_is_never_reached() {
 
 #[test]
 fn hedge_settings_without_a_counterpart_are_listed() {
-    let (mapped, unmapped) = Hedging::from_hedge(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
+    let (mapped, unmapped) = Hedging::from_hedge(&Hedge::after(ms(50)).with_max_copies(9), Codes::NONE).unwrap();
     assert_eq!((mapped.max_attempts().get(), unmapped), (5, vec![Unmapped::MaxAttempts(NonZeroU32::new(10))]));
     let (mapped, unmapped) =
         Hedging::from_hedge(&Hedge::at_quantile(Ratio::percent(95), ms(70)), Codes::UNAVAILABLE).unwrap();
