@@ -18,7 +18,7 @@ pub enum RequestProgress {
 impl RequestProgress {
     /// Determines the progress from the I/O errors in the source chain of `error`.
     ///
-    /// Returns [`NotSent`](Self::NotSent) if one of them says that no connection was made (refused, host or network
+    /// Returns [`NotSent`](Self::NotSent) if one of them means that no connection was made (refused, host or network
     /// unreachable, network down, address not available), and [`MaybeProcessed`](Self::MaybeProcessed) otherwise.
     ///
     /// ```

@@ -1,7 +1,7 @@
 //! gRPC service configs: parses their retry settings into policies, and writes policies as service configs.
 //!
-//! A gRPC channel retries by itself if its service config, from the channel options or the name resolver, says so. It knows
-//! more than any layer above it: which streams the server has never seen, and which responses have begun. Use the channel's
+//! A gRPC channel retries by itself if its service config, from the channel options or the name resolver, enables it. It has
+//! more information than any layer above it: which streams the server has never seen, and which responses have begun. Use the channel's
 //! retries where the language's library supports them. tonic does not; apply the config with a `RetryLayer` (feature `tower`)
 //! there.
 //!

@@ -48,11 +48,11 @@ impl fmt::Display for Unmapped {
                     Compact(limit)
                 )
             }
-            Self::HintMode(mode) => write!(f, "hint={mode}: gRPC waits exactly as long as a pushback says"),
+            Self::HintMode(mode) => write!(f, "hint={mode}: gRPC waits for exactly the duration of a pushback"),
             Self::MaxHint(Some(longest)) => {
                 write!(
                     f,
-                    "max-hint={}: gRPC waits for as long as a pushback says, limited only by the deadline",
+                    "max-hint={}: gRPC waits for the duration of a pushback, limited only by the deadline",
                     Compact(longest)
                 )
             }

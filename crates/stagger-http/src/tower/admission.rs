@@ -23,7 +23,7 @@ use crate::admission::{set_rejection_headers, try_admit};
 ///   in [`stagger-reservation-token`](crate::header::RESERVATION_TOKEN), as [`RetryLayer`](super::RetryLayer) does;
 /// - `retry-after-ms` in its place if no reservation is available.
 ///
-/// A thundering herd thus comes back at the rate of the server; see [`Admission`]. The body of a rejected request is not
+/// A thundering herd is thus spread to the rate of the server; see [`Admission`]. The body of a rejected request is not
 /// read, and the inner service is not called.
 ///
 /// ```
@@ -41,9 +41,9 @@ use crate::admission::{set_rejection_headers, try_admit};
 ///
 /// let request = || Request::new(Empty::new());
 /// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
-/// let refused = server.clone().oneshot(request()).await?;
-/// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
-/// assert!(refused.headers()["stagger-reservation"].to_str()?.starts_with("10;token="));
+/// let rejected = server.clone().oneshot(request()).await?;
+/// assert_eq!((rejected.status().as_u16(), &rejected.headers()["retry-after"]), (503, &"1".parse()?));
+/// assert!(rejected.headers()["stagger-reservation"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -41,8 +41,8 @@ impl CallerAttempt {
 ///   present. The request's extensions contain a [`Deadline`]; copy it into the extensions of the requests made on behalf of
 ///   this one.
 ///
-/// Malformed headers are ignored. All of these headers are untrusted input: a client that sends them turns off this hop's own
-/// retries. Strip them at the edge if the service is reachable from outside.
+/// Malformed headers are ignored. All of these headers are untrusted input: a client that sends them can turn off this
+/// hop's own retries and shorten its deadlines. Strip them at the edge if the service is reachable from outside.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerContextLayer<C> {
     clock: C,

@@ -20,11 +20,11 @@ pub struct ReplayBody<B: Body> {
     source: Source<B>,
     /// The index of the next buffered chunk to return.
     at: usize,
-    /// The attempt that this body belongs to, from 0. Once a later attempt has begun, it owns the rest of the stream. In the
-    /// original, which the others are created from, the number of attempts so far.
+    /// The attempt that this body belongs to, from 0. Once a later attempt has begun, that one owns the rest of the stream.
+    /// In the original, which the others are created from, the number of attempts so far.
     attempt: u32,
-    /// The body has ended, which can be told without locking the shared state.
-    is_over: bool,
+    /// The body has ended. Saves locking the shared state.
+    is_ended: bool,
 }
 
 enum Source<B: Body> {
@@ -55,7 +55,7 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
     /// Creates a body of which up to `limit` bytes are buffered.
     pub(super) fn new(body: B, limit: usize) -> Self {
         let source = if body.is_end_stream() { Source::Empty } else { Source::Unpolled(body, limit) };
-        Self { source, at: 0, attempt: 0, is_over: false }
+        Self { source, at: 0, attempt: 0, is_ended: false }
     }
 
     /// Returns the body for the next attempt, from its beginning. The body of the previous attempt ends here.
@@ -78,8 +78,8 @@ impl<B: Body<Data = Bytes> + Unpin> ReplayBody<B> {
             }
         };
         self.source = source;
-        let is_over = matches!(copy, Source::Empty);
-        Self { source: copy, at: 0, attempt, is_over }
+        let is_ended = matches!(copy, Source::Empty);
+        Self { source: copy, at: 0, attempt, is_ended }
     }
 }
 
@@ -149,9 +149,9 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.get_mut();
         let shared = match &mut this.source {
-            Source::Shared(shared) if !this.is_over => shared,
-            Source::Chunk(chunk) if !this.is_over => {
-                this.is_over = true;
+            Source::Shared(shared) if !this.is_ended => shared,
+            Source::Chunk(chunk) if !this.is_ended => {
+                this.is_ended = true;
                 return Poll::Ready(Some(Ok(Frame::data(mem::take(chunk)))));
             }
             _ => return Poll::Ready(None),
@@ -168,7 +168,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
             (Some(first), _) => Some(first),
             (None, Some(rest)) => ready!(Pin::new(rest).poll_frame(cx)),
             (None, None) => {
-                this.is_over = true;
+                this.is_ended = true;
                 return Poll::Ready(shared.trailers.clone().map(|trailers| Ok(Frame::trailers(trailers))));
             }
         };
@@ -177,21 +177,21 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
                 if let Some(chunk) = frame.data_ref() {
                     shared.push(chunk);
                     this.at = shared.chunks.len();
-                    this.is_over = shared.is_fully_buffered();
+                    this.is_ended = shared.is_fully_buffered();
                 } else if let Some(trailers) = frame.trailers_ref() {
                     shared.trailers = Some(trailers.clone());
                     shared.rest = None;
-                    this.is_over = true;
+                    this.is_ended = true;
                 }
             }
             Some(Err(_)) => {
                 shared.discard();
                 shared.rest = None;
-                this.is_over = true;
+                this.is_ended = true;
             }
             None => {
                 shared.rest = None;
-                this.is_over = true;
+                this.is_ended = true;
             }
         }
         Poll::Ready(frame)
@@ -199,7 +199,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            _ if self.is_over => true,
+            _ if self.is_ended => true,
             Source::Shared(shared) => {
                 let shared = lock(shared);
                 shared.attempt != self.attempt || (self.at >= shared.chunks.len() && shared.is_fully_buffered())
@@ -211,8 +211,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         let shared = match &self.source {
-            Source::Shared(shared) if !self.is_over => shared,
-            Source::Chunk(chunk) if !self.is_over => return SizeHint::with_exact(chunk.len() as u64),
+            Source::Shared(shared) if !self.is_ended => shared,
+            Source::Chunk(chunk) if !self.is_ended => return SizeHint::with_exact(chunk.len() as u64),
             _ => return SizeHint::with_exact(0),
         };
         let shared = lock(shared);
@@ -229,6 +229,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
 
 impl<B: Body> fmt::Debug for ReplayBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplayBody").field("is_over", &self.is_over).finish_non_exhaustive()
+        f.debug_struct("ReplayBody").field("is_ended", &self.is_ended).finish_non_exhaustive()
     }
 }

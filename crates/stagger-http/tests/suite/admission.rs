@@ -27,7 +27,7 @@ fn request() -> Request<Body> {
     Request::new(Body::default())
 }
 
-/// 10,000 clients arrive at once at a server that handles 500 a second, through both layers.
+// 10,000 clients arrive at once at a server that handles 500 a second, through both layers.
 #[tokio::test(start_paused = true)]
 async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
     let reserved = herd::run(Says::Reservation).await.unwrap();
@@ -37,7 +37,7 @@ async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
     assert!(reserved.took <= LIMIT * 6 / 5, "{reserved:?}");
 }
 
-/// The same clients with less information: more attempts, higher peaks, and a server that is idle at times.
+// The same clients with less information: more attempts, higher peaks, and a server that is idle at times.
 #[tokio::test(start_paused = true)]
 async fn without_reservations_the_same_herd_needs_more_attempts_and_more_time() {
     let hinted = herd::run(Says::RetryAfter).await.unwrap();
@@ -72,7 +72,7 @@ async fn permits_are_limited_and_released_however_a_request_ends() {
     assert_eq!(server.oneshot(request()).await.unwrap().status(), 200);
 }
 
-/// Other clients have reservations, too; a request without a token must not take theirs.
+// Other clients have reservations, too; a request without a token must not take theirs.
 #[tokio::test(start_paused = true)]
 async fn a_reservation_token_admits_at_the_reserved_time() {
     let admission = Admission::per_second(1).burst(1).build().unwrap();
@@ -92,7 +92,7 @@ async fn a_reservation_token_admits_at_the_reserved_time() {
     assert_eq!([status_with(None).await, status_with(Some(&token)).await], [503, 200]);
 }
 
-/// Even if the completed future is kept, as a combinator that joins several futures does.
+// Even if the completed future is kept, as a combinator that joins several futures does.
 #[tokio::test(start_paused = true)]
 async fn a_permit_is_released_as_soon_as_the_response_is_ready() {
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
@@ -103,20 +103,20 @@ async fn a_permit_is_released_as_soon_as_the_response_is_ready() {
     assert_eq!(layer.in_flight(), 0);
 }
 
-/// Rounded up, so that no client is early, and never 0, which would bring all clients back at once.
+// Rounded up, so that no client is early, and never 0, which would bring all clients back at once.
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
     // Three reservations per second.
     let admission = Admission::per_second(3).burst(1).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
-    let mut told = Vec::new();
+    let mut delays = Vec::new();
     for _ in 0..6 {
         let response = server.clone().oneshot(request()).await.unwrap();
-        told.extend(response.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned()));
+        delays.extend(response.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned()));
     }
     // 334, 667, 1001, 1334 and 1667 ms.
-    assert_eq!(told, ["1", "1", "2", "2", "2"]);
+    assert_eq!(delays, ["1", "1", "2", "2", "2"]);
 
     let full = AdmissionLayer::new(Admission::per_second(3).build().unwrap()).max_concurrent(0);
     let at_once =
@@ -126,23 +126,23 @@ async fn retry_after_is_rounded_up_to_whole_seconds_and_at_least_one() {
     assert_eq!(response.headers()["retry-after"], "1");
 }
 
-/// Beyond the maximum wait, the response carries no reservation, but a `Retry-After` for any client.
+// Beyond the maximum wait, the response carries no reservation, but a `Retry-After` for any client.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_rejects_without_a_reservation() {
     let admission = Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..5 {
         let response = server.clone().oneshot(request()).await.unwrap();
         let text =
             |name: &str| Some(response.headers().get(name)?.to_str().unwrap().split(';').next().unwrap().to_owned());
-        told.push((response.status().as_u16(), text("retry-after"), text("stagger-reservation")));
+        responses.push((response.status().as_u16(), text("retry-after"), text("stagger-reservation")));
     }
     let some = |text: &str| Some(text.to_owned());
-    assert_eq!(told[0], (200, None, None));
-    assert_eq!(told[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
-    assert_eq!(told[3..], [(503, some("2"), None), (503, some("2"), None)]);
+    assert_eq!(responses[0], (200, None, None));
+    assert_eq!(responses[1..3], [(503, some("1"), some("1000")), (503, some("2"), some("2000"))]);
+    assert_eq!(responses[3..], [(503, some("2"), None), (503, some("2"), None)]);
     let response = server.oneshot(request()).await.unwrap();
     assert_eq!(response.headers()["retry-after-ms"], "2000");
 }

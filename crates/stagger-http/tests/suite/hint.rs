@@ -15,7 +15,7 @@ const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// Sat, 21 Nov 2026 10:00:00 GMT.
+/// Returns Sat, 21 Nov 2026 10:00:00 GMT.
 fn now() -> SystemTime {
     UNIX_EPOCH + secs(1_795_255_200)
 }
@@ -42,8 +42,8 @@ fn ht_01_seconds() {
     assert_eq!(after("0"), Some(secs(0)));
 }
 
-/// Some systems clamp the delay. Here a delay beyond `max_hint` ends the call: retrying earlier than asked is wrong, and
-/// sleeping for an hour is rarely right.
+// Some systems clamp the delay. Here a delay beyond `max_hint` ends the call: retrying earlier than asked is wrong, and
+// sleeping for an hour is rarely right.
 #[test]
 fn ht_03_and_ht_21_a_delay_beyond_max_hint_stops_the_call() {
     let policy = Policy::DEFAULT.to_builder().max_hint(secs(300)).build().unwrap();
@@ -244,7 +244,7 @@ proptest! {
         prop_assert_eq!(RetryAfter::parse(&text, UNIX_EPOCH + secs(now)), Some(RetryAfter::Date(date)));
     }
 
-    /// For dates within 49 years of the present.
+    // For dates within 49 years of the present.
     #[test]
     fn two_digit_years_get_the_right_century(
         now in (100 * 365 * 86_400)..(1000 * 365 * 86_400_u64), apart in -49 * 365 * 86_400..49 * 365 * 86_400_i64,

@@ -18,7 +18,7 @@ fn layer() -> RetryLayer<Tokio> {
     RetryLayer::new(Retrier::new(POLICY))
 }
 
-/// For services with errors of their own types.
+/// Creates a layer for services with boxed errors, all of which mean that nothing was sent.
 fn layer_for_boxed_errors() -> RetryLayer<Tokio> {
     layer().classify_progress::<Error>(|_| RequestProgress::NotSent)
 }
@@ -53,7 +53,7 @@ async fn readiness_is_respected_on_a_buffer() {
     assert_eq!(arrived, 5 + 2);
 }
 
-/// A request that an inner layer sheds was not sent.
+// A request that an inner layer sheds was not sent.
 #[tokio::test(start_paused = true)]
 async fn shed_requests_are_retried() {
     let shed = Arc::new(Mutex::new(0));
@@ -69,7 +69,7 @@ async fn shed_requests_are_retried() {
     assert!(arrived == 5 + 1 && shed >= 3, "two fit: {arrived} arrived, {shed} were shed");
 }
 
-/// Retries wait for the rate limit like first attempts.
+// Retries wait for the rate limit like first attempts.
 #[tokio::test(start_paused = true)]
 async fn readiness_is_respected_on_a_rate_limit() {
     let (server, _) = server([503, 503].map(status));

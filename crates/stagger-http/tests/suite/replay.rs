@@ -110,7 +110,7 @@ async fn a_body_beyond_the_replay_limit_is_sent_in_full_but_once() {
     assert_eq!(texts(received(chunks(&["ab", "cd", "ef"]), 2, 5).await), ["abcd"; 3]);
 }
 
-/// A longer body is not retried even if the request is declared idempotent: only the end of the body is left.
+// A longer body is not retried even if the request is declared idempotent: only the end of the body is left.
 #[tokio::test(start_paused = true)]
 async fn the_default_replay_limit_is_64_kib() {
     for (length, want) in [(64 * 1024, 3), (64 * 1024 + 1, 1)] {
@@ -137,7 +137,7 @@ async fn a_failed_body_is_not_replayed() {
     assert_eq!(texts(received(body, 9, 64).await), ["ab!"]);
 }
 
-/// Such a body is polled before the request is sent; the first frame must not be lost.
+// Such a body is polled before the request is sent; the first frame must not be lost.
 #[tokio::test(start_paused = true)]
 async fn a_body_with_a_known_length_is_replayed_like_any_other() {
     let known = |chunks_of: &[&'static str], length| Stream { length: Some(length), ..chunks(chunks_of) };
@@ -159,7 +159,7 @@ async fn a_body_with_a_known_length_is_replayed_like_any_other() {
     assert_eq!(texts(received(body, 9, 64).await), ["!"]);
 }
 
-/// In every attempt its size hint is exact, and it does not end before it has been read.
+// In every attempt its size hint is exact, and it does not end before it has been read.
 #[tokio::test(start_paused = true)]
 async fn a_single_chunk_body_is_replayed_with_its_length() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -181,7 +181,7 @@ async fn a_single_chunk_body_is_replayed_with_its_length() {
     assert_eq!(*seen.lock().unwrap(), vec![want; 3]);
 }
 
-/// A server that keeps the stream of an earlier attempt reads nothing more from it, and takes nothing from the next.
+// A server that keeps the stream of an earlier attempt reads nothing more from it, and takes nothing from the next.
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_an_earlier_attempt_ends_when_the_next_begins() {
     let held = Arc::new(Mutex::new(Vec::new()));

@@ -96,7 +96,7 @@ async fn a_denied_request_is_retried_once_with_fresh_credentials() {
     assert_eq!(seen.lock().unwrap().len(), 1, "no credentials are available");
 }
 
-/// With the retry at the reserved time, not with later ones.
+// With the retry at the reserved time, not with later ones.
 #[tokio::test(start_paused = true)]
 async fn the_token_of_a_reservation_is_sent_once() {
     const RESERVATIONS: [Option<&str>; 3] = [Some("500;token=0123456789abcdef0123456789abcdef"), None, None];
@@ -129,7 +129,7 @@ async fn a_refresh_that_times_out_returns_the_denial() {
     assert!((50..60).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
 }
 
-/// Beyond the replay limit, only the end of the body could be sent again, so the credentials are not even refreshed.
+// Beyond the replay limit, only the end of the body could be sent again, so the credentials are not even refreshed.
 #[tokio::test(start_paused = true)]
 async fn a_denied_request_with_a_lost_body_is_not_retried() {
     let calls = Arc::new(Mutex::new(0));
@@ -178,7 +178,7 @@ async fn grpc_requests_carry_attempts_and_timeout_in_grpcs_headers() {
     assert_eq!(texts(&seen, "grpc-timeout"), vec![Some("80000000n".to_owned()); 3]);
 }
 
-/// A first attempt without a time limit is not inserted, unless an outer layer has inserted an attempt of its own.
+// A first attempt without a time limit is not inserted, unless an outer layer has inserted an attempt of its own.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_inserted_into_the_extensions_unless_it_is_the_default() {
     let seen = Arc::new(Mutex::new(Vec::new()));

@@ -149,7 +149,7 @@ async fn the_last_response_is_returned_unchanged() {
     assert_eq!(response.text().await.unwrap(), "said the server");
 }
 
-/// Nothing was sent, so even a POST is retried.
+// Nothing was sent, so even a POST is retried.
 #[tokio::test(start_paused = true)]
 async fn ht_23_a_refused_connection_is_retried_for_any_request_and_the_error_is_reqwests_own() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -209,7 +209,7 @@ async fn a_streaming_body_is_sent_once_without_an_error() {
     assert_eq!(server.headers("x-it"), [Some("1".to_owned())]);
 }
 
-/// With the headers that the middleware adds.
+// With the headers that the middleware adds.
 #[tokio::test(start_paused = true)]
 async fn a_streaming_body_reaches_the_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -306,7 +306,7 @@ async fn an_attempt_that_times_out_is_dropped() {
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
 }
 
-/// The breaker opens at the second failure: the next call is rejected without an attempt.
+// The breaker opens at the second failure: the next call is rejected without an attempt.
 #[tokio::test(start_paused = true)]
 async fn the_rejection_of_an_open_breaker_is_distinguishable_from_an_error() {
     let server = Server::new((0..9).map(|_| status(500)));
@@ -327,7 +327,7 @@ async fn nested_middleware_does_not_multiply_attempts() {
     assert_eq!(server.times().len(), 4);
 }
 
-/// A request that cannot be built is permanent; other errors are classified by the retrier's rule.
+// A request that cannot be built is permanent; other errors are classified by the retrier's rule.
 #[tokio::test(start_paused = true)]
 async fn permanent_errors_are_not_retried() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -342,7 +342,7 @@ async fn permanent_errors_are_not_retried() {
     }
 }
 
-/// The body of a failed response is dropped before the backoff ends if it does not end soon.
+// The body of a failed response is dropped before the backoff ends if it does not end soon.
 #[tokio::test(start_paused = true)]
 async fn a_failed_response_is_released_during_backoff() {
     struct Endless(Arc<AtomicU32>);

@@ -17,7 +17,7 @@ use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 
 use super::tower::{LayerRequest, POLICY, ServerResponse, ms, request, status};
 
-/// The retrier's own timeout drops the attempt.
+// The retrier's own timeout drops the attempt.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_times_out_is_dropped() {
     let hangs = service_fn(|_: LayerRequest| pending::<Result<ServerResponse, Infallible>>());
@@ -29,7 +29,7 @@ async fn an_attempt_that_times_out_is_dropped() {
     assert!(started.elapsed() >= ms(340));
 }
 
-/// A timeout makes time for a retry. If none is left, a late response is better than no response.
+// A timeout makes time for a retry. If none is left, a late response is better than no response.
 #[tokio::test(start_paused = true)]
 async fn ht_31_the_last_attempt_may_take_longer_than_the_others() {
     let slow = service_fn(|_: LayerRequest| async {
@@ -44,7 +44,7 @@ async fn ht_31_the_last_attempt_may_take_longer_than_the_others() {
     assert!((ms(3 * 10 + 3 * 100 + 500)..=ms(3 * 10 + 3 * 100 + 500 + 8)).contains(&took), "{took:?}");
 }
 
-/// Whether the server has processed it is unknown.
+// Whether the server has processed it is unknown.
 #[tokio::test(start_paused = true)]
 async fn a_post_that_times_out_is_not_sent_again() {
     let sent = Arc::new(Mutex::new(0));
@@ -93,7 +93,7 @@ fn refused() -> io::Result<ServerResponse> {
 
 const READY: Poll<io::Result<()>> = Poll::Ready(Ok(()));
 
-/// Nothing was sent, so even a payment is safe to retry.
+// Nothing was sent, so even a payment is safe to retry.
 #[tokio::test(start_paused = true)]
 async fn a_request_to_a_service_that_is_not_ready_in_time_is_retried() {
     // It is polled when the attempt begins and when the attempt times out.
@@ -112,8 +112,8 @@ async fn a_service_that_fails_in_poll_ready_ends_the_call_with_its_error() {
     assert_eq!(call.await.unwrap_err().into_service_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
 }
 
-/// If the last attempt ended with an error, it is returned. A response has already been drained, so the rejection is returned
-/// in its place.
+// If the last attempt ended with an error, it is returned. A response has already been drained, so the rejection is returned
+// in its place.
 #[tokio::test(start_paused = true)]
 async fn a_breaker_that_opens_during_backoff_returns_the_last_error() {
     for (first, want) in [(refused(), Some(io::ErrorKind::ConnectionRefused)), (status(503), None)] {

@@ -141,7 +141,7 @@ impl Error for Wrapped {
     }
 }
 
-/// Wherever it is in the source chain of the error.
+// Wherever it is in the source chain of the error.
 #[tokio::test(start_paused = true)]
 async fn io_errors_that_mean_no_connection_need_no_rule() {
     use io::ErrorKind::{
@@ -174,7 +174,7 @@ async fn ht_25_a_key_or_a_declaration_makes_a_post_retryable() {
     assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
-/// The first request with the same key is still in progress.
+// The first request with the same key is still in progress.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_retried_if_the_request_has_a_key() {
     for (is_keyed, want) in [(true, 200), (false, 409)] {
@@ -210,7 +210,7 @@ async fn retry_after_is_honored() {
     assert!(second >= ms(2000) && second <= ms(3001), "{second:?}");
 }
 
-/// Twenty calls in backoff hold no permit, so the twenty-first is sent immediately.
+// Twenty calls in backoff hold no permit, so the twenty-first is sent immediately.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_during_backoff() {
     let fails = Arc::new(Mutex::new(20));
@@ -246,7 +246,7 @@ async fn a_dropped_call_releases_its_budget_permit() {
     assert_eq!((concurrent.snapshot().firsts, concurrent.snapshot().retries), (0, 0));
 }
 
-/// Three nested layers with three attempts each, and a persistent failure: three requests arrive, not 27.
+// Three nested layers with three attempts each, and a persistent failure: three requests arrive, not 27.
 #[tokio::test(start_paused = true)]
 async fn nested_layers_do_not_multiply_attempts() {
     const THREE: Policy = policy!(constant(ms(100)).max_attempts(3));

@@ -135,7 +135,7 @@ async fn gr_11_a_request_beyond_the_replay_limit_is_not_retried() {
     }
 }
 
-/// gRPC waits for the deadline if a retry would come after it; here the last response is returned immediately.
+// gRPC waits for the deadline if a retry would come after it; here the last response is returned immediately.
 #[tokio::test(start_paused = true)]
 async fn gr_23_a_backoff_beyond_the_deadline_is_not_waited_for() {
     const SLOW: Policy = policy!(constant(secs(5)).jitter(Jitter::None).max_attempts(4));
@@ -212,7 +212,7 @@ async fn a_malformed_pushback_ends_the_call() {
     assert_eq!(grpc::pushback(&HeaderMap::new()), None);
 }
 
-/// As proposal A6 requires: of the failures that are not retried, only these are counted.
+// As proposal A6 requires: of the failures that are not retried, only these are counted.
 #[tokio::test(start_paused = true)]
 async fn a_pushback_that_forbids_retries_takes_a_token_whatever_the_status() {
     for (response, want) in [

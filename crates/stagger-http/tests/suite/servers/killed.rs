@@ -36,7 +36,7 @@ type Effects = Arc<Mutex<(Ledger, HashMap<String, String>)>>;
 /// The header of a response whose effect had been recorded before.
 const REPEATED: &str = "x-repeated";
 
-/// The server process. Effect and key are one durable record, written before the response is sent.
+// The server process. Effect and key are one durable record, written before the response is sent.
 #[test]
 #[ignore = "a child process of another test"]
 fn child_that_takes_payments() {

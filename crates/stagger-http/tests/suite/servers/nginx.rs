@@ -90,6 +90,8 @@ async fn client(number: usize, address: SocketAddr, policy: Policy, waits: Waits
     layer(Retrier::new(policy)).layer(network).oneshot(request).await.unwrap().status().as_u16()
 }
 
+/// Checks that the clients arrive after `Retry-After` and spread out.
+///
 /// The spread is the whole delay of 2 s, so 5 % of the clients arrive within each 100 ms; the bound is three times that. With
 /// the default spread of half the delay it would be 10 %, and a machine that stalls for 50 ms would add half of that.
 fn clients_honor_retry_after_and_spread_out(status: u16) {

@@ -142,7 +142,7 @@ async fn twenty_wait_and_one_gets_through(address: SocketAddr, four: &Four, begu
     assert!(waiting.try_join_next().is_none(), "all calls are in backoff");
 }
 
-/// A response that is too long to drain is dropped, and its connection with it.
+// A response that is too long to drain is dropped, and its connection with it.
 #[test]
 fn calls_in_backoff_hold_no_connection() {
     on_threads(async {
@@ -152,7 +152,7 @@ fn calls_in_backoff_hold_no_connection() {
     });
 }
 
-/// A short response is drained, and its connection is reused.
+// A short response is drained, and its connection is reused.
 #[test]
 fn a_failed_response_is_drained_and_its_connection_reused() {
     on_threads(async {
@@ -164,7 +164,7 @@ fn a_failed_response_is_drained_and_its_connection_reused() {
     });
 }
 
-/// A chain of three servers, each of which calls the next through a retry layer.
+// A chain of three servers, each of which calls the next through a retry layer.
 #[test]
 fn a_chain_of_servers_sends_three_attempts_not_27() {
     const THREE: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(3));

@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// For each retry that both policies make.
+    // For each retry that both policies make.
     #[test]
     fn a_mapped_policy_has_the_same_ceilings(base in duration(), cap in duration(), multiplier in 1.0..50.0_f64) {
         let policy = Policy::exponential(base.min(cap), base.max(cap)).multiplier(multiplier);

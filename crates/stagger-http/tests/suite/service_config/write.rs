@@ -89,7 +89,7 @@ fn the_profile_maps_completely_and_policies_that_cannot_be_mapped_are_rejected()
     assert_eq!(mapped.backoff_multiplier().to_string(), "1");
 }
 
-/// The ceilings of gRPC's four retries are those of the policy.
+// The ceilings of gRPC's four retries are those of the policy.
 #[test]
 fn a_policy_without_a_cap_maps_to_one_that_is_never_reached() {
     let uncapped = BASE.to_builder().uncapped().max_attempts(5).build().unwrap();
