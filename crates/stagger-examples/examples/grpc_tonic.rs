@@ -60,7 +60,7 @@ type Client = StockClient<RetryService<MapRequest<Channel, Wrap>, Tokio>>;
 
 /// Creates a client for the server at this address, which may not be listening yet.
 fn client(address: SocketAddr, config: &ServiceConfig) -> Result<Client, Box<dyn Error>> {
-    let method = config.method_config("/stock.Stock/Count").map(|method| method.attempts());
+    let method = config.method_config("/stock.Stock/Count").map(|method| method.attempt_policy());
     let Some(AttemptPolicy::Retry(retries)) = method else {
         return Err("the service config has no retryPolicy".into());
     };
@@ -71,10 +71,10 @@ fn client(address: SocketAddr, config: &ServiceConfig) -> Result<Client, Box<dyn
     let named = config.clone();
     let is_retryable = move |request: &Parts| {
         let method = named.method_config(request.uri.path());
-        method.is_some_and(|method| matches!(method.attempts(), AttemptPolicy::Retry(_)))
+        method.is_some_and(|method| matches!(method.attempt_policy(), AttemptPolicy::Retry(_)))
     };
     let layer = RetryLayer::new(retrier)
-        .grpc_codes(retries.codes())
+        .grpc_retryable_codes(retries.retryable_codes())
         .idempotent_if(is_retryable)
         // Any request that was not sent is retried.
         .classify_progress(|error: &transport::Error| RequestProgress::from_error(error));

@@ -65,7 +65,7 @@ mod tests {
     fn what_is_exported_is_read_as_the_policy_that_it_was() {
         let exported = Export::Grpc.policy(&"grpc-a6 base=250ms cap=3s".parse().unwrap()).unwrap();
         let config: ServiceConfig = exported.text.parse().unwrap();
-        let AttemptPolicy::Retry(retries) = config.methods()[0].attempts() else { panic!("{}", exported.text) };
+        let AttemptPolicy::Retry(retries) = config.methods()[0].attempt_policy() else { panic!("{}", exported.text) };
         assert_eq!(*retries.policy(), "grpc-a6 base=250ms cap=3s".parse().unwrap());
     }
 }

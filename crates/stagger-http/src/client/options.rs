@@ -55,7 +55,7 @@ macro_rules! retry_options {
             /// Sets the retryable gRPC status codes, usually those of the method's `retryPolicy`. Default: those of
             /// [`classify::grpc`](stagger::classify::grpc).
             #[must_use]
-            pub fn grpc_codes(self, codes: $crate::grpc::Codes) -> Self {
+            pub fn grpc_retryable_codes(self, codes: $crate::grpc::Codes) -> Self {
                 self.update_common(|settings| settings.codes = Some(codes))
             }
         }

@@ -116,7 +116,7 @@ impl MethodConfig {
 
     /// Returns what happens when an attempt fails.
     #[must_use]
-    pub const fn attempts(&self) -> AttemptPolicy {
+    pub const fn attempt_policy(&self) -> AttemptPolicy {
         self.attempts
     }
 }

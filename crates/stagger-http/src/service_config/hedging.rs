@@ -67,7 +67,7 @@ impl Hedging {
     /// Returns the codes that do not end the call: after one of them, the next attempt starts immediately. Any other code ends
     /// the call.
     #[must_use]
-    pub const fn non_fatal(self) -> Codes {
+    pub const fn non_fatal_codes(self) -> Codes {
         self.non_fatal
     }
 }

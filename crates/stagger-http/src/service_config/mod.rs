@@ -24,10 +24,10 @@
 //!     "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.1 }
 //! }"#.parse()?;
 //!
-//! let Some(AttemptPolicy::Retry(retries)) = config.method_config("/shop.Stock/Count").map(|method| method.attempts()) else {
+//! let Some(AttemptPolicy::Retry(retries)) = config.method_config("/shop.Stock/Count").map(|method| method.attempt_policy()) else {
 //!     panic!("it has a retryPolicy")
 //! };
-//! assert_eq!(retries.codes(), Codes::UNAVAILABLE);
+//! assert_eq!(retries.retryable_codes(), Codes::UNAVAILABLE);
 //! let bounds = (Duration::from_millis(80), Duration::from_millis(120));
 //! assert_eq!(retries.policy().bounds(1), Some(bounds));
 //!

@@ -75,7 +75,7 @@ impl MethodRetries {
 
     /// Returns the retryable status codes.
     #[must_use]
-    pub const fn codes(&self) -> Codes {
+    pub const fn retryable_codes(&self) -> Codes {
         self.codes
     }
 

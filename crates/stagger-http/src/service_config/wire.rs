@@ -68,7 +68,7 @@ impl<'a> Wire<'a> {
 
 impl<'a> Method<'a> {
     fn of(method: &'a MethodConfig) -> Self {
-        let (retry_policy, hedging_policy) = match method.attempts() {
+        let (retry_policy, hedging_policy) = match method.attempt_policy() {
             AttemptPolicy::Single => (None, None),
             AttemptPolicy::Retry(retries) => (Some(RetryPolicy::of(&retries)), None),
             AttemptPolicy::Hedge(hedging) => (None, Some(HedgingPolicy::of(hedging))),
@@ -100,7 +100,7 @@ impl RetryPolicy {
             initial_backoff: duration::format(retries.initial_backoff()),
             max_backoff: duration::format(retries.max_backoff()),
             backoff_multiplier: retries.backoff_multiplier(),
-            retryable_status_codes: retries.codes().names().collect(),
+            retryable_status_codes: retries.retryable_codes().names().collect(),
         }
     }
 }
@@ -110,7 +110,7 @@ impl HedgingPolicy {
         Self {
             max_attempts: hedging.max_attempts().get(),
             hedging_delay: duration::format(hedging.delay()),
-            non_fatal_status_codes: hedging.non_fatal().names().collect(),
+            non_fatal_status_codes: hedging.non_fatal_codes().names().collect(),
         }
     }
 }

@@ -236,7 +236,7 @@ async fn only_the_configured_codes_are_retried() {
     let codes = Codes::new(&[CANCELLED, ABORTED, RESOURCE_EXHAUSTED]);
     for (code, want) in [(CANCELLED, 2), (ABORTED, 2), (RESOURCE_EXHAUSTED, 2), (UNAVAILABLE, 1), (UNKNOWN, 1)] {
         let response = move |n| trailers_only(if n == 0 { code } else { OK });
-        assert_eq!(call_through(layer(POLICY).grpc_codes(codes), response).await.1, want, "{code}");
+        assert_eq!(call_through(layer(POLICY).grpc_retryable_codes(codes), response).await.1, want, "{code}");
     }
     assert_eq!(codes.outcome(RESOURCE_EXHAUSTED), Outcome::throttled(None));
     // Without configured codes: those that gRPC's own documentation calls transient.
@@ -289,6 +289,10 @@ async fn http_statuses_of_proxies_are_mapped_to_grpc_codes() {
         let proxy_of = move |n| {
             if n == 0 { Response::builder().status(status).body(Full::default()).unwrap() } else { trailers_only(OK) }
         };
-        assert_eq!(call_through(layer(POLICY).grpc_codes(codes), proxy_of).await, (OK, 2), "{status}: {codes}");
+        assert_eq!(
+            call_through(layer(POLICY).grpc_retryable_codes(codes), proxy_of).await,
+            (OK, 2),
+            "{status}: {codes}"
+        );
     }
 }

@@ -32,7 +32,7 @@ fn retry_policy(changes: &[(&str, &str)]) -> String {
 
 #[track_caller]
 fn retries(json: &str) -> MethodRetries {
-    match read(json).methods()[0].attempts() {
+    match read(json).methods()[0].attempt_policy() {
         AttemptPolicy::Retry(retries) => retries,
         other => panic!("{other:?}"),
     }
@@ -47,7 +47,7 @@ fn problems(json: &str) -> Vec<String> {
 fn gr_01_the_example_of_the_proposal_is_the_profile() {
     let retries = retries(&retry_policy(&[]));
     assert_eq!(*retries.policy(), GRPC_A6.policy());
-    assert_eq!(retries.codes(), Codes::UNAVAILABLE);
+    assert_eq!(retries.retryable_codes(), Codes::UNAVAILABLE);
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn gr_13_a_hedging_policy_maps_to_a_hedge() {
     let json = with_policy(
         r#""hedgingPolicy": {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE", 10]}"#,
     );
-    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempt_policy() else { panic!("{json}") };
     assert_eq!(hedging.to_hedge(), Hedge::after(ms(500)).with_max_copies(3));
-    assert_eq!(hedging.non_fatal(), Codes::new(&[10, 14]));
+    assert_eq!(hedging.non_fatal_codes(), Codes::new(&[10, 14]));
 
     let json = with_policy(r#""hedgingPolicy": {"maxAttempts": 2}"#);
-    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+    let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempt_policy() else { panic!("{json}") };
     assert_eq!(
-        (hedging.delay(), hedging.non_fatal()),
+        (hedging.delay(), hedging.non_fatal_codes()),
         (Duration::ZERO, Codes::NONE),
         "all attempts start at once, and every code is fatal"
     );
@@ -73,7 +73,7 @@ fn gr_15_more_than_five_attempts_are_reduced_to_five() {
     for (attempts, want) in [("2", 2), ("5", 5), ("9", 5), ("5000000000", 5)] {
         assert_eq!(retries(&retry_policy(&[("maxAttempts", attempts)])).max_attempts().get(), want);
         let json = with_policy(&format!("\"hedgingPolicy\": {{\"maxAttempts\": {attempts}}}"));
-        let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
+        let AttemptPolicy::Hedge(hedging) = read(&json).methods()[0].attempt_policy() else { panic!("{json}") };
         assert_eq!((hedging.max_attempts().get(), hedging.to_hedge().max_copies()), (want, want - 1));
     }
 }
