@@ -90,7 +90,10 @@ impl<P: RequestHead> RequestTracker<P> {
     ) -> (Outcome, StatusFailure) {
         self.reservation_token = hint::reservation(headers).map(|reservation| reservation.token);
         let classifier = ResponseClassifier::new(&self.head, body, settings);
-        (classifier.response(status, headers), StatusFailure { status, idempotency: classifier.idempotency, body })
+        (
+            classifier.classify_response(status, headers),
+            StatusFailure { status, idempotency: classifier.idempotency, body },
+        )
     }
 
     /// Classifies a failure without a response, for this request.
@@ -114,9 +117,9 @@ impl<P: RequestHead> RequestTracker<P> {
     ) -> Option<CredentialFuture> {
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let may_help = is_denied && body == BodyReplay::Possible && !self.has_refreshed;
-        let renew = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
+        let refresh = settings.refresh_credentials.as_ref().filter(|_| may_help)?;
         self.has_refreshed = true;
-        Some(renew(&self.head))
+        Some(refresh(&self.head))
     }
 
     /// Applies refreshed credentials. The denied request then counts as not processed, and is retried immediately; without
@@ -177,7 +180,7 @@ impl ResponseClassifier {
     }
 
     /// Classifies a response that is not a success.
-    fn response(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
+    fn classify_response(self, status: StatusCode, headers: &HeaderMap) -> Outcome {
         let rule = |code| self.codes.map_or_else(|| classify::grpc(code), |codes| codes.outcome(code));
         let outcome = by_grpc(headers, rule).unwrap_or_else(|| {
             let hint = hint::server_hint(headers, SystemTime::now);
