@@ -32,13 +32,13 @@ type Body = Empty<Bytes>;
 
 /// What the server sends to the clients that it does not admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum RejectionHint {
     Reservation,
     RetryAfter,
     Nothing,
 }
 
-impl Says {
+impl RejectionHint {
     const fn name(self) -> &'static str {
         match self {
             Self::Reservation => "a reservation",
@@ -64,17 +64,17 @@ pub(crate) struct Figures {
     /// Attempts per client.
     pub(crate) attempts: f64,
     /// First attempts in the busiest second.
-    pub(crate) at_first: usize,
+    pub(crate) peak_first: usize,
     /// Retries in the busiest second.
-    pub(crate) then: usize,
+    pub(crate) peak_retries: usize,
     /// Admissions in the busiest second.
-    pub(crate) admitted: usize,
+    pub(crate) peak_admitted: usize,
     /// Time until all clients were admitted.
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
 }
 
 /// Returns the maximum number of times within any interval of one second.
-fn in_busiest_second(mut times: Vec<Duration>) -> usize {
+fn peak_per_second(mut times: Vec<Duration>) -> usize {
     times.sort_unstable();
     let (mut from, mut most) = (0, 0);
     for (number, &time) in times.iter().enumerate() {
@@ -86,7 +86,7 @@ fn in_busiest_second(mut times: Vec<Duration>) -> usize {
     most
 }
 
-pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
+pub(crate) async fn run(hint: RejectionHint) -> Result<Figures, Box<dyn Error>> {
     let (start, log) = (Instant::now(), Arc::new(Mutex::new(Log::default())));
     let note = {
         let log = Arc::clone(&log);
@@ -113,10 +113,10 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
                 let is_first = attempt_number(request.extensions()) == 1;
                 note(if is_first { |log| &mut log.first } else { |log| &mut log.retries });
                 let mut response = server.oneshot(request.map(|_| Body::new())).await?;
-                if says != Says::Reservation {
+                if hint != RejectionHint::Reservation {
                     response.headers_mut().remove(RESERVATION);
                 }
-                if says == Says::Nothing {
+                if hint == RejectionHint::Nothing {
                     response.headers_mut().remove("retry-after");
                 }
                 sleep(latency).await;
@@ -134,10 +134,10 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
     let log = core::mem::take(&mut *log.lock().map_err(|_| "a client panicked")?);
     Ok(Figures {
         attempts: (log.first.len() + log.retries.len()) as f64 / CLIENTS as f64,
-        at_first: in_busiest_second(log.first),
-        then: in_busiest_second(log.retries),
-        admitted: in_busiest_second(log.admitted),
-        took: start.elapsed(),
+        peak_first: peak_per_second(log.first),
+        peak_retries: peak_per_second(log.retries),
+        peak_admitted: peak_per_second(log.admitted),
+        duration: start.elapsed(),
     })
 }
 
@@ -146,14 +146,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{CLIENTS} clients, {PER_SECOND} admissions per second\n");
     println!("the server sends   attempts   arrivals per second   admitted per   all clients      wasted");
     println!("                   per client    first   retries    second at most   admitted after");
-    for says in [Says::Reservation, Says::RetryAfter, Says::Nothing] {
-        let Figures { attempts, at_first, then, admitted, took } = run(says).await?;
+    for hint in [RejectionHint::Reservation, RejectionHint::RetryAfter, RejectionHint::Nothing] {
+        let Figures { attempts, peak_first, peak_retries, peak_admitted, duration } = run(hint).await?;
         // The burst admits the first few immediately, so a run can take slightly less than the limit.
-        let wasted = (took.as_secs_f64() / LIMIT.as_secs_f64() - 1.0).max(0.0);
+        let wasted = (duration.as_secs_f64() / LIMIT.as_secs_f64() - 1.0).max(0.0);
         println!(
-            "{:16}   {attempts:10.2}   {at_first:6}   {then:7}   {admitted:15}   {:>12.1} s   {:>5.0} %",
-            says.name(),
-            took.as_secs_f64(),
+            "{:16}   {attempts:10.2}   {peak_first:6}   {peak_retries:7}   {peak_admitted:15}   {:>12.1} s   {:>5.0} %",
+            hint.name(),
+            duration.as_secs_f64(),
             100.0 * wasted
         );
     }

@@ -19,7 +19,7 @@ use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 #[allow(dead_code, reason = "an example has a main")]
 mod herd;
 
-use herd::{LIMIT, PER_SECOND, Says};
+use herd::{LIMIT, PER_SECOND, RejectionHint};
 
 type Body = Full<Bytes>;
 
@@ -30,24 +30,26 @@ fn request() -> Request<Body> {
 // 10,000 clients arrive at once at a server that handles 500 a second, through both layers.
 #[tokio::test(start_paused = true)]
 async fn a_herd_with_reservations_comes_back_at_the_rate_of_the_server() {
-    let reserved = herd::run(Says::Reservation).await.unwrap();
+    let reserved = herd::run(RejectionHint::Reservation).await.unwrap();
     assert!(reserved.attempts <= 2.2, "{reserved:?}");
     let most = PER_SECOND as usize * 11 / 10;
-    assert!(reserved.admitted <= most && reserved.then <= most, "{reserved:?}");
-    assert!(reserved.took <= LIMIT * 6 / 5, "{reserved:?}");
+    assert!(reserved.peak_admitted <= most && reserved.peak_retries <= most, "{reserved:?}");
+    assert!(reserved.duration <= LIMIT * 6 / 5, "{reserved:?}");
 }
 
 // The same clients with less information: more attempts, higher peaks, and a server that is idle at times.
 #[tokio::test(start_paused = true)]
 async fn without_reservations_the_same_herd_needs_more_attempts_and_more_time() {
-    let hinted = herd::run(Says::RetryAfter).await.unwrap();
+    let hinted = herd::run(RejectionHint::RetryAfter).await.unwrap();
     assert!(
-        hinted.attempts > 2.2 && hinted.then > PER_SECOND as usize * 11 / 10 && hinted.took > LIMIT * 6 / 5,
+        hinted.attempts > 2.2 && hinted.peak_retries > PER_SECOND as usize * 11 / 10 && hinted.duration > LIMIT * 6 / 5,
         "{hinted:?}"
     );
-    let alone = herd::run(Says::Nothing).await.unwrap();
+    let alone = herd::run(RejectionHint::Nothing).await.unwrap();
     assert!(
-        alone.attempts > 1.5 * hinted.attempts && alone.then > hinted.then && alone.took > hinted.took,
+        alone.attempts > 1.5 * hinted.attempts
+            && alone.peak_retries > hinted.peak_retries
+            && alone.duration > hinted.duration,
         "{alone:?}"
     );
 }
