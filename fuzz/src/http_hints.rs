@@ -1,4 +1,5 @@
-//! Server hints: no headers cause a panic, parsing is deterministic, and dates and timeouts round-trip.
+//! Server hints in response headers: any value parses without a panic, parsing is deterministic, and a parsed date can be
+//! formatted and parsed again.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,9 +8,9 @@ use stagger_core::ServerHint;
 use stagger_http::grpc;
 use stagger_http::hint::{RetryAfter, parse_http_date, retry_after, server_hint};
 
-/// Checks headers that are received at this Unix time. `pairs` are the values with an index into the names.
+/// Parses `pairs`, which are headers with the number of their name, as received at this Unix time in seconds.
 pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
-    // Up to the year 9999, the last one that an HTTP date can express.
+    // At most the year 9999, the last that a date can have.
     let now = UNIX_EPOCH + Duration::from_secs(seconds % 253_402_300_800);
     let mut headers = HeaderMap::new();
     for (name, value) in &pairs {
@@ -18,13 +19,13 @@ pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
             headers.append(HeaderName::from_static(name), value);
         }
         if let Ok(text) = core::str::from_utf8(value) {
-            check_round_trip(text, now);
+            check_text(text, now);
         }
     }
     let parsed = server_hint(&headers, || now);
     assert_eq!(parsed, server_hint(&headers, || now));
     if let (Some(wait), false) = (retry_after(&headers, now), pairs.iter().any(|(name, _)| name % 8 < 3)) {
-        assert_eq!(parsed, Some(ServerHint::AtLeast(wait)), "Retry-After counts if no finer hint is present");
+        assert_eq!(parsed, Some(ServerHint::AtLeast(wait)), "Retry-After counts if no header has milliseconds");
     }
     let _ = (grpc::outcome(&headers), grpc::pushback(&headers));
 }
@@ -40,10 +41,10 @@ const NAMES: [&str; 8] = [
     "grpc-retry-pushback-ms",
 ];
 
-fn check_round_trip(text: &str, now: SystemTime) {
+fn check_text(text: &str, now: SystemTime) {
     if let Some(date) = parse_http_date(text, now) {
         let written = httpdate::fmt_http_date(date);
-        assert_eq!(parse_http_date(&written, now), Some(date), "{text:?} was parsed as {written}");
+        assert_eq!(parse_http_date(&written, now), Some(date), "{text:?} parses as {written}");
     }
     if let Some(RetryAfter::Delay(_)) = RetryAfter::parse(text, now) {
         assert!(text.trim_matches([' ', '\t']).bytes().all(|byte| byte.is_ascii_digit()), "{text:?}");
