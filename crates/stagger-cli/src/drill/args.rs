@@ -50,7 +50,7 @@ pub(crate) struct DrillArgs {
 
     /// With a --url that is not of this machine: it is yours, and nobody else depends on it
     #[arg(long, requires = "url", help_heading = "Drill")]
-    pub(super) this_server_is_mine: bool,
+    pub(super) i_own_this_server: bool,
 
     #[command(flatten)]
     pub(super) policy: PolicyArgs,

@@ -40,9 +40,9 @@ impl Theirs {
         let found = (host, port).to_socket_addrs();
         let found = found.map_err(|error| CliError::io(format_args!("--url: cannot find {host}"), error))?;
         let addresses: Vec<SocketAddr> = found.collect();
-        if !args.this_server_is_mine && !addresses.iter().all(|address| address.ip().is_loopback()) {
+        if !args.i_own_this_server && !addresses.iter().all(|address| address.ip().is_loopback()) {
             return Err(wrong(
-                "a drill is a storm, and this is another machine; use an address of this one, or add --this-server-is-mine if \
+                "a drill is a storm, and this is another machine; use an address of this one, or add --i-own-this-server if \
                  it is yours and nobody else depends on it",
             ));
         }

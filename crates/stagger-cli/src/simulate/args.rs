@@ -123,16 +123,16 @@ pub(crate) struct SettingArgs {
 
     /// Within what time the connections are lost (reconnect, fluid) [default: 300ms]
     #[arg(long, value_name = "DUR")]
-    hits_within: Option<String>,
+    disconnect_window: Option<String>,
 
     /// What clients do first (reconnect, fluid): after-delay or at-once [default: after-delay]
     #[arg(long, value_name = "WHAT")]
-    first: Option<String>,
+    first_attempt: Option<String>,
 
-    /// What the server tells whom it refuses (reconnect): silent, a time like 5s that is the same for all, slots, or
-    /// appointments [default: silent]
-    #[arg(long, value_name = "WHAT")]
-    hints: Option<String>,
+    /// Retry-After sent with each rejection (reconnect): none; a duration, the same for every client; reserved, a time
+    /// of its own for each client; or admission, reservations that the server enforces [default: none]
+    #[arg(long, value_name = "none|DUR|reserved|admission")]
+    retry_after: Option<String>,
 
     /// When the simulation ends at the latest [default: 1d; outage: 2m]
     #[arg(long, value_name = "DUR")]
@@ -170,9 +170,9 @@ impl SettingArgs {
             ("backlog", &self.backlog),
             ("down", &self.down),
             ("one-way", &self.one_way),
-            ("hits-within", &self.hits_within),
-            ("first", &self.first),
-            ("hints", &self.hints),
+            ("disconnect-window", &self.disconnect_window),
+            ("first-attempt", &self.first_attempt),
+            ("retry-after", &self.retry_after),
             ("horizon", &self.horizon),
             ("outage", &self.outage),
             ("begins", &self.begins),

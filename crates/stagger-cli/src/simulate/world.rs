@@ -113,18 +113,18 @@ fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenar
     if let Some((least, most)) = settings.take("one-way", |text| words::lengths(text, &[".."]))? {
         builder = builder.one_way(least, most.unwrap_or(least));
     }
-    if let Some(time) = settings.take("hits-within", words::length)? {
+    if let Some(time) = settings.take("disconnect-window", words::length)? {
         builder = builder.hits_within(time);
     }
     if let Some(time) = settings.take("down", words::length)? {
         builder = builder.down_for(time);
     }
     let firsts = [("after-delay", First::AfterDelay), ("at-once", First::AtOnce)];
-    if let Some(first) = settings.take("first", |text| words::one_of(text, &firsts))? {
+    if let Some(first) = settings.take("first-attempt", |text| words::one_of(text, &firsts))? {
         builder = builder.first(first);
     }
     if chance == Chance::Drawn
-        && let Some(hints) = settings.take("hints", hints)?
+        && let Some(hints) = settings.take("retry-after", retry_after)?
     {
         builder = builder.hints(hints);
     }
@@ -134,8 +134,8 @@ fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenar
     Ok(builder.sample(SAMPLE).build())
 }
 
-fn hints(text: &str) -> Result<Hints, String> {
-    let words = [("silent", Hints::Silent), ("slots", Hints::Slots), ("appointments", Hints::Appointments)];
+fn retry_after(text: &str) -> Result<Hints, String> {
+    let words = [("none", Hints::Silent), ("reserved", Hints::Slots), ("admission", Hints::Appointments)];
     let word = words::one_of(text, &words);
     word.or_else(|error| words::length(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
 }

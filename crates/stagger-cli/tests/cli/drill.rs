@@ -125,7 +125,7 @@ fn an_assertion_is_about_what_was_measured() {
 fn what_cannot_be_drilled_is_refused_with_the_way_out() {
     for (args, told) in [
         (&["--url", "ws://192.0.2.1:9/"][..], "--capacity 500/s"),
-        (&["--url", "ws://192.0.2.1:9/", "--capacity", "9/s"], "--this-server-is-mine"),
+        (&["--url", "ws://192.0.2.1:9/", "--capacity", "9/s"], "--i-own-this-server"),
         (&["--url", "wss://127.0.0.1:9/", "--capacity", "9/s"], "a drill has no TLS"),
         (&["--url", "http://127.0.0.1:9/", "--capacity", "9/s"], "has to begin with ws://"),
         (&["--url", "ws://127.0.0.1:9/", "--down", "1s"], "cannot be used with"),
