@@ -6,7 +6,7 @@ use stagger_sim::Watch;
 use stagger_sim::advise::advise;
 
 use super::args::AdviseArgs;
-use super::ask::ask;
+use super::prompt::prompt;
 use super::{json, report};
 use crate::error::CliError;
 use crate::output::print;
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> 
     let mut answers = args.answers()?;
     let stdin = io::stdin();
     if !args.json && !args.no_ask && stdin.is_terminal() && term.stderr.tty {
-        answers = ask(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
+        answers = prompt(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
     }
     let advice = advise(&answers, Seed::new(args.seed), &Watch::new()).map_err(CliError::usage)?;
     let text = if args.json {

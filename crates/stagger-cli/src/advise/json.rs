@@ -17,13 +17,13 @@ struct Document<'a> {
     /// `retry`; `hedge`: send a second copy of what is slow, and do not retry; or `do-not-retry`.
     verdict: &'static str,
     /// The policy that is advised; null unless the verdict is `retry`.
-    policy: Option<Spelled>,
+    policy: Option<PolicyText>,
     /// What should bound the retries of all calls together: `budget`, `breaker`.
     guards: &'static [&'static str],
     /// Which answers decided, in the order of the questions.
-    reasons: Vec<Because<'a>>,
+    reasons: Vec<ReasonEntry<'a>>,
     /// What was computed; null unless it is known how many clients there are, ten or more, and what their server takes.
-    front: Option<Computed>,
+    front: Option<FrontEntry>,
     /// Draws what was simulated again.
     seed: u64,
 }
@@ -31,7 +31,7 @@ struct Document<'a> {
 /// A policy in each of its forms.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Spelled {
+struct PolicyText {
     /// In one line of the policy language.
     line: String,
     /// In TOML.
@@ -43,7 +43,7 @@ struct Spelled {
 /// An answer, and what follows from it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Because<'a> {
+struct ReasonEntry<'a> {
     /// The name of the question, which is that of the flag.
     question: &'static str,
     /// The answer; null if it was not given.
@@ -55,7 +55,7 @@ struct Because<'a> {
 /// Policies that nothing beats.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Computed {
+struct FrontEntry {
     /// With how many clients the figures were simulated; of larger fleets they are in proportion, the peak
     /// somewhat too high.
     simulated_clients: u64,
@@ -66,13 +66,13 @@ struct Computed {
     /// Nothing brings all clients back sooner.
     recovery_at_least_s: f64,
     /// By their peak, the lowest first.
-    candidates: Vec<Figures>,
+    candidates: Vec<CandidateEntry>,
 }
 
 /// A policy, and what it would do.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Figures {
+struct CandidateEntry {
     /// The policy, in one line of the policy language.
     policy: String,
     /// Whether it is the one that is advised.
@@ -99,13 +99,13 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             Verdict::Hedge => "hedge",
             _ => "do-not-retry",
         },
-        policy: advice.policy().map(Spelled::new).transpose()?,
+        policy: advice.policy().map(PolicyText::new).transpose()?,
         guards: match advice.guarding() {
             Guarding::BudgetAndBreaker => &["budget", "breaker"],
             _ => &[],
         },
-        reasons: advice.reasons().iter().map(Because::from).collect(),
-        front: advice.front().map(Computed::from),
+        reasons: advice.reasons().iter().map(ReasonEntry::from).collect(),
+        front: advice.front().map(FrontEntry::from),
         seed,
     })
 }
@@ -118,21 +118,21 @@ pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
     toml::to_string(policy).map_err(|error| CliError::io("cannot write TOML", std::io::Error::other(error)))
 }
 
-impl Spelled {
+impl PolicyText {
     fn new(policy: &Policy) -> Result<Self, CliError> {
         Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust(policy) })
     }
 }
 
-impl<'a> From<&'a Reason> for Because<'a> {
+impl<'a> From<&'a Reason> for ReasonEntry<'a> {
     fn from(reason: &'a Reason) -> Self {
         Self { question: reason.question.name(), answer: reason.answer.as_deref(), therefore: &reason.therefore }
     }
 }
 
-impl From<&Front> for Computed {
+impl From<&Front> for FrontEntry {
     fn from(front: &Front) -> Self {
-        let figures = |candidate: &Candidate| Figures {
+        let figures = |candidate: &Candidate| CandidateEntry {
             policy: candidate.policy.to_string(),
             best: candidate == front.best(),
             peak_1s: candidate.predicted.peak_second,

@@ -4,9 +4,9 @@
 //! comes out is shown.
 
 mod args;
-mod ask;
 mod command;
 mod json;
+mod prompt;
 mod report;
 
 pub(crate) use args::AdviseArgs;

@@ -43,7 +43,7 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
         out.push_str(&paragraph(&text, "    ", look));
     }
     if let Some(front) = advice.front() {
-        out.push_str(&computed(front, look));
+        out.push_str(&front_section(front, look));
     }
     if let Some(policy) = advice.policy() {
         // What is to be pasted is not broken over lines.
@@ -55,7 +55,7 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
     Ok(look.glyphs.spell(&out).into_owned())
 }
 
-fn computed(front: &Front, look: Look) -> String {
+fn front_section(front: &Front, look: Look) -> String {
     let text = format!(
         "if all fail at once ({} with {} clients; {} policies tried; \
          all are back after {} at the soonest)",
@@ -76,12 +76,12 @@ fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
         predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
         format!("{:.2}", predicted.attempts_per_client),
         format!("{:.1}%", 100.0 * predicted.back),
-        own(candidate, front),
+        differing_settings(candidate, front),
     ]
 }
 
 /// The settings of a policy that not all have.
-fn own(candidate: &Candidate, front: &Front) -> String {
+fn differing_settings(candidate: &Candidate, front: &Front) -> String {
     let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
     let line = candidate.policy.to_string();
     let differs = |setting: &&str| !lines.iter().all(|line| line.split(' ').any(|other| other == *setting));

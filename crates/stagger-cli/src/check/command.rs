@@ -22,24 +22,24 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
         return print(text.as_bytes()).map(|()| ExitCode::SUCCESS);
     }
     if let Some(rule) = args.explain {
-        return print(rules::explained(rule, look).as_bytes()).map(|()| ExitCode::SUCCESS);
+        return print(rules::explanation(rule, look).as_bytes()).map(|()| ExitCode::SUCCESS);
     }
-    let checked = Checked::new(args)?;
+    let checked = CheckResult::new(args)?;
     let text = if args.json { json::document(&checked)? } else { report::report(&checked, look) };
     print(text.as_bytes())?;
     Ok(if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// What was looked at, and what was found in it.
-pub(super) struct Checked {
-    pub(super) policies: Vec<CheckedPolicy>,
-    pub(super) log: Option<CheckedLog>,
+pub(super) struct CheckResult {
+    pub(super) policies: Vec<PolicyResult>,
+    pub(super) log: Option<LogResult>,
     /// Nothing was said about where it is used.
-    pub(super) unplaced: bool,
+    pub(super) without_context: bool,
 }
 
 /// A policy and what was found in it.
-pub(super) struct CheckedPolicy {
+pub(super) struct PolicyResult {
     /// What it was called on the command line, where that is not the policy itself.
     pub(super) name: Option<String>,
     pub(super) policy: Policy,
@@ -50,7 +50,7 @@ pub(super) struct CheckedPolicy {
 }
 
 /// A log and what was found in it.
-pub(super) struct CheckedLog {
+pub(super) struct LogResult {
     pub(super) name: String,
     pub(super) log: log::Log,
     /// What it was held against.
@@ -58,16 +58,16 @@ pub(super) struct CheckedLog {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Checked {
+impl CheckResult {
     fn new(args: &CheckArgs) -> Result<Self, CliError> {
         let known = Circumstances::from(&args.circumstances);
-        let unplaced = known == Circumstances::default();
-        let meant = |finding: &Finding| !args.allow.contains(&finding.rule());
+        let without_context = known == Circumstances::default();
+        let is_reported = |finding: &Finding| !args.allow.contains(&finding.rule());
         if let Some(path) = &args.log {
             let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
-            let mut checked = CheckedLog::new(path, given)?;
-            checked.findings.retain(meant);
-            return Ok(Self { policies: Vec::new(), log: Some(checked), unplaced: false });
+            let mut checked = LogResult::new(path, given)?;
+            checked.findings.retain(is_reported);
+            return Ok(Self { policies: Vec::new(), log: Some(checked), without_context: false });
         }
         let named =
             args.policies.iter().map(|policy| PolicyArgs { policy: Some(policy.clone()), ..args.policy.clone() });
@@ -75,11 +75,11 @@ impl Checked {
         let all = first.then(|| args.policy.clone()).into_iter().chain(named);
         let mut policies = Vec::new();
         for flags in all {
-            let mut checked = CheckedPolicy::new(&flags, &known, &args.allow)?;
-            checked.findings.retain(meant);
+            let mut checked = PolicyResult::new(&flags, &known, &args.allow)?;
+            checked.findings.retain(is_reported);
             policies.push(checked);
         }
-        Ok(Self { policies, log: None, unplaced })
+        Ok(Self { policies, log: None, without_context })
     }
 
     pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
@@ -88,7 +88,7 @@ impl Checked {
     }
 }
 
-impl CheckedPolicy {
+impl PolicyResult {
     fn new(args: &PolicyArgs, known: &Circumstances, allowed: &[&Rule]) -> Result<Self, CliError> {
         let policy = args.policy()?;
         Ok(Self {
@@ -101,7 +101,7 @@ impl CheckedPolicy {
     }
 }
 
-impl CheckedLog {
+impl LogResult {
     fn new(path: &Path, given: Option<Policy>) -> Result<Self, CliError> {
         let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
         let bytes = if path == Path::new("-") {

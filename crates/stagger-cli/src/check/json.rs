@@ -1,7 +1,7 @@
 use serde::Serialize;
 use stagger_sim::lint::{Basis, Estimate, Finding};
 
-use super::command::{Checked, CheckedLog, CheckedPolicy};
+use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::error::CliError;
 use crate::output::to_json;
 
@@ -15,32 +15,32 @@ struct Document<'a> {
     /// Always `stagger.check/1`.
     schema: &'static str,
     /// The policies that were checked; none where a log was.
-    policies: Vec<OfPolicy<'a>>,
+    policies: Vec<PolicyEntry<'a>>,
     /// The log that was judged; null without one.
-    log: Option<OfLog<'a>>,
+    log: Option<LogEntry<'a>>,
 }
 
 /// A policy and what was found in it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OfPolicy<'a> {
+struct PolicyEntry<'a> {
     /// What `--policy` called it; null if it was given by flags alone.
     name: Option<&'a str>,
     /// The policy, in one line of the policy language.
     policy: String,
     /// What was found, by code.
-    findings: Vec<Found<'a>>,
+    findings: Vec<FindingEntry<'a>>,
     /// The policy after all help; null where no help changes it.
     mended: Option<String>,
     /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are
     /// known.
-    estimate: Option<Forecast>,
+    estimate: Option<EstimateEntry>,
 }
 
 /// A log and what was found in it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OfLog<'a> {
+struct LogEntry<'a> {
     /// Where it was read.
     name: &'a str,
     /// How many delays are in it.
@@ -50,13 +50,13 @@ struct OfLog<'a> {
     /// What it was held against; null without a policy.
     policy: Option<String>,
     /// What was found, by code.
-    findings: Vec<Found<'a>>,
+    findings: Vec<FindingEntry<'a>>,
 }
 
 /// A finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Found<'a> {
+struct FindingEntry<'a> {
     /// The rule's code, which never changes.
     rule: &'static str,
     /// The rule's name in words.
@@ -70,13 +70,13 @@ struct Found<'a> {
     /// Why that matters.
     why: &'static str,
     /// What mends it.
-    help: Mending<'a>,
+    help: HelpEntry<'a>,
 }
 
 /// What mends a finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Mending<'a> {
+struct HelpEntry<'a> {
     /// Settings to be set in the policy, or a whole policy; null where it is not the policy's to mend.
     settings: Option<String>,
     /// The policy with these settings.
@@ -88,7 +88,7 @@ struct Mending<'a> {
 /// What a fleet will do.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Forecast {
+struct EstimateEntry {
     /// Nothing can bring all clients back sooner.
     recovery_at_least_s: f64,
     /// How often each client knocks on average; null where no closed form holds.
@@ -101,45 +101,45 @@ struct Forecast {
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn document(checked: &Checked) -> Result<String, CliError> {
+pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
     to_json(&Document::from(checked))
 }
 
-impl<'a> From<&'a Checked> for Document<'a> {
-    fn from(checked: &'a Checked) -> Self {
+impl<'a> From<&'a CheckResult> for Document<'a> {
+    fn from(checked: &'a CheckResult) -> Self {
         Self {
             schema: "stagger.check/1",
-            policies: checked.policies.iter().map(OfPolicy::from).collect(),
-            log: checked.log.as_ref().map(OfLog::from),
+            policies: checked.policies.iter().map(PolicyEntry::from).collect(),
+            log: checked.log.as_ref().map(LogEntry::from),
         }
     }
 }
 
-impl<'a> From<&'a CheckedPolicy> for OfPolicy<'a> {
-    fn from(checked: &'a CheckedPolicy) -> Self {
+impl<'a> From<&'a PolicyResult> for PolicyEntry<'a> {
+    fn from(checked: &'a PolicyResult) -> Self {
         Self {
             name: checked.name.as_deref(),
             policy: checked.policy.to_string(),
-            findings: checked.findings.iter().map(Found::from).collect(),
+            findings: checked.findings.iter().map(FindingEntry::from).collect(),
             mended: checked.mended.map(|policy| policy.to_string()),
-            estimate: checked.estimate.map(Forecast::from),
+            estimate: checked.estimate.map(EstimateEntry::from),
         }
     }
 }
 
-impl<'a> From<&'a CheckedLog> for OfLog<'a> {
-    fn from(checked: &'a CheckedLog) -> Self {
+impl<'a> From<&'a LogResult> for LogEntry<'a> {
+    fn from(checked: &'a LogResult) -> Self {
         Self {
             name: &checked.name,
             delays: checked.log.entries.len(),
             asked: checked.log.asked,
             policy: checked.policy.map(|policy| policy.to_string()),
-            findings: checked.findings.iter().map(Found::from).collect(),
+            findings: checked.findings.iter().map(FindingEntry::from).collect(),
         }
     }
 }
 
-impl<'a> From<&'a Finding> for Found<'a> {
+impl<'a> From<&'a Finding> for FindingEntry<'a> {
     fn from(finding: &'a Finding) -> Self {
         let (rule, help) = (finding.rule(), finding.help());
         Self {
@@ -149,7 +149,7 @@ impl<'a> From<&'a Finding> for Found<'a> {
             title: rule.title(),
             facts: finding.facts(),
             why: rule.why(),
-            help: Mending {
+            help: HelpEntry {
                 settings: help.settings(),
                 policy: help.policy().map(ToString::to_string),
                 advice: help.advice(),
@@ -158,7 +158,7 @@ impl<'a> From<&'a Finding> for Found<'a> {
     }
 }
 
-impl From<Estimate> for Forecast {
+impl From<Estimate> for EstimateEntry {
     fn from(estimate: Estimate) -> Self {
         Self {
             recovery_at_least_s: estimate.recovery_at_least.as_secs_f64(),

@@ -1,25 +1,25 @@
 use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
-use super::command::{Checked, CheckedLog, CheckedPolicy};
+use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::plot::{Colour, Look, paragraph};
 
 /// What people read.
-pub(super) fn report(checked: &Checked, look: Look) -> String {
+pub(super) fn report(checked: &CheckResult, look: Look) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
-        out.push_str(&of_policy(policy, look));
+        out.push_str(&policy_section(policy, look));
     }
     if let Some(log) = &checked.log {
-        out.push_str(&of_log(log, look));
+        out.push_str(&log_section(log, look));
     }
     let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
     let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
     if let Some(summary) = summary(warnings, notes) {
         out.push_str(&paragraph(&summary, "", look));
     }
-    if checked.unplaced {
+    if checked.without_context {
         let text = "note: nothing is known of where it is used; --for, --clients, --capacity and the other \
                     circumstances let more rules speak";
         out.push_str(&paragraph(text, "      ", look));
@@ -27,7 +27,7 @@ pub(super) fn report(checked: &Checked, look: Look) -> String {
     look.glyphs.spell(&out).into_owned()
 }
 
-fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
+fn policy_section(checked: &PolicyResult, look: Look) -> String {
     let text = checked.policy.to_string();
     // A policy that was spelled out is told as it is understood.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
@@ -35,14 +35,14 @@ fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
         Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
         None => paragraph(&text, "  ", look),
     };
-    out.push_str(&of_findings(&checked.findings, look));
+    out.push_str(&findings_section(&checked.findings, look));
     if let Some(mended) = checked.mended.as_ref().filter(|_| !checked.findings.is_empty()) {
         out.push_str(&labelled("mended", AnsiColor::Green, &mended.to_string(), look));
     }
     out
 }
 
-fn of_log(checked: &CheckedLog, look: Look) -> String {
+fn log_section(checked: &LogResult, look: Look) -> String {
     let log = &checked.log;
     let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
     clients.sort_unstable();
@@ -63,19 +63,19 @@ fn of_log(checked: &CheckedLog, look: Look) -> String {
         (None, many) => format!("held against no policy: the log names {many}; name one of them"),
     };
     out.push_str(&paragraph(&policy, "  ", look));
-    out.push_str(&of_findings(&checked.findings, look));
+    out.push_str(&findings_section(&checked.findings, look));
     out
 }
 
-fn of_findings(findings: &[Finding], look: Look) -> String {
+fn findings_section(findings: &[Finding], look: Look) -> String {
     match findings {
         [] => "no findings\n".to_owned(),
-        _ => findings.iter().map(|finding| of_finding(finding, look)).collect(),
+        _ => findings.iter().map(|finding| finding_section(finding, look)).collect(),
     }
 }
 
 /// As the compiler does it: what, with its figures, why, and the way out.
-fn of_finding(finding: &Finding, look: Look) -> String {
+fn finding_section(finding: &Finding, look: Look) -> String {
     let rule = finding.rule();
     let colour = match rule.severity() {
         Severity::Warning => AnsiColor::Yellow,

@@ -22,7 +22,7 @@ pub(super) fn text(look: Look) -> String {
 }
 
 /// One rule at length.
-pub(super) fn explained(rule: &Rule, look: Look) -> String {
+pub(super) fn explanation(rule: &Rule, look: Look) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
     let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
     look.glyphs.spell(&out.join("\n")).into_owned()

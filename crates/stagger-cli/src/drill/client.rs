@@ -10,12 +10,12 @@ use stagger_ws::{Reconnector, WebSocketConfig};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::live::Live;
-use super::log::{Event, Log};
+use super::log::{Event, EventLog};
+use super::status::FleetStatus;
 
 /// What all clients have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Manner {
+pub(super) struct ClientConfig {
     pub(super) uri: Uri,
     /// Where that is.
     pub(super) address: SocketAddr,
@@ -30,50 +30,56 @@ pub(super) fn small_buffers() -> WebSocketConfig {
 
 /// One client, as an application has it: the library's own, with the policy on trial. It goes on until it gives up.
 pub(super) async fn client(
-    manner: Arc<Manner>,
+    config: Arc<ClientConfig>,
     seed: Seed,
     source: Option<Ipv4Addr>,
-    log: Arc<Log>,
-    live: Arc<Live>,
-    gate: Arc<Semaphore>,
+    log: Arc<EventLog>,
+    status: Arc<FleetStatus>,
+    connect_permits: Arc<Semaphore>,
 ) {
-    let mut first = gate.acquire().await.ok();
-    let mut links = reconnector(&manner, seed, source, &log, &live);
+    let mut first = connect_permits.acquire().await.ok();
+    let mut links = reconnector(&config, seed, source, &log, &status);
     while let Ok(Some(mut link)) = links.next_connection().await {
-        log.note(Event::Connected);
-        live.connected();
+        log.record(Event::Connected);
+        status.connected();
         drop(first.take());
         while let Some(Ok(_)) = link.next().await {}
-        log.note(Event::Lost);
-        live.lost();
+        log.record(Event::Lost);
+        status.lost();
     }
-    log.note(Event::GaveUp);
-    live.gave_up();
+    log.record(Event::GaveUp);
+    status.gave_up();
 }
 
-fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<Log>, live: &Arc<Live>) -> Reconnector {
-    let (uri, to) = (manner.uri.clone(), manner.address);
-    let (sent, failed) = ((Arc::clone(log), Arc::clone(live)), (Arc::clone(log), Arc::clone(live)));
+fn reconnector(
+    config: &ClientConfig,
+    seed: Seed,
+    source: Option<Ipv4Addr>,
+    log: &Arc<EventLog>,
+    status: &Arc<FleetStatus>,
+) -> Reconnector {
+    let (uri, to) = (config.uri.clone(), config.address);
+    let (sent, failed) = ((Arc::clone(log), Arc::clone(status)), (Arc::clone(log), Arc::clone(status)));
     Reconnector::builder()
         .request(move |_| {
-            let (log, live) = &sent;
-            log.note(Event::Sent);
-            live.sent();
+            let (log, status) = &sent;
+            log.record(Event::Sent);
+            status.sent();
             let request = Request::get(uri.clone()).body(());
             async move { Ok(request?) }
         })
         .connector(move |_| connect(to, source))
         .on_closed(move |closed| {
-            let (log, live) = &failed;
+            let (log, status) = &failed;
             // A loss has been noted when it came.
             if log.is_trying() {
-                log.note(Event::Failed);
-                live.failed(&closed.cause);
+                log.record(Event::Failed);
+                status.failed(&closed.cause);
             }
         })
-        .policy(manner.policy)
+        .policy(config.policy)
         .seed(seed)
-        .connect_timeout(manner.connect_timeout)
+        .connect_timeout(config.connect_timeout)
         // All of them are connected within a second, and would ping in step.
         .no_heartbeat()
         .websocket(small_buffers())

@@ -2,7 +2,7 @@ use std::fs;
 
 /// What the kernel has counted since it started, of this network namespace. What it does not say is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counters {
+pub(super) struct TcpCounters {
     pub(super) listen_overflows: Option<u64>,
     pub(super) listen_drops: Option<u64>,
     pub(super) syn_retransmits: Option<u64>,
@@ -11,12 +11,12 @@ pub(super) struct Counters {
 
 /// The time of all processors together, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Processors {
+pub(super) struct CpuTicks {
     busy: u64,
     all: u64,
 }
 
-impl Counters {
+impl TcpCounters {
     /// As they stand now; of systems other than Linux nothing.
     pub(super) fn read() -> Self {
         let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
@@ -52,7 +52,7 @@ fn named(text: &str, group: &str, name: &str) -> Option<u64> {
     numbers.split_ascii_whitespace().nth(at)?.parse().ok()
 }
 
-impl Processors {
+impl CpuTicks {
     /// As they stand now; `None` on systems other than Linux.
     pub(super) fn read() -> Option<Self> {
         Self::of(&fs::read_to_string("/proc/stat").ok()?)
@@ -83,20 +83,20 @@ mod tests {
 
     #[test]
     fn counters_are_found_by_their_names_and_their_group() {
-        let counters = Counters::of(NETSTAT, SNMP);
+        let counters = TcpCounters::of(NETSTAT, SNMP);
         assert_eq!((counters.listen_overflows, counters.listen_drops), (Some(3), Some(4)));
         assert_eq!((counters.syn_retransmits, counters.segments_retransmitted), (Some(70_000), Some(12)));
-        assert_eq!(Counters::of("", "Tcp: RetransSegs\n"), Counters::default());
-        let later = Counters { listen_drops: Some(9), ..counters };
+        assert_eq!(TcpCounters::of("", "Tcp: RetransSegs\n"), TcpCounters::default());
+        let later = TcpCounters { listen_drops: Some(9), ..counters };
         assert_eq!(later.since(&counters).listen_drops, Some(5));
-        assert_eq!(later.since(&Counters::default()).listen_drops, None);
+        assert_eq!(later.since(&TcpCounters::default()).listen_drops, None);
     }
 
     #[test]
     fn waiting_for_a_disk_is_not_being_busy() {
-        let before = Processors::of("cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 1 2 3\n").unwrap();
-        let after = Processors::of("cpu  40 0 10 150 10 5 5 0 7 7\ncpu0 1 2 3\n").unwrap();
+        let before = CpuTicks::of("cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 1 2 3\n").unwrap();
+        let after = CpuTicks::of("cpu  40 0 10 150 10 5 5 0 7 7\ncpu0 1 2 3\n").unwrap();
         assert!((after.busy_since(&before) - 0.4).abs() < 1e-9, "{after:?}");
-        assert_eq!(Processors::of("intr 1"), None);
+        assert_eq!(CpuTicks::of("intr 1"), None);
     }
 }

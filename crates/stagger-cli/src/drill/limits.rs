@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::plot::Unit;
 
 /// What else a process of a drill has open besides its connections.
-const SPARE: u64 = 200;
+const RESERVED_FILES: u64 = 200;
 
 /// How many clients there are, if their descriptors can be had; if nobody asked for a number, fewer, and a remark why.
 /// Raises what this process may open, and with it the server that it starts.
@@ -15,16 +15,16 @@ const SPARE: u64 = 200;
 /// There are too few descriptors for what was asked for.
 pub(super) fn clients(asked: Option<u32>) -> Result<(u32, Option<String>), CliError> {
     let wanted = asked.unwrap_or(CLIENTS);
-    let Err(most) = descriptors(u64::from(wanted) + SPARE) else { return Ok((wanted, None)) };
-    let fitting = u32::try_from(most.saturating_sub(SPARE)).unwrap_or(u32::MAX);
-    let needed = u64::from(wanted) + SPARE;
-    let way_out = format!(
+    let Err(most) = descriptors(u64::from(wanted) + RESERVED_FILES) else { return Ok((wanted, None)) };
+    let fitting = u32::try_from(most.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX);
+    let needed = u64::from(wanted) + RESERVED_FILES;
+    let remedy = format!(
         "for more, raise it as root: ulimit -Hn {needed} (for good: `* hard nofile {needed}` in /etc/security/limits.conf)"
     );
     if asked.is_none() && fitting > 0 {
         return clients(Some(fitting)).map(|(clients, _)| {
             let remark = format!(
-                "a process may open {most} files here, so there are {} clients instead of {}; {way_out}",
+                "a process may open {most} files here, so there are {} clients instead of {}; {remedy}",
                 count(clients),
                 count(wanted),
             );
@@ -32,7 +32,7 @@ pub(super) fn clients(asked: Option<u32>) -> Result<(u32, Option<String>), CliEr
         });
     }
     Err(CliError::usage(format_args!(
-        "{} clients need {needed} open files in each of two processes, and the hard limit is {most}; lower --clients to {fitting}, or {way_out}",
+        "{} clients need {needed} open files in each of two processes, and the hard limit is {most}; lower --clients to {fitting}, or {remedy}",
         count(wanted),
     )))
 }
@@ -99,23 +99,27 @@ fn range(text: &str) -> Option<u32> {
 /// The kernel would keep fewer than were asked for, without a word.
 pub(super) fn listen_backlog(asked: Option<u32>, clients: u32) -> Result<(u32, Option<String>), CliError> {
     let somaxconn = fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
-    kept(asked, clients, somaxconn)
+    clamp_listen_backlog(asked, clients, somaxconn)
 }
 
-fn kept(asked: Option<u32>, clients: u32, somaxconn: Option<u32>) -> Result<(u32, Option<String>), CliError> {
+fn clamp_listen_backlog(
+    asked: Option<u32>,
+    clients: u32,
+    somaxconn: Option<u32>,
+) -> Result<(u32, Option<String>), CliError> {
     let (wanted, most) = (asked.unwrap_or(clients), somaxconn.unwrap_or(u32::MAX));
     if wanted <= most {
         return Ok((wanted, None));
     }
-    let way_out = format!("raise it as root: sysctl -w net.core.somaxconn={wanted}");
+    let remedy = format!("raise it as root: sysctl -w net.core.somaxconn={wanted}");
     if asked.is_some() {
         return Err(CliError::usage(format_args!(
-            "--listen-backlog: the kernel keeps {most} connections at most (net.core.somaxconn), whoever asks for more; lower it, or {way_out}",
+            "--listen-backlog: the kernel keeps {most} connections at most (net.core.somaxconn), whoever asks for more; lower it, or {remedy}",
         )));
     }
     let remark = format!(
         "the kernel keeps {} connections that nobody has accepted, and {} may come at once: those beyond would be dropped \
-         without a word; if that happens, {way_out}",
+         without a word; if that happens, {remedy}",
         count(most),
         count(wanted),
     );
@@ -140,12 +144,12 @@ mod tests {
 
     #[test]
     fn nobody_asks_the_kernel_for_more_than_it_keeps() {
-        assert_eq!(kept(None, 3_000, Some(4_096)).unwrap(), (3_000, None));
-        assert_eq!(kept(None, 3_000, None).unwrap(), (3_000, None));
-        let (backlog, remark) = kept(None, 5_000, Some(4_096)).unwrap();
+        assert_eq!(clamp_listen_backlog(None, 3_000, Some(4_096)).unwrap(), (3_000, None));
+        assert_eq!(clamp_listen_backlog(None, 3_000, None).unwrap(), (3_000, None));
+        let (backlog, remark) = clamp_listen_backlog(None, 5_000, Some(4_096)).unwrap();
         assert_eq!(backlog, 4_096);
         assert!(remark.is_some_and(|remark| remark.contains("sysctl -w net.core.somaxconn=5000")));
-        let refused = kept(Some(5_000), 10, Some(128)).unwrap_err().to_string();
+        let refused = clamp_listen_backlog(Some(5_000), 10, Some(128)).unwrap_err().to_string();
         assert!(refused.contains("128") && refused.contains("somaxconn=5000"), "{refused}");
     }
 

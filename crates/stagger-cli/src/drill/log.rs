@@ -7,7 +7,7 @@ use stagger_sim::reconnect::{Attempt, Ended};
 
 /// What happened to one client, in order.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     events: Mutex<Vec<(Instant, Event)>>,
 }
 
@@ -28,14 +28,14 @@ pub(super) enum Event {
 
 /// What became of a client since a point in time. What was before it is cut off.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Course {
+pub(super) struct ClientTrace {
     pub(super) lost: Duration,
     pub(super) attempts: Vec<Attempt>,
     pub(super) ended: Ended,
 }
 
-impl Log {
-    pub(super) fn note(&self, event: Event) {
+impl EventLog {
+    pub(super) fn record(&self, event: Event) {
         self.with(|events| events.push((Instant::now(), event)));
     }
 
@@ -65,8 +65,8 @@ impl Log {
     }
 
     /// What became of it; `None` if it never lost its connection.
-    pub(super) fn course(&self, since: Instant) -> Option<Course> {
-        self.with(|events| course(events, since))
+    pub(super) fn trace(&self, since: Instant) -> Option<ClientTrace> {
+        self.with(|events| trace(events, since))
     }
 
     fn with<T>(&self, ask: impl FnOnce(&mut Vec<(Instant, Event)>) -> T) -> T {
@@ -74,29 +74,29 @@ impl Log {
     }
 }
 
-fn course(events: &[(Instant, Event)], since: Instant) -> Option<Course> {
+fn trace(events: &[(Instant, Event)], since: Instant) -> Option<ClientTrace> {
     let first = events.iter().position(|(at, event)| *event == Event::Lost && *at >= since)?;
     let (lost, rest) = events[first..].split_first()?;
     let after = |at: Instant| at.saturating_duration_since(since);
-    let mut course = Course { lost: after(lost.0), attempts: Vec::new(), ended: Ended::Unfinished };
+    let mut trace = ClientTrace { lost: after(lost.0), attempts: Vec::new(), ended: Ended::Unfinished };
     for &(at, event) in rest {
         match event {
-            Event::Sent => course.attempts.push(Attempt { sent: after(at), heard: None }),
+            Event::Sent => trace.attempts.push(Attempt { sent: after(at), heard: None }),
             Event::Failed | Event::Connected => {
-                if let Some(last) = course.attempts.last_mut() {
+                if let Some(last) = trace.attempts.last_mut() {
                     last.heard = Some(after(at));
                 }
             }
             Event::Lost | Event::GaveUp => {}
         }
         // Who loses it again is on the way again.
-        course.ended = match event {
+        trace.ended = match event {
             Event::Connected => Ended::Connected,
             Event::GaveUp => Ended::GaveUp,
             Event::Sent | Event::Failed | Event::Lost => Ended::Unfinished,
         };
     }
-    Some(course)
+    Some(trace)
 }
 
 #[cfg(test)]
@@ -122,11 +122,11 @@ mod tests {
         ] {
             let all = before.iter().chain(&storm).chain(end);
             let events: Vec<_> = all.map(|&(at, event)| (began + ms(at), event)).collect();
-            let course = course(&events, began + ms(100)).unwrap();
-            assert_eq!((course.lost, course.attempts.len(), course.ended), (ms(10), attempts, ended), "{end:?}");
-            assert_eq!(course.attempts[0], Attempt { sent: ms(100), heard: Some(ms(101)) });
+            let trace = trace(&events, began + ms(100)).unwrap();
+            assert_eq!((trace.lost, trace.attempts.len(), trace.ended), (ms(10), attempts, ended), "{end:?}");
+            assert_eq!(trace.attempts[0], Attempt { sent: ms(100), heard: Some(ms(101)) });
         }
         let calm = before.map(|(at, event)| (began + ms(at), event));
-        assert_eq!(course(&calm, began), None);
+        assert_eq!(trace(&calm, began), None);
     }
 }

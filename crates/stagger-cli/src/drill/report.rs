@@ -3,11 +3,11 @@ use core::time::Duration;
 use stagger_sim::reconnect::{self, Record, Scenario};
 use stagger_sim::storm::{Measured, Storm};
 
-use super::log::Course;
+use super::log::ClientTrace;
 use super::run::Run;
 use super::settings::Settings;
 use crate::error::CliError;
-use crate::storm::SAMPLE;
+use crate::storm::SAMPLED_CLIENTS;
 
 /// All runs as a document: each policy as it was measured, and as it is simulated with what was measured of the machine in
 /// that run.
@@ -22,7 +22,7 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
         let scenario = scenario(settings, clients, &[&run.measured])?;
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
         let mut record = Record::new(&scenario);
-        for Course { lost, attempts, ended } in &run.courses {
+        for ClientTrace { lost, attempts, ended } in &run.traces {
             record.client(&reconnect::Course { lost: *lost, attempts, ended: *ended });
         }
         let (made, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
@@ -47,7 +47,7 @@ fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result
         .hits_within(mean(|measured| measured.lost_within_s))
         .down_for(mean(|measured| measured.down_s.unwrap_or(0.0)))
         .horizon(settings.horizon)
-        .sample(SAMPLE);
+        .sample(SAMPLED_CLIENTS);
     scenario.build().map_err(CliError::usage)
 }
 
@@ -67,8 +67,8 @@ mod tests {
         (measured.lost_within_s, measured.down_s) = (0.1, Some(down_s));
         (measured.one_way_min_s, measured.one_way_max_s) = (0.001, 0.002);
         let attempts = vec![Attempt { sent: ms(300), heard: Some(ms(310)) }];
-        let courses = vec![Course { lost: ms(50), attempts, ended: Ended::Connected }];
-        Run { name: name.to_owned(), policy: Policy::DEFAULT, courses, measured }
+        let traces = vec![ClientTrace { lost: ms(50), attempts, ended: Ended::Connected }];
+        Run { name: name.to_owned(), policy: Policy::DEFAULT, traces, measured }
     }
 
     #[test]

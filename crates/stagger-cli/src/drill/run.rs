@@ -9,16 +9,16 @@ use stagger_core::Policy;
 use stagger_sim::storm::{Measured, Served};
 use tokio::runtime::Runtime;
 
-use super::client::Manner;
-use super::counters::{Counters, Processors};
-use super::doubt::doubts;
-use super::fleet::{Fleet, SCOUTS};
-use super::live::Look;
-use super::log::Course;
-use super::server::{Open, Orders, Server};
+use super::client::ClientConfig;
+use super::counters::{CpuTicks, TcpCounters};
+use super::fleet::{Fleet, PROBES};
+use super::log::ClientTrace;
+use super::server::{Limit, Server, ServerConfig};
 use super::settings::Settings;
-use super::target::Theirs;
-use super::timers::Lateness;
+use super::status::Snapshot;
+use super::target::ExternalServer;
+use super::timer_lag::TimerLag;
+use super::warnings::warnings;
 use crate::error::CliError;
 use crate::output::say;
 use crate::storm::{Interrupt, Progress};
@@ -26,14 +26,14 @@ use crate::term::Term;
 
 /// What all runs have in common.
 #[derive(Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct Drill<'a> {
     pub(super) settings: &'a Settings,
     pub(super) clients: u32,
     pub(super) sources: &'a [Option<Ipv4Addr>],
     pub(super) listen_backlog: u32,
-    pub(super) theirs: Option<&'a Theirs>,
+    pub(super) external: Option<&'a ExternalServer>,
     pub(super) runtime: &'a Runtime,
-    pub(super) lateness: &'a Lateness,
+    pub(super) timer_lag: &'a TimerLag,
     pub(super) interrupt: &'a Interrupt,
     pub(super) term: &'a Term,
 }
@@ -43,18 +43,18 @@ pub(super) struct Ground<'a> {
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) policy: Policy,
-    pub(super) courses: Vec<Course>,
+    pub(super) traces: Vec<ClientTrace>,
     pub(super) measured: Measured,
 }
 
 /// Somebody wants to stop.
 #[derive(Debug)]
-enum Halt {
+enum RunError {
     Interrupted,
     Failed(CliError),
 }
 
-impl From<CliError> for Halt {
+impl From<CliError> for RunError {
     fn from(error: CliError) -> Self {
         Self::Failed(error)
     }
@@ -63,17 +63,17 @@ impl From<CliError> for Halt {
 /// How often is looked how far the clients are.
 const TICK: Duration = Duration::from_millis(100);
 /// How many of these are a second.
-const TICKS: usize = 10;
+const TICKS_PER_SECOND: usize = 10;
 /// So long everyone is connected before anything happens.
-const QUIET: Duration = Duration::from_millis(500);
+const SETTLE: Duration = Duration::from_millis(500);
 /// So long nothing changes before something is wrong.
-const STALLED: Duration = Duration::from_secs(15);
+const CONNECT_STALL: Duration = Duration::from_secs(15);
 /// So long somebody may take to restart their server.
-const RESTART: Duration = Duration::from_secs(600);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
 /// So long a policy's longest queue, and what a slow machine needs on top.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Ground<'_> {
+impl Drill<'_> {
     /// One run; `None` if somebody wants to stop.
     ///
     /// # Errors
@@ -81,62 +81,62 @@ impl Ground<'_> {
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
         match self.make(name, policy) {
             Ok(run) => Ok(Some(run)),
-            Err(Halt::Interrupted) => Ok(None),
-            Err(Halt::Failed(error)) => Err(error),
+            Err(RunError::Interrupted) => Ok(None),
+            Err(RunError::Failed(error)) => Err(error),
         }
     }
 
-    fn make(&self, name: &str, policy: &Policy) -> Result<Run, Halt> {
-        let mut own = match self.theirs {
+    fn make(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
+        let mut own = match self.external {
             Some(_) => None,
-            None => Some(Server::start(&Orders::anywhere(self.listen_backlog))?),
+            None => Some(Server::start(&ServerConfig::unlimited(self.listen_backlog))?),
         };
-        let (uri, address) = match (self.theirs, &own) {
-            (Some(theirs), _) => (theirs.uri.clone(), theirs.address),
+        let (uri, address) = match (self.external, &own) {
+            (Some(external), _) => (external.uri.clone(), external.address),
             (None, Some(server)) => (local(server.address())?, server.address()),
             (None, None) => return Err(CliError::usage("there is no server").into()),
         };
         let queue = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
-        let manner = Manner {
+        let config = ClientConfig {
             uri,
             address,
-            policy: at_once_healthy(policy)?,
-            connect_timeout: CONNECT.saturating_add(queue.unwrap_or_default()),
+            policy: healthy_at_once(policy)?,
+            connect_timeout: CONNECT_TIMEOUT.saturating_add(queue.unwrap_or_default()),
         };
-        let fleet = Fleet::new(self.runtime, manner, self.clients, self.sources, self.settings.seed);
+        let fleet = Fleet::new(self.runtime, config, self.clients, self.sources, self.settings.seed);
         let stormed = self.storm(name, &fleet, &mut own);
         let run = stormed.and_then(|storm| {
             // The clients are counted before the server ends, which they would take for another loss.
-            let courses: Vec<Course> = fleet.logs().iter().filter_map(|log| log.course(storm.began)).collect();
+            let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.began)).collect();
             let served = own.take().map(Server::report).transpose()?;
-            Ok(self.told(name, policy, &fleet, &storm, courses, served))
+            Ok(self.finish_run(name, policy, &fleet, &storm, traces, served))
         });
         fleet.end(self.runtime);
         run
     }
 
     /// Connects everyone, has the server go and come back, and waits until everyone is back.
-    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, Halt> {
+    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, RunError> {
         let mut progress = Progress::new(self.term);
         self.connect(name, fleet, &mut progress)?;
-        self.pause(QUIET)?;
-        let counters = Counters::read();
-        self.lateness.take();
-        let mut load = Load::new();
+        self.pause(SETTLE)?;
+        let counters = TcpCounters::read();
+        self.timer_lag.take();
+        let mut load = CpuLoad::new();
         let (asked, wall) = (Instant::now(), SystemTime::now());
         let mut restarting = None;
-        let down = match (own.take(), self.theirs) {
+        let down = match (own.take(), self.external) {
             (Some(server), _) => {
                 let address = server.address();
                 server.kill()?;
                 self.pause(self.settings.down.saturating_sub(asked.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
-                let door = Open::Narrow { rate, backlog, since: wall };
-                *own = Some(Server::start(&Orders { address, listen_backlog: self.listen_backlog, door })?);
+                let limit = Limit::Limited { rate, backlog, since: wall };
+                *own = Some(Server::start(&ServerConfig { address, listen_backlog: self.listen_backlog, limit })?);
                 Some(asked.elapsed())
             }
-            (None, theirs) => {
-                restarting = theirs.map(Theirs::restarted).transpose()?.flatten();
+            (None, external) => {
+                restarting = external.map(ExternalServer::restarted).transpose()?.flatten();
                 None
             }
         };
@@ -151,49 +151,58 @@ impl Ground<'_> {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
         }
-        Ok(Storm { began, down, counters: Counters::read().since(&counters), busiest: load.busiest() })
+        Ok(Storm { began, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
     }
 
     /// Waits until everyone is connected for the first time.
-    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut Progress) -> Result<(), Halt> {
-        let (mut before, mut changed, mut is_open) = (Look::default(), Instant::now(), false);
+    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut Progress) -> Result<(), RunError> {
+        let (mut before, mut changed, mut is_open) = (Snapshot::default(), Instant::now(), false);
         loop {
-            let now = fleet.live.look();
+            let now = fleet.status.snapshot();
             if now.connected >= u64::from(self.clients) {
                 return Ok(());
             }
-            if !is_open && now.connected >= SCOUTS.min(self.clients as usize) as u64 {
-                fleet.open_the_gate();
+            if !is_open && now.connected >= PROBES.min(self.clients as usize) as u64 {
+                fleet.allow_parallel_connects();
                 is_open = true;
             }
             if now.connected > before.connected {
                 changed = Instant::now();
             }
-            if now.gave_up > 0 || changed.elapsed() > STALLED {
-                let why = fleet.live.why().unwrap_or_else(|| "nothing comes".to_owned());
+            if now.gave_up > 0 || changed.elapsed() > CONNECT_STALL {
+                let why = fleet.status.first_failure().unwrap_or_else(|| "nothing comes".to_owned());
                 return Err(CliError::usage(format_args!(
                     "{} of {} clients can connect before anything has happened, and then: {why}",
                     now.connected, self.clients,
                 ))
                 .into());
             }
-            progress.tell(|| now.line(&format!("{name}: connecting"), u64::from(self.clients), &before, TICKS as f64));
+            progress.update(|| {
+                now.line(&format!("{name}: connecting"), u64::from(self.clients), &before, TICKS_PER_SECOND as f64)
+            });
             before = now;
             self.pause(if is_open { TICK } else { TICK / 20 })?;
         }
     }
 
     /// Waits until somebody has restarted their server.
-    fn first_loss(&self, name: &str, fleet: &Fleet, since: Instant, progress: &mut Progress) -> Result<Instant, Halt> {
+    fn first_loss(
+        &self,
+        name: &str,
+        fleet: &Fleet,
+        since: Instant,
+        progress: &mut Progress,
+    ) -> Result<Instant, RunError> {
         loop {
             if let Some((first, _)) = fleet.lost(since) {
                 return Ok(first);
             }
-            if since.elapsed() > RESTART {
+            if since.elapsed() > RESTART_TIMEOUT {
                 return Err(CliError::usage("nobody has lost a connection for ten minutes; restart the server").into());
             }
-            let now = fleet.live.look();
-            progress.tell(|| now.line(&format!("{name}: waiting for the restart"), u64::from(self.clients), &now, 0.0));
+            let now = fleet.status.snapshot();
+            progress
+                .update(|| now.line(&format!("{name}: waiting for the restart"), u64::from(self.clients), &now, 0.0));
             self.pause(TICK)?;
         }
     }
@@ -204,16 +213,16 @@ impl Ground<'_> {
         name: &str,
         fleet: &Fleet,
         began: Instant,
-        load: &mut Load,
+        load: &mut CpuLoad,
         progress: &mut Progress,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), RunError> {
         let everyone = u64::from(self.clients);
-        let (mut before, mut settled) = (fleet.live.look(), None);
+        let (mut before, mut settled) = (fleet.status.snapshot(), None);
         while began.elapsed() < self.settings.horizon {
             load.tick();
-            let now = fleet.live.look();
+            let now = fleet.status.snapshot();
             let text = format!("{name}: storm, {:.1}s", began.elapsed().as_secs_f64());
-            progress.tell(|| now.line(&text, everyone, &before, TICKS as f64));
+            progress.update(|| now.line(&text, everyone, &before, TICKS_PER_SECOND as f64));
             before = now;
             if now.connected + now.gave_up >= everyone {
                 // Of a server that is not ours some may keep their connection.
@@ -229,11 +238,11 @@ impl Ground<'_> {
         Ok(())
     }
 
-    fn pause(&self, length: Duration) -> Result<(), Halt> {
+    fn pause(&self, length: Duration) -> Result<(), RunError> {
         let began = Instant::now();
         loop {
-            if self.interrupt.came() {
-                return Err(Halt::Interrupted);
+            if self.interrupt.is_requested() {
+                return Err(RunError::Interrupted);
             }
             let left = length.saturating_sub(began.elapsed());
             if left.is_zero() {
@@ -243,13 +252,13 @@ impl Ground<'_> {
         }
     }
 
-    fn told(
+    fn finish_run(
         &self,
         name: &str,
         policy: &Policy,
         fleet: &Fleet,
         storm: &Storm,
-        courses: Vec<Course>,
+        traces: Vec<ClientTrace>,
         served: Option<Served>,
     ) -> Run {
         let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
@@ -266,20 +275,20 @@ impl Ground<'_> {
         measured.listen_drops = storm.counters.listen_drops;
         measured.syn_retransmits = storm.counters.syn_retransmits;
         measured.segments_retransmitted = storm.counters.segments_retransmitted;
-        measured.timers_late_s = self.lateness.take().as_secs_f64();
+        measured.timers_late_s = self.timer_lag.take().as_secs_f64();
         measured.busiest_second = storm.busiest;
-        measured.doubts = doubts(&measured);
-        let exhausted = fleet.live.exhausted();
+        measured.doubts = warnings(&measured);
+        let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
             measured
                 .doubts
                 .push(format!("{exhausted} attempts failed for want of ports or descriptors (lower --clients)"));
         }
-        if courses.len() < self.clients as usize {
-            let kept = self.clients as usize - courses.len();
+        if traces.len() < self.clients as usize {
+            let kept = self.clients as usize - traces.len();
             measured.doubts.push(format!("{kept} clients never lost their connection"));
         }
-        Run { name: name.to_owned(), policy: *policy, courses, measured }
+        Run { name: name.to_owned(), policy: *policy, traces, measured }
     }
 }
 
@@ -288,28 +297,28 @@ impl Ground<'_> {
 struct Storm {
     began: Instant,
     down: Option<Duration>,
-    counters: Counters,
+    counters: TcpCounters,
     busiest: Option<f64>,
 }
 
 /// How busy the processors were, tenth of a second by tenth of a second.
 #[derive(Debug)]
-struct Load {
-    looks: Vec<Processors>,
+struct CpuLoad {
+    looks: Vec<CpuTicks>,
 }
 
-impl Load {
+impl CpuLoad {
     fn new() -> Self {
-        Self { looks: Processors::read().into_iter().collect() }
+        Self { looks: CpuTicks::read().into_iter().collect() }
     }
 
     fn tick(&mut self) {
-        self.looks.extend(Processors::read());
+        self.looks.extend(CpuTicks::read());
     }
 
     /// In the busiest of all seconds, or in all the time there was.
     fn busiest(&self) -> Option<f64> {
-        let window = (TICKS + 1).min(self.looks.len());
+        let window = (TICKS_PER_SECOND + 1).min(self.looks.len());
         if window < 2 {
             return None;
         }
@@ -317,7 +326,7 @@ impl Load {
     }
 }
 
-impl Theirs {
+impl ExternalServer {
     /// Has it restarted, or asks somebody to.
     fn restarted(&self) -> Result<Option<Child>, CliError> {
         let Some(line) = &self.restart else {
@@ -332,7 +341,7 @@ impl Theirs {
 
 /// The policy, for connections that are healthy however short they lived: otherwise each run would have to wait until they
 /// are, and nothing else of the policy would show.
-fn at_once_healthy(policy: &Policy) -> Result<Policy, CliError> {
+fn healthy_at_once(policy: &Policy) -> Result<Policy, CliError> {
     policy.to_builder().stable_after(Duration::ZERO).build().map_err(CliError::usage)
 }
 

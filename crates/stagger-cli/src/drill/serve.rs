@@ -46,7 +46,7 @@ pub(crate) struct ServeArgs {
 
 /// Who may come in, and what has come of it.
 #[derive(Debug)]
-struct Door {
+struct Gatekeeper {
     began: Instant,
     /// How far the drill was then.
     ahead: Duration,
@@ -81,12 +81,12 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     }
     .map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let door = Arc::new(Door::new(args));
-    runtime.spawn(accept(listener, Arc::clone(&door)));
+    let gatekeeper = Arc::new(Gatekeeper::new(args));
+    runtime.spawn(accept(listener, Arc::clone(&gatekeeper)));
     print(format!("{address}\n").as_bytes())?;
     // Nobody writes; whoever holds the other end is alive.
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-    let seen = door.with(|seen| seen.clone());
+    let seen = gatekeeper.with(|seen| seen.clone());
     let text = to_json(&seen.served())?;
     // The clients are told nothing, as little as by a server that is killed.
     runtime.shutdown_background();
@@ -94,15 +94,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn accept(listener: TcpListener, door: Arc<Door>) {
+async fn accept(listener: TcpListener, gatekeeper: Arc<Gatekeeper>) {
     /// What is wrong with the next one may be wrong with the one after it.
     const BREATH: Duration = Duration::from_millis(10);
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Decided here and not in the task, so that who comes first is first.
-                let turn = door.arrived();
-                tokio::spawn(answer(stream, turn, Arc::clone(&door)));
+                let turn = gatekeeper.arrived();
+                tokio::spawn(answer(stream, turn, Arc::clone(&gatekeeper)));
             }
             Err(_) => tokio::time::sleep(BREATH).await,
         }
@@ -110,7 +110,7 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
 }
 
 /// One connection, from its turn to its end.
-async fn answer(stream: TcpStream, turn: Turn, door: Arc<Door>) {
+async fn answer(stream: TcpStream, turn: Turn, gatekeeper: Arc<Gatekeeper>) {
     // Without it a connection works, too.
     let _ = stream.set_nodelay(true);
     match turn {
@@ -124,9 +124,9 @@ async fn answer(stream: TcpStream, turn: Turn, door: Arc<Door>) {
                 tokio::time::sleep_until(turn.into()).await;
             }
             let Ok(mut socket) = accept_async_with_config(stream, Some(small_buffers())).await else { return };
-            door.with(|seen| seen.served.active += 1);
+            gatekeeper.with(|seen| seen.served.active += 1);
             while let Some(Ok(_)) = socket.next().await {}
-            door.with(|seen| seen.served.active -= 1);
+            gatekeeper.with(|seen| seen.served.active -= 1);
         }
     }
 }
@@ -145,7 +145,7 @@ impl Callback for Full {
     }
 }
 
-impl Door {
+impl Gatekeeper {
     fn new(args: &ServeArgs) -> Self {
         let acceptor = args.rate.map(|rate| Acceptor::new(rate, args.backlog));
         let began = UNIX_EPOCH + Duration::from_micros(args.since);

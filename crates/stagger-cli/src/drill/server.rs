@@ -12,32 +12,32 @@ use crate::error::CliError;
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
 /// What a server is told.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Orders {
+pub(super) struct ServerConfig {
     pub(super) address: SocketAddr,
     pub(super) listen_backlog: u32,
-    pub(super) door: Open,
+    pub(super) limit: Limit,
 }
 
 /// Whom it lets in.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Open {
+pub(super) enum Limit {
     /// Everyone at once: it is not the server's first life that is measured.
-    Wide,
+    Unlimited,
     /// So many a second, with so many waiting; and what it counts begins then.
-    Narrow { rate: f64, backlog: u32, since: SystemTime },
+    Limited { rate: f64, backlog: u32, since: SystemTime },
 }
 
-impl Orders {
+impl ServerConfig {
     /// For a first life, at an address that the system chooses.
-    pub(super) const fn anywhere(listen_backlog: u32) -> Self {
+    pub(super) const fn unlimited(listen_backlog: u32) -> Self {
         let address = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        Self { address, listen_backlog, door: Open::Wide }
+        Self { address, listen_backlog, limit: Limit::Unlimited }
     }
 }
 
@@ -46,12 +46,12 @@ impl Server {
     ///
     /// # Errors
     /// It does not start.
-    pub(super) fn start(orders: &Orders) -> Result<Self, CliError> {
+    pub(super) fn start(config: &ServerConfig) -> Result<Self, CliError> {
         let cannot = |source| CliError::io("cannot start the drill's server", source);
         let mut command = Command::new(this_program().map_err(cannot)?);
-        command.arg("drill-server").arg(format!("--address={}", orders.address));
-        command.arg(format!("--listen-backlog={}", orders.listen_backlog));
-        if let Open::Narrow { rate, backlog, since } = orders.door {
+        command.arg("drill-server").arg(format!("--address={}", config.address));
+        command.arg(format!("--listen-backlog={}", config.listen_backlog));
+        if let Limit::Limited { rate, backlog, since } = config.limit {
             let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
             command.arg(format!("--rate={rate}")).arg(format!("--backlog={backlog}")).arg(format!("--since={since}"));
         }
@@ -61,9 +61,9 @@ impl Server {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
         let Some(said) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
         // From here on it is killed if this does not go well.
-        let mut server = Self { child, said: BufReader::new(said), address: orders.address };
+        let mut server = Self { child, stdout: BufReader::new(said), address: config.address };
         let mut line = String::new();
-        server.said.read_line(&mut line).map_err(cannot)?;
+        server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
             // It has said why, on standard error.
             cannot(std::io::Error::other("it ended before it listened"))
@@ -100,7 +100,7 @@ impl Server {
     pub(super) fn report(mut self) -> Result<Served, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();
-        let read = self.said.read_to_string(&mut text);
+        let read = self.stdout.read_to_string(&mut text);
         let served = read.and_then(|_| serde_json::from_str(&text).map_err(Into::into));
         served.map_err(|source| CliError::io("the drill's server does not say what it has seen", source))
     }

@@ -4,7 +4,7 @@ use stagger_core::{Policy, Seed};
 
 use super::args::DrillArgs;
 use crate::error::CliError;
-use crate::storm::{policies, tell_apart, words};
+use crate::storm::{named_policies, number_duplicates, parse};
 
 /// All that was asked for.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ const SEED: u64 = 1;
 
 /// Without jitter, with jitter, and with a spread before it that is a little longer than the server needs for everyone: what
 /// each of them is good for.
-const SHOWN: [&str; 3] = [
+const DEFAULT_POLICIES: [&str; 3] = [
     "no jitter: exponential base=500ms cap=1s jitter=none max-attempts=none",
     "full jitter: exponential base=500ms cap=4s jitter=full max-attempts=none",
     "spread: exponential base=500ms cap=4s jitter=full spread=6s max-attempts=none",
@@ -47,26 +47,26 @@ impl Settings {
             ));
         }
         let mut policies = if args.compare.is_empty() && !args.policy.is_given() {
-            policies(&SHOWN.map(str::to_owned), &args.policy)?
+            named_policies(&DEFAULT_POLICIES.map(str::to_owned), &args.policy)?
         } else {
-            policies(&args.compare, &args.policy)?
+            named_policies(&args.compare, &args.policy)?
         };
-        tell_apart(&mut policies, |(name, _)| name);
-        let rate = take("--capacity", &args.capacity, words::rate)?;
+        number_duplicates(&mut policies, |(name, _)| name);
+        let rate = parse_flag("--capacity", &args.capacity, parse::rate)?;
         Ok(Self {
-            clients: take("--clients", &args.clients, words::small)?,
+            clients: parse_flag("--clients", &args.clients, parse::count_u32)?,
             rate: rate.unwrap_or(RATE),
-            backlog: take("--backlog", &args.backlog, words::small)?.unwrap_or(BACKLOG),
-            down: take("--down", &args.down, words::length)?.unwrap_or_default(),
-            horizon: take("--horizon", &args.horizon, words::length)?.unwrap_or(HORIZON),
-            listen_backlog: take("--listen-backlog", &args.listen_backlog, words::small)?,
+            backlog: parse_flag("--backlog", &args.backlog, parse::count_u32)?.unwrap_or(BACKLOG),
+            down: parse_flag("--down", &args.down, parse::duration)?.unwrap_or_default(),
+            horizon: parse_flag("--horizon", &args.horizon, parse::duration)?.unwrap_or(HORIZON),
+            listen_backlog: parse_flag("--listen-backlog", &args.listen_backlog, parse::count_u32)?,
             policies,
             seed: Seed::new(args.policy.seed.unwrap_or(SEED)),
         })
     }
 }
 
-fn take<T>(
+fn parse_flag<T>(
     flag: &str,
     value: &Option<String>,
     parse: impl FnOnce(&str) -> Result<T, String>,

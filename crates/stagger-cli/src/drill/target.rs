@@ -9,7 +9,7 @@ use crate::error::CliError;
 
 /// A server of somebody else, who restarts it.
 #[derive(Clone, Debug)]
-pub(super) struct Theirs {
+pub(super) struct ExternalServer {
     pub(super) uri: Uri,
     pub(super) address: SocketAddr,
     /// What restarts it, for the shell; without it, somebody does.
@@ -19,7 +19,7 @@ pub(super) struct Theirs {
 /// How long a server that is there may take for its first connection.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl Theirs {
+impl ExternalServer {
     /// The server of `--url`, if one is given. It is there.
     ///
     /// # Errors

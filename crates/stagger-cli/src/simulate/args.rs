@@ -19,8 +19,8 @@ Exit status: 0; 1 if an assertion does not hold; 2 for a command line or a scena
 cannot be read or written; 130 after ^C.")]
 pub(crate) struct SimulateArgs {
     /// What happens [default: reconnect]
-    #[arg(value_parser = KindParser)]
-    pub(crate) scenario: Option<Kind>,
+    #[arg(value_parser = ScenarioParser)]
+    pub(crate) scenario: Option<ScenarioKind>,
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
@@ -58,7 +58,7 @@ pub(crate) struct SimulateArgs {
 /// What happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum ScenarioKind {
     /// Everyone loses the connection at once, and a server lets in so many a second
     #[default]
     Reconnect,
@@ -72,13 +72,13 @@ pub(crate) enum Kind {
 
 /// Reads a [`Kind`]; who has set the name of a file apart from its flag hears how it is written.
 #[derive(Clone)]
-struct KindParser;
+struct ScenarioParser;
 
-impl TypedValueParser for KindParser {
-    type Value = Kind;
+impl TypedValueParser for ScenarioParser {
+    type Value = ScenarioKind;
 
-    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Kind, Error> {
-        EnumValueParser::<Kind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<ScenarioKind, Error> {
+        EnumValueParser::<ScenarioKind>::new().parse_ref(cmd, arg, value).map_err(|mut error| {
             let name = value.to_string_lossy();
             if name == "-" || name.contains(['.', '/']) {
                 let tip = format!("to write into a file, join its name to the flag: --json={name}");
@@ -89,7 +89,7 @@ impl TypedValueParser for KindParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(Kind::value_variants().iter().filter_map(Kind::to_possible_value)))
+        Some(Box::new(ScenarioKind::value_variants().iter().filter_map(ScenarioKind::to_possible_value)))
     }
 }
 

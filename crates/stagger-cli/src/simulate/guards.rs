@@ -5,7 +5,7 @@ use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle
 use stagger_core::{Ratio, Seed};
 use stagger_sim::outage::Process;
 
-use crate::storm::words;
+use crate::storm::parse;
 
 /// What a client process guards its retries with, each with its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,22 +30,22 @@ enum Budget {
 struct Breaker;
 
 #[derive(Clone, Copy, Debug)]
-enum Word {
+enum Keyword {
     None,
     Budget(Budget),
     Breaker,
 }
 
-const WORDS: [(&str, Word); 9] = [
-    ("none", Word::None),
-    ("tokens", Word::Budget(Budget::Tokens)),
-    ("window", Word::Budget(Budget::Window)),
-    ("lifetime", Word::Budget(Budget::Lifetime)),
-    ("throttle", Word::Budget(Budget::Throttle)),
-    ("concurrent", Word::Budget(Budget::Concurrent)),
-    ("adaptive", Word::Budget(Budget::Adaptive)),
-    ("success-rate", Word::Budget(Budget::SuccessRate)),
-    ("breaker", Word::Breaker),
+const KEYWORDS: [(&str, Keyword); 9] = [
+    ("none", Keyword::None),
+    ("tokens", Keyword::Budget(Budget::Tokens)),
+    ("window", Keyword::Budget(Budget::Window)),
+    ("lifetime", Keyword::Budget(Budget::Lifetime)),
+    ("throttle", Keyword::Budget(Budget::Throttle)),
+    ("concurrent", Keyword::Budget(Budget::Concurrent)),
+    ("adaptive", Keyword::Budget(Budget::Adaptive)),
+    ("success-rate", Keyword::Budget(Budget::SuccessRate)),
+    ("breaker", Keyword::Breaker),
 ];
 
 impl Guards {
@@ -88,14 +88,14 @@ impl FromStr for Guards {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut guards = Self { text: text.trim().to_owned(), budget: None, breaker: None };
-        for word in text.split('+') {
-            match words::one_of(word, &WORDS)? {
-                Word::None => {}
-                Word::Budget(_) if guards.budget.is_some() => {
+        for keyword in text.split('+') {
+            match parse::keyword(keyword, &KEYWORDS)? {
+                Keyword::None => {}
+                Keyword::Budget(_) if guards.budget.is_some() => {
                     return Err(format!("`{text}` has two budgets; keep one of them"));
                 }
-                Word::Budget(budget) => guards.budget = Some(budget),
-                Word::Breaker => guards.breaker = Some(Breaker),
+                Keyword::Budget(budget) => guards.budget = Some(budget),
+                Keyword::Breaker => guards.breaker = Some(Breaker),
             }
         }
         Ok(guards)
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn every_guard_can_be_had() {
-        for (word, _) in WORDS {
-            let process = format!("{:?}", word.parse::<Guards>().unwrap().process(Seed::new(1)));
-            assert_eq!(process.contains("Some"), word != "none", "{word}: {process}");
+        for (keyword, _) in KEYWORDS {
+            let process = format!("{:?}", keyword.parse::<Guards>().unwrap().process(Seed::new(1)));
+            assert_eq!(process.contains("Some"), keyword != "none", "{keyword}: {process}");
         }
     }
 }

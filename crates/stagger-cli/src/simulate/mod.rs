@@ -2,11 +2,11 @@
 
 mod args;
 mod command;
-mod contender;
 mod guards;
 mod runs;
+mod scenario;
 mod settings;
-mod world;
+mod strategy;
 
 pub(crate) use args::SimulateArgs;
 pub(crate) use command::run;

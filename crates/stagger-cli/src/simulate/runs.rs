@@ -6,65 +6,64 @@ use stagger_core::Seed;
 use stagger_sim::storm::{Figures, Storm};
 use stagger_sim::{Runs, Watch};
 
-use super::contender::Contender;
-use super::world::World;
+use super::scenario::AnyScenario;
+use super::strategy::Strategy;
 use crate::error::CliError;
 use crate::storm::{Interrupt, Progress};
 use crate::term::Term;
 
 /// What came of all runs, or of those that were finished.
 #[derive(Debug)]
-pub(super) struct Simulated {
+pub(super) struct SimulationResult {
     pub(super) storm: Storm,
     pub(super) planned: usize,
     pub(super) finished: usize,
 }
 
 /// How often is looked whether there is something to draw, or somebody wants to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs every contender with every seed.
 ///
 /// # Errors
 /// A policy has no mean field.
 pub(super) fn simulate(
-    world: &World,
-    contenders: &[Contender],
+    scenario: &AnyScenario,
+    strategies: &[Strategy],
     seeds: &[Seed],
     interrupt: &Interrupt,
     term: &Term,
-) -> Result<Simulated, CliError> {
+) -> Result<SimulationResult, CliError> {
     let watch = Watch::new();
-    let planned = contenders.len() * seeds.len();
-    let is_over = AtomicBool::new(false);
+    let planned = strategies.len() * seeds.len();
+    let is_done = AtomicBool::new(false);
     let figures = thread::scope(|scope| {
-        let looker = scope.spawn(|| {
+        let reporter = scope.spawn(|| {
             let mut progress = Progress::new(term);
-            while !is_over.load(Ordering::Relaxed) {
-                if interrupt.came() {
+            while !is_done.load(Ordering::Relaxed) {
+                if interrupt.is_requested() {
                     watch.cancel();
                 }
-                progress.tell(|| {
+                progress.update(|| {
                     let runs = if planned == 1 { "run" } else { "runs" };
                     format!("simulating {planned} {runs}: {:.0}%", watch.share() * 100.0)
                 });
-                thread::park_timeout(LOOK);
+                thread::park_timeout(POLL_INTERVAL);
             }
         });
         let figures = Runs::new()
-            .each(contenders, seeds, &watch, |contender, seed, watch| world.run(contender, seed, watch).transpose());
-        is_over.store(true, Ordering::Relaxed);
-        looker.thread().unpark();
+            .each(strategies, seeds, &watch, |strategy, seed, watch| scenario.run(strategy, seed, watch).transpose());
+        is_done.store(true, Ordering::Relaxed);
+        reporter.thread().unpark();
         figures
     });
-    let mut storm = Storm::new(world.scene());
+    let mut storm = Storm::new(scenario.scene());
     let mut finished = 0;
-    for (contender, runs) in contenders.iter().zip(figures) {
+    for (strategy, runs) in strategies.iter().zip(figures) {
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));
         let runs: Result<Vec<(Seed, Figures)>, _> =
             runs.map(|(seed, run)| run.map(|figures| (seed, figures))).collect();
-        let mut runs =
-            runs.map_err(|unfit| CliError::usage(format_args!("{}: {unfit} (reconnect)", contender.name)))?;
+        let mut runs = runs.map_err(|unfit| CliError::usage(format_args!("{}: {unfit} (reconnect)", strategy.name)))?;
         if runs.is_empty() {
             continue;
         }
@@ -75,10 +74,10 @@ pub(super) fn simulate(
             }
         }
         finished += runs.len();
-        storm = storm.with(&*contender.name, &contender.policy, runs);
-        if let Some(guards) = &contender.guards {
+        storm = storm.with(&*strategy.name, &strategy.policy, runs);
+        if let Some(guards) = &strategy.guards {
             storm = storm.guarded(guards.text());
         }
     }
-    Ok(Simulated { storm, planned, finished })
+    Ok(SimulationResult { storm, planned, finished })
 }

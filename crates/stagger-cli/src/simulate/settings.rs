@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::args::{Kind, SimulateArgs};
+use super::args::{ScenarioKind, SimulateArgs};
 use crate::error::CliError;
 
 /// What a file says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct File {
-    scenario: Option<Kind>,
+struct ScenarioFile {
+    scenario: Option<ScenarioKind>,
     #[serde(default)]
     compare: Vec<String>,
     sweep: Option<String>,
@@ -22,19 +22,19 @@ struct File {
     assert: Vec<String>,
     /// What is not a setting is found where the scenario is built, as with flags.
     #[serde(flatten)]
-    settings: BTreeMap<String, Word>,
+    settings: BTreeMap<String, TomlValue>,
 }
 
 /// A value as it stands in a file.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Word {
+enum TomlValue {
     Text(String),
     Whole(i64),
     Fraction(f64),
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for TomlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -47,7 +47,7 @@ impl fmt::Display for Word {
 /// All that was asked for, by file and by flags.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) kind: Kind,
+    pub(super) kind: ScenarioKind,
     pub(super) settings: Settings,
     pub(super) compare: Vec<String>,
     pub(super) sweep: Option<String>,
@@ -69,7 +69,7 @@ struct Setting {
     name: String,
     text: String,
     /// Where it stands, for those who have to mend it: `--rate`, `storm.toml: rate`.
-    place: String,
+    origin: String,
 }
 
 /// The seed of the first run, unless another is given: the same simulation comes out the same every time.
@@ -83,15 +83,15 @@ impl Request {
     pub(super) fn new(args: &SimulateArgs) -> Result<Self, CliError> {
         let file = args.file.as_deref().map(read).transpose()?.unwrap_or_default();
         let path = args.file.as_deref().unwrap_or(Path::new("")).display();
-        let in_file = file.settings.iter().map(|(name, word)| Setting {
+        let from_file = file.settings.iter().map(|(name, value)| Setting {
             name: name.clone(),
-            text: word.to_string(),
-            place: format!("{path}: {name}"),
+            text: value.to_string(),
+            origin: format!("{path}: {name}"),
         });
-        let mut entries: Vec<Setting> = in_file.collect();
+        let mut entries: Vec<Setting> = from_file.collect();
         for (name, text) in args.settings.given() {
             entries.retain(|entry| entry.name != name);
-            entries.push(Setting { name: name.to_owned(), text: text.to_owned(), place: format!("--{name}") });
+            entries.push(Setting { name: name.to_owned(), text: text.to_owned(), origin: format!("--{name}") });
         }
         let flags_or = |flags: &[String], file: Vec<String>| if flags.is_empty() { file } else { flags.to_vec() };
         Ok(Self {
@@ -106,7 +106,7 @@ impl Request {
     }
 }
 
-fn read(path: &Path) -> Result<File, CliError> {
+fn read(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|error| CliError::io(format_args!("--file: cannot read {shown}"), error))?;
@@ -133,8 +133,8 @@ impl Settings {
         let Some(at) = self.entries.iter().position(|entry| entry.name == name) else {
             return Ok(None);
         };
-        let Setting { text, place, .. } = self.entries.remove(at);
-        parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{place}: {error}")))
+        let Setting { text, origin, .. } = self.entries.remove(at);
+        parse(&text).map(Some).map_err(|error| CliError::usage(format_args!("{origin}: {error}")))
     }
 
     /// Nothing is left over.
@@ -142,12 +142,12 @@ impl Settings {
     /// # Errors
     /// Something is, which this kind of scenario does not have.
     pub(super) fn finish(self, kind: &str) -> Result<(), CliError> {
-        let Some(Setting { name, place, .. }) = self.entries.first() else {
+        let Some(Setting { name, origin, .. }) = self.entries.first() else {
             return Ok(());
         };
         let known = self.known.join(", ");
         Err(CliError::usage(format_args!(
-            "{place}: `{name}` is not a setting of {kind}, which has {known}; leave it out"
+            "{origin}: `{name}` is not a setting of {kind}, which has {known}; leave it out"
         )))
     }
 }
@@ -160,7 +160,7 @@ mod tests {
         let entry = |&(name, text): &(&str, &str)| Setting {
             name: name.to_owned(),
             text: text.to_owned(),
-            place: format!("--{name}"),
+            origin: format!("--{name}"),
         };
         Settings { entries: pairs.iter().map(entry).collect(), known: Vec::new() }
     }

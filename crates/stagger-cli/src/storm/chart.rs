@@ -7,7 +7,7 @@ pub(crate) struct Chart {
     pub(crate) slug: &'static str,
     pub(crate) title: &'static str,
     /// What is seen, in a sentence or two.
-    pub(crate) about: String,
+    pub(crate) caption: String,
     pub(crate) figures: Vec<Figure>,
     /// The same on a logarithmic scale, where that shows more.
     pub(crate) logarithmic: Vec<Figure>,

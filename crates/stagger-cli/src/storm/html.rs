@@ -1,9 +1,9 @@
 use stagger_sim::storm::Storm;
 
 use super::chart::Chart;
-use super::observed::{doubtful, is_measured, observed};
-use super::record::{Cell, Records, described};
-use super::summary::{runs, verdict};
+use super::measurements::{is_measured, measurements, unreliable_runs};
+use super::results::{Cell, Results, describe_scenario};
+use super::summary::{conclusion, seeds};
 use crate::plot::Figure;
 use crate::plot::svg::{escaped, inline, sheet};
 
@@ -13,8 +13,8 @@ const SCRIPT: &str = include_str!("report.js");
 const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
 /// The report: one page that needs nothing beside it, and no script to be read. `command` is what makes it again.
-pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
-    let title = escaped(&described(&storm.scenario));
+pub(crate) fn page(storm: &Storm, results: &Results, charts: &[Chart], json: &str, command: &str) -> String {
+    let title = escaped(&describe_scenario(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -30,18 +30,18 @@ pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &st
         sheet(),
         if is_measured(storm) { "measured and simulated" } else { "simulated" },
     );
-    for (class, text) in [("verdict", verdict(storm, records)), ("quiet", runs(records))] {
+    for (class, text) in [("verdict", conclusion(storm, results)), ("quiet", seeds(results))] {
         if let Some(text) = text {
             out.push_str(&format!("<p class=\"{class}\">{}.</p>\n", escaped(&text)));
         }
     }
-    for (class, remarks) in [("verdict", doubtful(storm)), ("quiet", observed(storm))] {
+    for (class, remarks) in [("verdict", unreliable_runs(storm)), ("quiet", measurements(storm))] {
         out.extend(remarks.iter().map(|text| format!("<p class=\"{class}\">{}.</p>\n", escaped(text))));
     }
     out.push_str("<section>\n<h2>Figures</h2>\n");
-    out.push_str(&figures(records));
+    out.push_str(&metrics_table(results));
     out.push_str("</section>\n<section>\n<h2>Policies</h2>\n<dl>\n");
-    for (name, policy, guards) in records.policies() {
+    for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {}", escaped(guards)));
         let (name, policy) = (escaped(name), escaped(policy));
         out.push_str(&format!("<dt>{name}</dt><dd><code>{policy}</code>{guards}</dd>\n"));
@@ -61,15 +61,15 @@ pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &st
 }
 
 /// All figures of all strategies: a line for each figure, or the table would be wider than any screen.
-fn figures(records: &Records) -> String {
+fn metrics_table(results: &Results) -> String {
     let mut out = String::from("<div class=\"wide\"><table id=\"figures\">\n<thead><tr><th scope=\"col\">figure</th>");
-    for row in &records.rows {
+    for row in &results.rows {
         out.push_str(&format!("<th scope=\"col\">{}</th>", escaped(&row.name)));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
-    for measure in records.measures {
-        out.push_str(&format!("<tr data-key=\"{}\"><th scope=\"row\">{}</th>", measure.key, escaped(measure.heading)));
-        for Cell { value, text, is_best } in records.column(measure) {
+    for metric in results.metrics {
+        out.push_str(&format!("<tr data-key=\"{}\"><th scope=\"row\">{}</th>", metric.key, escaped(metric.heading)));
+        for Cell { value, text, is_best } in results.column(metric) {
             let exact = value.map_or(String::new(), |value| value.to_string());
             let class = if is_best { " class=\"best\"" } else { "" };
             out.push_str(&format!("<td{class} data-value=\"{exact}\">{}</td>", escaped(&text)));
@@ -86,8 +86,8 @@ fn figure(figure: &Figure) -> String {
 
 fn section(chart: &Chart) -> String {
     let mut out = format!("<section>\n<h2>{}</h2>\n", chart.title);
-    if !chart.about.is_empty() {
-        out.push_str(&format!("<p>{}</p>\n", escaped(&chart.about)));
+    if !chart.caption.is_empty() {
+        out.push_str(&format!("<p>{}</p>\n", escaped(&chart.caption)));
     }
     out.extend(chart.figures.iter().map(figure));
     if !chart.logarithmic.is_empty() {

@@ -9,7 +9,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 /// Whether somebody has asked to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
-    came: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -17,7 +17,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system does not let signals be caught.
-    pub(crate) fn listen() -> Result<Self, CliError> {
+    pub(crate) fn install() -> Result<Self, CliError> {
         let interrupt = Self::default();
         interrupt.register().map_err(|source| CliError::io("cannot listen for ^C", source))?;
         Ok(interrupt)
@@ -28,8 +28,8 @@ impl Interrupt {
         use signal_hook::consts::{SIGINT, SIGTERM};
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first to come finds the flag unset, and the second set.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.came))?;
-            signal_hook::flag::register(signal, Arc::clone(&self.came))?;
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&self.requested))?;
+            signal_hook::flag::register(signal, Arc::clone(&self.requested))?;
         }
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Interrupt {
         Ok(())
     }
 
-    pub(crate) fn came(&self) -> bool {
-        self.came.load(Ordering::Relaxed)
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
     }
 }

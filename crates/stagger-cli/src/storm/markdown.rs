@@ -1,23 +1,23 @@
 use stagger_sim::storm::Storm;
 
-use super::observed::{doubtful, observed};
-use super::record::{Records, described};
+use super::measurements::{measurements, unreliable_runs};
+use super::results::{Results, describe_scenario};
 
 /// The table for a page of Markdown, the best of each column in bold.
-pub(crate) fn table(storm: &Storm, records: &Records) -> String {
-    let mut out = escaped(&described(&storm.scenario)) + "\n\n";
-    let heads: Vec<&str> = records.shown().map(|measure| measure.heading).collect();
+pub(crate) fn table(storm: &Storm, results: &Results) -> String {
+    let mut out = escaped(&describe_scenario(&storm.scenario)) + "\n\n";
+    let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));
-    for (name, cells) in records.table(records.shown()) {
+    for (name, cells) in results.table(results.table_metrics()) {
         let cells =
             cells.iter().map(|cell| if cell.is_best { format!("**{}**", cell.text) } else { cell.text.clone() });
         out.push_str(&format!("| {} | {} |\n", escaped(name), cells.collect::<Vec<_>>().join(" | ")));
     }
     out.push('\n');
-    for (name, policy, _) in records.policies() {
+    for (name, policy, _) in results.policies() {
         out.push_str(&format!("- {}: `{policy}`\n", escaped(name)));
     }
-    for remark in doubtful(storm).iter().chain(&observed(storm)) {
+    for remark in unreliable_runs(storm).iter().chain(&measurements(storm)) {
         out.push_str(&format!("- {}\n", escaped(remark)));
     }
     out

@@ -53,7 +53,7 @@ pub(crate) struct Outputs {
 pub(crate) enum Target {
     Stdout,
     /// Written beside its place and then put there, so that nobody ever sees half of it.
-    Whole(PathBuf),
+    Atomic(PathBuf),
     /// What is no regular file (`/dev/stderr`, a pipe) is written to as it is.
     Special(File, PathBuf),
 }
@@ -114,7 +114,7 @@ impl Target {
             Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory; name a file in it"))
         } else {
             // It is gone at once: who is killed meanwhile leaves nothing behind.
-            beside(&place).map(|_| Self::Whole(place))
+            temp_file_beside(&place).map(|_| Self::Atomic(place))
         };
         opened.map_err(|source| cannot_write(path, source))
     }
@@ -124,7 +124,7 @@ impl Target {
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), CliError> {
         match self {
             Self::Stdout => print(bytes),
-            Self::Whole(path) => whole(&path, bytes).map_err(|source| cannot_write(&path, source)),
+            Self::Atomic(path) => write_atomically(&path, bytes).map_err(|source| cannot_write(&path, source)),
             Self::Special(mut file, path) => file.write_all(bytes).map_err(|source| cannot_write(&path, source)),
         }
     }
@@ -133,7 +133,7 @@ impl Target {
 impl Directory {
     fn open(path: &Path) -> Result<Self, CliError> {
         // A file in it is tried as well: it may be there and read-only.
-        let tried = fs::create_dir_all(path).and_then(|()| beside(&path.join("picture.svg")));
+        let tried = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("picture.svg")));
         tried.map_err(|source| cannot_write(path, source))?;
         Ok(Self { path: path.to_owned() })
     }
@@ -145,14 +145,14 @@ impl Directory {
     }
 }
 
-fn whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = beside(path)?;
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temp_file_beside(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// A new file in the same directory, with the rights that any new file gets.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+fn temp_file_beside(path: &Path) -> io::Result<NamedTempFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = Builder::new();
     builder.prefix(".stagger-");
@@ -168,12 +168,12 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
 fn cannot_write(path: &Path, source: io::Error) -> CliError {
     // What was tried had another name, which is nobody's concern.
     let source = source.raw_os_error().map_or(source, io::Error::from_raw_os_error);
-    let way_out = match source.kind() {
+    let remedy = match source.kind() {
         ErrorKind::NotFound => " (make the directory first)",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => " (name a place where you may write)",
         _ => "",
     };
-    CliError::io(format_args!("cannot write {}{way_out}", path.display()), source)
+    CliError::io(format_args!("cannot write {}{remedy}", path.display()), source)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use stagger_sim::storm::Storm;
 
 use super::charts::charts;
 use super::outputs::Outputs;
-use super::record::Records;
+use super::results::Results;
 use super::{csv, html, markdown, summary, svg};
 use crate::error::CliError;
 use crate::output::{print, to_json};
@@ -12,32 +12,32 @@ use crate::plot::Look;
 ///
 /// # Errors
 /// Something cannot be written.
-pub(crate) fn write(storm: &Storm, records: &Records, outputs: Outputs, look: Look) -> Result<(), CliError> {
+pub(crate) fn write(storm: &Storm, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
     let takes_stdout = outputs.take_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
     let document = to_json(storm)?;
     if svg.is_some() || html.is_some() {
-        let charts = charts(storm, records);
+        let charts = charts(storm, results);
         if let Some(directory) = svg {
-            svg::write(storm, records, &charts, &directory)?;
+            svg::write(storm, results, &charts, &directory)?;
         }
         if let Some(target) = html {
-            target.write(html::page(storm, records, &charts, &document, &command_line()).as_bytes())?;
+            target.write(html::page(storm, results, &charts, &document, &command_line()).as_bytes())?;
         }
     }
     if let Some(target) = csv {
-        target.write(&csv::figures(records)?)?;
+        target.write(&csv::metrics(results)?)?;
     }
     if let Some(target) = csv_series {
-        target.write(&csv::series(storm)?)?;
+        target.write(&csv::time_series(storm)?)?;
     }
     if let Some(target) = md {
-        target.write(markdown::table(storm, records).as_bytes())?;
+        target.write(markdown::table(storm, results).as_bytes())?;
     }
     if let Some(target) = json {
         target.write(document.as_bytes())?;
     }
-    if takes_stdout { Ok(()) } else { print(summary::summary(storm, records, look).as_bytes()) }
+    if takes_stdout { Ok(()) } else { print(summary::summary(storm, results, look).as_bytes()) }
 }
 
 /// What was typed, so that it can be typed again.

@@ -1,9 +1,9 @@
 use stagger_sim::storm::{Scene, Storm};
 
 use super::super::chart::Chart;
-use super::super::sampled::{Timeline, points};
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, TOLD_APART, about, firsts, line};
+use super::super::summary::end_time;
+use super::super::timeline::{Timeline, downsample};
+use super::common::{MAX_LINES, RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line, with_limit_note};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
 
 /// Bins of a second.
@@ -11,16 +11,16 @@ const TENTHS: usize = 10;
 
 /// Connections that are up, or requests that succeed, over time.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
+    let until = end_time(storm, SHOWN_SHARE);
     let (title, label, target, is_sum) = match &storm.scenario {
         Scene::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
         Scene::Outage(scene) => ("Successes over time", "successes in 1s", scene.rate, false),
         _ => return None,
     };
-    let series: Vec<(usize, &str, f64, Vec<f64>)> = firsts(storm)
-        .take(TOLD_APART)
+    let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)
+        .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| {
-            let timeline = Timeline::of(figures)?;
+            let timeline = Timeline::from_figures(figures)?;
             let (mut levels, mut bin_s) = (timeline.successes, timeline.bin_s);
             let bins = (until / bin_s).ceil() as usize;
             if !is_sum {
@@ -41,7 +41,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         .collect();
     let lines = series
         .iter()
-        .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(points(levels, *bin_s, until, RESOLUTION))));
+        .map(|(nth, name, bin_s, levels)| line(name, *nth, Shape::Line(downsample(levels, *bin_s, until, RESOLUTION))));
     let ends = [0.0, until].map(|x| Point { x, y: target });
     let aim = Series {
         name: Some(if is_sum { "all clients" } else { "what is asked for" }.to_owned()),
@@ -63,7 +63,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "active",
         title,
-        about: about("", storm),
+        caption: with_limit_note("", storm),
         figures: vec![Figure {
             title: title.to_owned(),
             description: format!("{title}, up to {}.", Unit::Count.label(target)),

@@ -1,16 +1,17 @@
 use stagger_sim::storm::{Scene, Storm};
 
 use super::super::chart::Chart;
-use super::super::sampled::{Timeline, points, sums};
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, firsts, line};
+use super::super::summary::end_time;
+use super::super::timeline::{Timeline, downsample, resample};
+use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
 /// What arrives when, a picture for each strategy, all on one scale.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
-    let timelines: Vec<(usize, &str, Timeline)> =
-        firsts(storm).filter_map(|(nth, name, figures)| Some((nth, name, Timeline::of(figures)?))).collect();
+    let until = end_time(storm, SHOWN_SHARE);
+    let timelines: Vec<(usize, &str, Timeline)> = first_runs(storm)
+        .filter_map(|(nth, name, figures)| Some((nth, name, Timeline::from_figures(figures)?)))
+        .collect();
     let bin_s = timelines.first()?.2.bin_s;
     let most = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
@@ -32,7 +33,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
             });
         }
         let ends = [0.0, until].map(|x| Point { x, y: capacity * bin_s });
-        series.push(line(name, *nth, Shape::Steps(points(&timeline.attempts, bin_s, until, RESOLUTION))));
+        series.push(line(name, *nth, Shape::Steps(downsample(&timeline.attempts, bin_s, until, RESOLUTION))));
         series.push(Series {
             name: Some("what the server takes".to_owned()),
             shape: Shape::Line(ends.to_vec()),
@@ -52,7 +53,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         }
     };
     let width = until / ROWS as f64;
-    let columns: Vec<Vec<f64>> = timelines.iter().map(|(_, _, t)| sums(&t.attempts, t.bin_s, until, ROWS)).collect();
+    let columns: Vec<Vec<f64>> =
+        timelines.iter().map(|(_, _, t)| resample(&t.attempts, t.bin_s, until, ROWS)).collect();
     let mut heads = vec!["from".to_owned(), "to".to_owned()];
     heads.extend(timelines.iter().map(|(_, name, _)| format!("attempts of {name}")));
     let row = |at: usize| {
@@ -62,7 +64,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "arrivals",
         title: "Attempts over time",
-        about:
+        caption:
             "What arrives at the server in each tenth of a second, up to when 99.9% of all attempts had. All pictures \
                 have one scale."
                 .to_owned(),

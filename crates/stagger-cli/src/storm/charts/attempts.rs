@@ -1,12 +1,12 @@
 use stagger_sim::storm::{Figures, Storm};
 
 use super::super::chart::Chart;
-use super::parts::{ROWS, firsts, line};
+use super::common::{ROWS, first_runs, line};
 use crate::plot::{Axis, Bar, Figure, Shape, Unit};
 
 /// How many attempts clients make, a picture for each strategy, all on one scale.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let counts: Vec<(usize, &str, Vec<f64>)> = firsts(storm)
+    let counts: Vec<(usize, &str, Vec<f64>)> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
             Figures::Reconnect(figures) => {
                 let share = |count: &u64| *count as f64 / figures.clients as f64;
@@ -46,7 +46,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "attempts",
         title: "Attempts of a client",
-        about: "How many attempts clients make until they are back or give up. All pictures have one scale.".to_owned(),
+        caption: "How many attempts clients make until they are back or give up. All pictures have one scale."
+            .to_owned(),
         figures: counts.iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,

@@ -4,7 +4,7 @@ mod active;
 mod all;
 mod arrivals;
 mod attempts;
-mod parts;
+mod common;
 mod raster;
 mod recovery;
 mod trade_off;

@@ -1,8 +1,8 @@
 use stagger_sim::storm::{Figures, Storm};
 
 use super::super::chart::Chart;
-use super::super::summary::until;
-use super::parts::{NEARLY_EVERY, firsts, line};
+use super::super::summary::end_time;
+use super::common::{SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Point, Shape, Unit};
 
 /// Points of a picture at most; beyond, fewer clients are shown.
@@ -13,8 +13,8 @@ const LISTED: usize = 12;
 
 /// Attempts of single clients: what is hidden in sums is seen here, clients in step.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let until = until(storm, NEARLY_EVERY);
-    let samples: Vec<(usize, &str, &[Vec<f64>])> = firsts(storm)
+    let until = end_time(storm, SHOWN_SHARE);
+    let samples: Vec<(usize, &str, &[Vec<f64>])> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
             Figures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
             _ => None,
@@ -55,7 +55,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "raster",
         title: "Attempts of single clients",
-        about: "A point for each attempt of some clients, a line of points for each client. Clients in step stand in columns."
+        caption: "A point for each attempt of some clients, a line of points for each client. Clients in step stand in columns."
             .to_owned(),
         figures: samples.iter().map(figure).collect(),
         logarithmic: Vec::new(),

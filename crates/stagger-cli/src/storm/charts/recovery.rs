@@ -1,7 +1,7 @@
 use stagger_sim::storm::{Figures, Scene, Storm};
 
 use super::super::chart::Chart;
-use super::parts::{RESOLUTION, TOLD_APART, about, firsts, line};
+use super::common::{MAX_LINES, RESOLUTION, first_runs, line, with_limit_note};
 use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 
 /// Shares of the clients for which the table says when they were back.
@@ -12,8 +12,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let Scene::Reconnect(scene) = &storm.scenario else {
         return None;
     };
-    let curves: Vec<(usize, &str, Vec<Point>)> = firsts(storm)
-        .take(TOLD_APART)
+    let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
+        .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| match figures {
             Figures::Reconnect(figures) => {
                 let mut sum = 0.0;
@@ -53,7 +53,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     Some(Chart {
         slug: "recovery",
         title: "Recovery",
-        about: about(
+        caption: with_limit_note(
             "The share of the clients that is back, by the time since the server is up; half of them and 99% are marked.",
             storm,
         ),

@@ -3,7 +3,7 @@ use stagger_sim::storm::Figures;
 use crate::plot::Point;
 
 /// Of so many clients every attempt is kept, for a picture.
-pub(crate) const SAMPLE: u32 = 60;
+pub(crate) const SAMPLED_CLIENTS: u32 = 60;
 
 /// What happened in each bin of a run, with what is known of its bins.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn of(figures: &Figures) -> Option<Self> {
+    pub(crate) fn from_figures(figures: &Figures) -> Option<Self> {
         let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
         Some(match figures {
             Figures::Reconnect(figures) => {
@@ -35,7 +35,7 @@ impl Timeline {
     }
 
     /// When this share of all attempts was made.
-    pub(crate) fn until(&self, share: f64) -> f64 {
+    pub(crate) fn time_of_share(&self, share: f64) -> f64 {
         let most = share * self.attempts.iter().sum::<f64>();
         let mut sum = 0.0;
         let bins = self.attempts.iter().take_while(|count| {
@@ -48,7 +48,7 @@ impl Timeline {
 
 /// The bins of a series as points at their beginnings, up to a time; of many, the least and the greatest of each of at most
 /// `most` stretches, so that no peak is lost.
-pub(crate) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
+pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
     let shown = &bins[..bins.len().min((until / bin_s).ceil() as usize)];
     let point = |at: usize| Point { x: at as f64 * bin_s, y: shown[at] };
     let width = shown.len().div_ceil(most.max(1)).max(1);
@@ -69,7 +69,7 @@ pub(crate) fn points(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<P
 }
 
 /// The sums of `count` equal stretches of a series.
-pub(crate) fn sums(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
+pub(crate) fn resample(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count];
     for (at, value) in bins.iter().enumerate() {
         let stretch = (at as f64 + 0.5) * bin_s / until * count as f64;
@@ -89,7 +89,7 @@ mod tests {
         let mut bins = vec![1.0; 86_400];
         bins[12_345] = 99.0;
         bins[54_321] = 0.0;
-        let points = points(&bins, 0.1, 1e9, 600);
+        let points = downsample(&bins, 0.1, 1e9, 600);
         assert!(points.len() <= 1_200, "{}", points.len());
         let has = |x: f64, y: f64| points.iter().any(|point| (point.x - x).abs() < 1e-6 && (point.y - y).abs() < 1e-9);
         assert!(has(1_234.5, 99.0) && has(5_432.1, 0.0));
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_short_series_stays_as_it_is() {
-        let ys: Vec<f64> = points(&[3.0, 1.0, 2.0, 9.0], 0.1, 0.25, 600).iter().map(|point| point.y).collect();
+        let ys: Vec<f64> = downsample(&[3.0, 1.0, 2.0, 9.0], 0.1, 0.25, 600).iter().map(|point| point.y).collect();
         assert_eq!(ys, [3.0, 1.0, 2.0]);
     }
 
     #[test]
     fn stretches_hold_everything() {
-        assert_eq!(sums(&[1.0, 2.0, 3.0, 4.0], 0.5, 2.0, 2), [3.0, 7.0]);
+        assert_eq!(resample(&[1.0, 2.0, 3.0, 4.0], 0.5, 2.0, 2), [3.0, 7.0]);
         let timeline = Timeline { bin_s: 0.5, attempts: vec![5.0, 4.0, 0.0, 1.0], successes: Vec::new() };
-        assert_eq!([0.9, 1.0].map(|share| format!("{:.1}", timeline.until(share))), ["1.0", "2.0"]);
+        assert_eq!([0.9, 1.0].map(|share| format!("{:.1}", timeline.time_of_share(share))), ["1.0", "2.0"]);
     }
 }

@@ -5,7 +5,7 @@ use stagger_sim::storm::Storm;
 use super::assertion::Assertion;
 use super::interrupt::INTERRUPTED;
 use super::outputs::Outputs;
-use super::record::Records;
+use super::results::Results;
 use super::write::write;
 use crate::error::CliError;
 use crate::output::say;
@@ -13,7 +13,7 @@ use crate::plot::Look;
 
 /// How many runs were planned, and how many are finished.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Runs {
+pub(crate) struct RunCount {
     pub(crate) planned: usize,
     pub(crate) finished: usize,
 }
@@ -22,21 +22,21 @@ pub(crate) struct Runs {
 ///
 /// # Errors
 /// Something cannot be written.
-pub(crate) fn conclude(
+pub(crate) fn finish(
     storm: &Storm,
-    runs: Runs,
+    runs: RunCount,
     assertions: &[Assertion],
     outputs: Outputs,
     look: Look,
 ) -> Result<ExitCode, CliError> {
-    let Runs { planned, finished } = runs;
+    let RunCount { planned, finished } = runs;
     if finished == 0 {
         say("interrupted before any run was finished; nothing is written");
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let records = Records::of(storm)?;
-    write(storm, &records, outputs, look)?;
-    let asserted = records.asserted();
+    let results = Results::from_storm(storm)?;
+    write(storm, &results, outputs, look)?;
+    let asserted = results.assertion_targets();
     let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();
     failures.iter().for_each(|failure| say(&format!("failed: {failure}")));
     if finished < planned {

@@ -8,10 +8,10 @@ use crate::plot::{Hue, Series, Shape, Weight};
 pub(super) const RESOLUTION: usize = 500;
 
 /// Lines of one picture: of more, two would have one colour.
-pub(super) const TOLD_APART: usize = 6;
+pub(super) const MAX_LINES: usize = 6;
 
 /// Attempts of which the last are left out: they come one by one, and late.
-pub(super) const NEARLY_EVERY: f64 = 0.999;
+pub(super) const SHOWN_SHARE: f64 = 0.999;
 
 /// Rows of a table beside a picture.
 pub(super) const ROWS: usize = 24;
@@ -22,13 +22,13 @@ pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
 }
 
 /// What is said of a picture that has no room for all strategies.
-pub(super) fn about(text: &str, storm: &Storm) -> String {
-    let rest = storm.strategies.len() > TOLD_APART;
+pub(super) fn with_limit_note(text: &str, storm: &Storm) -> String {
+    let rest = storm.strategies.len() > MAX_LINES;
     [text, if rest { "The first six strategies are shown." } else { "" }].join(" ").trim().to_owned()
 }
 
 /// The first run of each strategy: pictures of several would lie on one another.
-pub(super) fn firsts(storm: &Storm) -> impl Iterator<Item = (usize, &str, &Figures)> {
+pub(super) fn first_runs(storm: &Storm) -> impl Iterator<Item = (usize, &str, &Figures)> {
     let strategies = storm.strategies.iter().enumerate();
     strategies.filter_map(|(at, strategy)| Some((at, &*strategy.name, &strategy.runs.first()?.figures)))
 }

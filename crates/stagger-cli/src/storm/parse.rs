@@ -10,7 +10,7 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
 }
 
 /// The same, of what is never more than four billion.
-pub(crate) fn small(text: &str) -> Result<u32, String> {
+pub(crate) fn count_u32(text: &str) -> Result<u32, String> {
     let number = count(text)?;
     u32::try_from(number).map_err(|_| format!("`{text}` is more than {}; use less", u32::MAX))
 }
@@ -21,22 +21,22 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// A length of time that ends.
-pub(crate) fn length(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_duration(text).map_err(|error| error.to_string())?;
     length.ok_or_else(|| format!("`{text}` has no end, and a length is wanted; write it like 500ms, 1.5s, 1m30s or 2h"))
 }
 
 /// Two lengths of time with a sign between them; of a single one, both are it.
-pub(crate) fn lengths(text: &str, signs: &[&str]) -> Result<(Duration, Option<Duration>), String> {
+pub(crate) fn duration_pair(text: &str, signs: &[&str]) -> Result<(Duration, Option<Duration>), String> {
     let apart = signs.iter().find_map(|sign| text.split_once(sign));
     match apart {
-        Some((first, second)) => Ok((length(first)?, Some(length(second)?))),
-        None => Ok((length(text)?, None)),
+        Some((first, second)) => Ok((duration(first)?, Some(duration(second)?))),
+        None => Ok((duration(text)?, None)),
     }
 }
 
 /// One of several words.
-pub(crate) fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+pub(crate) fn keyword<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -51,8 +51,8 @@ mod tests {
     #[test]
     fn lengths_may_come_in_pairs() {
         let ms = Duration::from_millis;
-        assert_eq!(lengths("10ms..40ms", &[".."]), Ok((ms(10), Some(ms(40)))));
-        assert_eq!(lengths("10ms", &[".."]), Ok((ms(10), None)));
-        assert!(lengths("10ms..inf", &[".."]).is_err_and(|error| error.contains("has no end")));
+        assert_eq!(duration_pair("10ms..40ms", &[".."]), Ok((ms(10), Some(ms(40)))));
+        assert_eq!(duration_pair("10ms", &[".."]), Ok((ms(10), None)));
+        assert!(duration_pair("10ms..inf", &[".."]).is_err_and(|error| error.contains("has no end")));
     }
 }

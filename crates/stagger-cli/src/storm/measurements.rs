@@ -7,17 +7,17 @@ use crate::plot::Unit;
 
 /// Whether anything of it was really made.
 pub(crate) fn is_measured(storm: &Storm) -> bool {
-    measured(storm).next().is_some()
+    measured_runs(storm).next().is_some()
 }
 
 /// What was seen of the machine while a storm was really made, a sentence for each run.
-pub(crate) fn observed(storm: &Storm) -> Vec<String> {
-    measured(storm).map(|(name, measured)| format!("{name}: {}", seen(measured))).collect()
+pub(crate) fn measurements(storm: &Storm) -> Vec<String> {
+    measured_runs(storm).map(|(name, measured)| format!("{name}: {}", describe(measured))).collect()
 }
 
 /// Which runs are doubtful, and why, a sentence for each.
-pub(crate) fn doubtful(storm: &Storm) -> Vec<String> {
-    let doubted = measured(storm).filter(|(_, measured)| !measured.doubts.is_empty());
+pub(crate) fn unreliable_runs(storm: &Storm) -> Vec<String> {
+    let doubted = measured_runs(storm).filter(|(_, measured)| !measured.doubts.is_empty());
     doubted
         .map(|(name, measured)| {
             let doubts = measured.doubts.join("; ");
@@ -26,14 +26,14 @@ pub(crate) fn doubtful(storm: &Storm) -> Vec<String> {
         .collect()
 }
 
-fn measured(storm: &Storm) -> impl Iterator<Item = (&str, &Measured)> {
+fn measured_runs(storm: &Storm) -> impl Iterator<Item = (&str, &Measured)> {
     storm
         .strategies
         .iter()
         .flat_map(|strategy| strategy.runs.iter().filter_map(|run| Some((&*strategy.name, run.measured.as_ref()?))))
 }
 
-fn seen(measured: &Measured) -> String {
+fn describe(measured: &Measured) -> String {
     let time = |seconds: f64| brief(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let count = |number: u64| Unit::Count.label(number as f64);
     let mut parts = vec![format!("connections lost within {}", time(measured.lost_within_s))];
@@ -74,7 +74,7 @@ mod tests {
         let scenario = Scenario::builder(3).build().unwrap();
         let run = scenario.run(&Policy::DEFAULT, Seed::new(1));
         let simulated = Storm::new(&scenario).with("ours, simulated", &Policy::DEFAULT, [(Seed::new(1), &run)]);
-        assert!(!is_measured(&simulated) && observed(&simulated).is_empty());
+        assert!(!is_measured(&simulated) && measurements(&simulated).is_empty());
 
         let mut measured = Measured::default();
         (measured.down_s, measured.lost_within_s) = (Some(0.25), 0.04);
@@ -82,17 +82,17 @@ mod tests {
         let made =
             |measured| simulated.clone().with("ours", &Policy::DEFAULT, [(Seed::new(1), &run)]).measured(measured);
         let storm = made(measured.clone());
-        let told = observed(&storm);
+        let told = measurements(&storm);
         assert_eq!(told.len(), 1);
         for part in ["ours: ", "lost within 40ms", "down for 250ms", "up to 2ms late", "not known on this system"] {
             assert!(told[0].contains(part), "{part}: {told:?}");
         }
-        assert!(doubtful(&storm)[0].ends_with("late; busy"));
+        assert!(unreliable_runs(&storm)[0].ends_with("late; busy"));
         measured.doubts.clear();
         (measured.listen_overflows, measured.listen_drops) = (Some(0), Some(5));
         (measured.syn_retransmits, measured.segments_retransmitted) = (Some(6), Some(7));
         let storm = made(measured);
-        assert!(doubtful(&storm).is_empty());
-        assert!(observed(&storm)[0].ends_with("listen overflows 0, listen drops 5, SYNs sent again 6, segments 7"));
+        assert!(unreliable_runs(&storm).is_empty());
+        assert!(measurements(&storm)[0].ends_with("listen overflows 0, listen drops 5, SYNs sent again 6, segments 7"));
     }
 }

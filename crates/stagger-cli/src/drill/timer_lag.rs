@@ -6,14 +6,14 @@ use tokio::time::{Instant, sleep_until};
 
 /// How late the timers of this process are: a machine that cannot keep up has the clients come later than they wanted.
 #[derive(Debug, Default)]
-pub(super) struct Lateness {
+pub(super) struct TimerLag {
     micros: AtomicU64,
 }
 
 /// How often a timer is tried.
 const EVERY: Duration = Duration::from_millis(10);
 
-impl Lateness {
+impl TimerLag {
     /// Tries timers for ever.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {

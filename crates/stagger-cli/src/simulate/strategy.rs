@@ -4,11 +4,11 @@ use super::guards::Guards;
 use super::settings::Request;
 use crate::error::CliError;
 use crate::policy_args::PolicyArgs;
-use crate::storm::{policies, swept, tell_apart};
+use crate::storm::{apply_sweep, named_policies, number_duplicates};
 
 /// A policy that is compared with others, under its name.
 #[derive(Clone, Debug)]
-pub(super) struct Contender {
+pub(super) struct Strategy {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) guards: Option<Guards>,
@@ -18,35 +18,35 @@ pub(super) struct Contender {
 ///
 /// # Errors
 /// A policy that cannot be understood.
-pub(super) fn contenders(request: &Request, args: &PolicyArgs, guards: &[Guards]) -> Result<Vec<Contender>, CliError> {
-    let mut policies = policies(&request.compare, args)?;
+pub(super) fn strategies(request: &Request, args: &PolicyArgs, guards: &[Guards]) -> Result<Vec<Strategy>, CliError> {
+    let mut policies = named_policies(&request.compare, args)?;
     if let Some(sweep) = &request.sweep {
-        policies = swept(&policies, sweep)?;
+        policies = apply_sweep(&policies, sweep)?;
     }
-    let mut contenders: Vec<Contender> = Vec::new();
+    let mut strategies: Vec<Strategy> = Vec::new();
     for (name, policy) in policies {
         if guards.len() < 2 {
-            contenders.push(Contender { name, policy, guards: guards.first().cloned() });
+            strategies.push(Strategy { name, policy, guards: guards.first().cloned() });
             continue;
         }
-        contenders.extend(guards.iter().map(|guards| Contender {
+        strategies.extend(guards.iter().map(|guards| Strategy {
             name: format!("{name}, {}", guards.text()),
             policy,
             guards: Some(guards.clone()),
         }));
     }
-    tell_apart(&mut contenders, |contender| &mut contender.name);
-    Ok(contenders)
+    number_duplicates(&mut strategies, |strategy| &mut strategy.name);
+    Ok(strategies)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::args::Kind;
+    use crate::simulate::args::ScenarioKind;
 
     fn names(compare: &[&str], guards: &[&str], sweep: Option<&str>) -> Vec<String> {
         let request = Request {
-            kind: Kind::Outage,
+            kind: ScenarioKind::Outage,
             settings: Default::default(),
             compare: compare.iter().map(|list| (*list).to_owned()).collect(),
             sweep: sweep.map(str::to_owned),
@@ -55,8 +55,8 @@ mod tests {
             assert: Vec::new(),
         };
         let guards: Vec<Guards> = guards.iter().map(|text| text.parse().unwrap()).collect();
-        let contenders = contenders(&request, &PolicyArgs::default(), &guards).unwrap();
-        contenders.into_iter().map(|contender| contender.name).collect()
+        let strategies = strategies(&request, &PolicyArgs::default(), &guards).unwrap();
+        strategies.into_iter().map(|strategy| strategy.name).collect()
     }
 
     #[test]

@@ -1,19 +1,19 @@
 use serde_json::Value;
 use stagger_sim::storm::{Scene, Storm};
 
-use super::measure::{Measure, Place, measures};
+use super::metric::{Metric, Visibility, metrics};
 use crate::error::CliError;
 
 /// The figures of a storm, by name.
 #[derive(Clone, Debug)]
-pub(crate) struct Records {
-    pub(crate) measures: &'static [Measure],
-    pub(crate) rows: Vec<Record>,
+pub(crate) struct Results {
+    pub(crate) metrics: &'static [Metric],
+    pub(crate) rows: Vec<StrategyResult>,
 }
 
 /// A strategy, and its runs as they stand in the JSON.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct StrategyResult {
     pub(crate) name: String,
     pub(crate) policy: String,
     pub(crate) guards: Option<String>,
@@ -40,14 +40,14 @@ impl crate::plot::Cell for Cell {
     }
 }
 
-impl Records {
+impl Results {
     /// # Errors
     /// It cannot be written as JSON.
-    pub(crate) fn of(storm: &Storm) -> Result<Self, CliError> {
+    pub(crate) fn from_storm(storm: &Storm) -> Result<Self, CliError> {
         let row = |strategy: &stagger_sim::storm::Strategy| {
             let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
             let runs = runs.map_err(|error| CliError::io("cannot write JSON", error))?;
-            Ok(Record {
+            Ok(StrategyResult {
                 name: strategy.name.clone(),
                 policy: strategy.policy.clone(),
                 guards: strategy.guards.clone(),
@@ -55,7 +55,7 @@ impl Records {
             })
         };
         let rows = storm.strategies.iter().map(row).collect::<Result<_, CliError>>()?;
-        Ok(Self { measures: measures(&storm.scenario), rows })
+        Ok(Self { metrics: metrics(&storm.scenario), rows })
     }
 
     /// The policies, each with its name and its guards; rows that differ in nothing else are one.
@@ -76,33 +76,33 @@ impl Records {
     }
 
     /// The rows that assertions are about: of a storm that was really made, not what is simulated beside it.
-    pub(crate) fn asserted(&self) -> Self {
-        let is_made = |row: &&Record| row.runs.iter().any(|run| !run["measured"].is_null());
-        let made: Vec<Record> = self.rows.iter().filter(is_made).cloned().collect();
-        Self { measures: self.measures, rows: if made.is_empty() { self.rows.clone() } else { made } }
+    pub(crate) fn assertion_targets(&self) -> Self {
+        let is_made = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
+        let made: Vec<StrategyResult> = self.rows.iter().filter(is_made).cloned().collect();
+        Self { metrics: self.metrics, rows: if made.is_empty() { self.rows.clone() } else { made } }
     }
 
     /// The measures that a table for people has.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &'static Measure> {
-        self.measures.iter().filter(|measure| measure.place != Place::Files)
+    pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        self.metrics.iter().filter(|metric| metric.visibility != Visibility::FilesOnly)
     }
 
     /// A measure of every strategy.
-    pub(crate) fn column(&self, measure: &Measure) -> Vec<Cell> {
-        let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(measure)).collect();
+    pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
+        let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(metric)).collect();
         let is_best = |value: Option<f64>| {
-            !values.iter().any(|other| measure.is_better(*other, value))
-                && values.iter().any(|other| measure.is_better(value, *other))
+            !values.iter().any(|other| metric.is_better(*other, value))
+                && values.iter().any(|other| metric.is_better(value, *other))
         };
-        let cell = |&value: &Option<f64>| Cell { value, text: measure.show(value), is_best: is_best(value) };
+        let cell = |&value: &Option<f64>| Cell { value, text: metric.format(value), is_best: is_best(value) };
         values.iter().map(cell).collect()
     }
 
     /// The rows of a table: the strategy's name, and a cell for each of these measures.
-    pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Measure>) -> Vec<(&str, Vec<Cell>)> {
+    pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Metric>) -> Vec<(&str, Vec<Cell>)> {
         let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
-        for measure in shown {
-            for ((_, cells), cell) in rows.iter_mut().zip(self.column(measure)) {
+        for metric in shown {
+            for ((_, cells), cell) in rows.iter_mut().zip(self.column(metric)) {
                 cells.push(cell);
             }
         }
@@ -110,15 +110,15 @@ impl Records {
     }
 }
 
-impl Record {
-    fn mean(&self, measure: &Measure) -> Option<f64> {
-        let values: Option<Vec<f64>> = self.runs.iter().map(|run| measure.read(run)).collect();
+impl StrategyResult {
+    fn mean(&self, metric: &Metric) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(|run| metric.value(run)).collect();
         values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
 /// What was simulated, in a line.
-pub(crate) fn described(scene: &Scene) -> String {
+pub(crate) fn describe_scenario(scene: &Scene) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
     let herd = |kind: &str, scene: &stagger_sim::storm::ReconnectScene| {

@@ -8,11 +8,12 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// The questions cannot be written, or the answers not be read.
-pub(super) fn ask(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
-    asked(known, input, out).map_err(|error| CliError::io("cannot ask; say it with flags, and --no-ask", error))
+pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
+    prompt_until_done(known, input, out)
+        .map_err(|error| CliError::io("cannot ask; say it with flags, and --no-ask", error))
 }
 
-fn asked(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {
+fn prompt_until_done(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {
     for question in Question::ALL {
         // What has been answered meanwhile may have ended it.
         while question.matters(&known) && known.answered(question).is_none() {
@@ -40,15 +41,15 @@ mod tests {
     use super::*;
 
     /// What is known in the end, and what was said.
-    fn asked(answers: &str) -> (Answers, String) {
+    fn prompt_until_done(answers: &str) -> (Answers, String) {
         let mut out = Vec::new();
-        let known = ask(Answers::default(), &mut answers.as_bytes(), &mut out).unwrap();
+        let known = prompt(Answers::default(), &mut answers.as_bytes(), &mut out).unwrap();
         (known, String::from_utf8(out).unwrap())
     }
 
     #[test]
     fn an_empty_line_leaves_a_question_open_and_the_next_is_asked() {
-        let (known, said) = asked("yes\n\nfar\n");
+        let (known, said) = prompt_until_done("yes\n\nfar\n");
         assert_eq!(
             known,
             Answers::default().answer(Question::Transient, "yes").unwrap().answer(Question::Purpose, "far").unwrap()
@@ -58,14 +59,14 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_asked_again() {
-        let (known, said) = asked("maybe\nno\n");
+        let (known, said) = prompt_until_done("maybe\nno\n");
         assert_eq!(known.answered(Question::Transient).as_deref(), Some("no"));
         assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
     }
 
     #[test]
     fn what_ends_it_ends_the_questions() {
-        let (_, said) = asked("no\nyes\nfar\n");
+        let (_, said) = prompt_until_done("no\nyes\nfar\n");
         assert_eq!(said, format!("{} ", Question::Transient.text()));
     }
 }

@@ -9,7 +9,7 @@ use crate::plot::Unit;
 /// How far all clients are: they write it as they go, and whoever wants to know looks, ten times a second, so that watching
 /// changes nothing.
 #[derive(Debug, Default)]
-pub(super) struct Live {
+pub(super) struct FleetStatus {
     connected: AtomicU64,
     lost: AtomicU64,
     gave_up: AtomicU64,
@@ -23,7 +23,7 @@ pub(super) struct Live {
 
 /// How far they were at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Snapshot {
     /// Clients that have a connection.
     pub(super) connected: u64,
     /// Connections that were lost, ever.
@@ -40,7 +40,7 @@ fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Live {
+impl FleetStatus {
     pub(super) fn sent(&self) {
         add(&self.attempts);
     }
@@ -69,9 +69,9 @@ impl Live {
         add(&self.gave_up);
     }
 
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Look {
+        Snapshot {
             connected: read(&self.connected),
             lost: read(&self.lost),
             gave_up: read(&self.gave_up),
@@ -86,7 +86,7 @@ impl Live {
     }
 
     /// Why the first attempt failed, of those that did.
-    pub(super) fn why(&self) -> Option<String> {
+    pub(super) fn first_failure(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -103,7 +103,7 @@ fn is_exhaustion(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse)
 }
 
-impl Look {
+impl Snapshot {
     /// The line that people see.
     pub(super) fn line(&self, phase: &str, clients: u64, before: &Self, per_second: f64) -> String {
         let count = |number: u64| Unit::Count.label(number as f64);
@@ -126,21 +126,21 @@ mod tests {
 
     #[test]
     fn a_machine_that_has_nothing_left_is_told_from_a_server_that_is_gone() {
-        let live = Live::default();
+        let status = FleetStatus::default();
         for kind in [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable, ErrorKind::ConnectionReset] {
-            live.failed(&Cause::Io(Arc::new(kind.into())));
+            status.failed(&Cause::Io(Arc::new(kind.into())));
         }
-        live.failed(&Cause::Lost);
-        assert_eq!((live.look().failed, live.exhausted()), (4, 1));
+        status.failed(&Cause::Lost);
+        assert_eq!((status.snapshot().failed, status.exhausted()), (4, 1));
         #[cfg(unix)]
         assert!(is_exhaustion(&rustix::io::Errno::MFILE.into()));
-        assert!(live.why().is_some_and(|why| why.contains("refused")), "{:?}", live.why());
+        assert!(status.first_failure().is_some_and(|why| why.contains("refused")), "{:?}", status.first_failure());
     }
 
     #[test]
     fn the_line_has_attempts_by_the_second() {
-        let before = Look { attempts: 100, ..Look::default() };
-        let now = Look { connected: 1_234, attempts: 185, failed: 60, ..Look::default() };
+        let before = Snapshot { attempts: 100, ..Snapshot::default() };
+        let now = Snapshot { connected: 1_234, attempts: 185, failed: 60, ..Snapshot::default() };
         assert_eq!(
             now.line("ours: storm", 3_000, &before, 10.0),
             "ours: storm: 1,234 of 3,000 connected, 850/s attempts, 60 in vain"

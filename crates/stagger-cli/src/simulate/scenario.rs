@@ -5,16 +5,16 @@ use stagger_sim::reconnect::{First, Hints};
 use stagger_sim::storm::{Figures, FluidFigures, Scene};
 use stagger_sim::{ScenarioError, Watch, fluid, occ, outage, reconnect};
 
-use super::args::Kind;
-use super::contender::Contender;
+use super::args::ScenarioKind;
 use super::guards::Guards;
 use super::settings::Settings;
+use super::strategy::Strategy;
 use crate::error::CliError;
-use crate::storm::{SAMPLE, words};
+use crate::storm::{SAMPLED_CLIENTS, parse};
 
 /// A scenario, whichever it is.
 #[derive(Debug)]
-pub(super) enum World {
+pub(super) enum AnyScenario {
     Reconnect(reconnect::Scenario),
     Fluid(reconnect::Scenario),
     Outage(outage::Scenario, Vec<Guards>),
@@ -23,25 +23,25 @@ pub(super) enum World {
 
 const CLIENTS: u64 = 10_000;
 /// They get in each other's way.
-const WRITERS: u64 = 100;
+const OCC_CLIENTS: u64 = 100;
 /// Requests a second.
-const TRAFFIC: f64 = 800.0;
+const REQUEST_RATE: f64 = 800.0;
 
-impl World {
+impl AnyScenario {
     /// The scenario of this kind with these settings.
     ///
     /// # Errors
     /// A setting that cannot be understood, one that this kind does not have, or a scenario that makes no sense.
-    pub(super) fn new(kind: Kind, mut settings: Settings) -> Result<Self, CliError> {
-        let (world, name) = match kind {
-            Kind::Reconnect => (reconnect(&mut settings, Chance::Drawn)?.map(Self::Reconnect), "reconnect"),
-            Kind::Fluid => (reconnect(&mut settings, Chance::Averaged)?.map(Self::Fluid), "fluid"),
-            Kind::Outage => (outage(&mut settings)?, "outage"),
-            Kind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
+    pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
+        let (scenario, name) = match kind {
+            ScenarioKind::Reconnect => (reconnect(&mut settings, Model::PerClient)?.map(Self::Reconnect), "reconnect"),
+            ScenarioKind::Fluid => (reconnect(&mut settings, Model::Fluid)?.map(Self::Fluid), "fluid"),
+            ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
+            ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
         };
         // A setting that is not known comes first: without it the scenario may be another one.
         settings.finish(name)?;
-        world.map_err(|error| CliError::usage(format_args!("{name}: {error}")))
+        scenario.map_err(|error| CliError::usage(format_args!("{name}: {error}")))
     }
 
     pub(super) fn scene(&self) -> Scene {
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Whether seeds make a difference.
-    pub(super) const fn is_by_chance(&self) -> bool {
+    pub(super) const fn is_random(&self) -> bool {
         !matches!(self, Self::Fluid(_))
     }
 
@@ -70,18 +70,13 @@ impl World {
     ///
     /// # Errors
     /// There is no mean field of this policy.
-    pub(super) fn run(
-        &self,
-        contender: &Contender,
-        seed: Seed,
-        watch: &Watch,
-    ) -> Result<Option<Figures>, fluid::Unfit> {
-        let policy = &contender.policy;
+    pub(super) fn run(&self, strategy: &Strategy, seed: Seed, watch: &Watch) -> Result<Option<Figures>, fluid::Unfit> {
+        let policy = &strategy.policy;
         Ok(match self {
             Self::Reconnect(scenario) => scenario.watched(policy, seed, watch).map(|figures| (&figures).into()),
             Self::Fluid(scenario) => Some(FluidFigures::of(scenario.clients(), &fluid::run(scenario, policy)?).into()),
             Self::Outage(scenario, _) => {
-                let process = |seed| match &contender.guards {
+                let process = |seed| match &strategy.guards {
                     Some(guards) => guards.process(seed),
                     None => outage::Process::unguarded(),
                 };
@@ -94,84 +89,84 @@ impl World {
 
 /// Whether what each client does is drawn, or all of them are seen as a whole, which hints cannot be told to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chance {
-    Drawn,
-    Averaged,
+enum Model {
+    PerClient,
+    Fluid,
 }
 
 /// Outside, what cannot be understood; inside, what makes no sense.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
-fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenario> {
-    let mut builder = reconnect::Scenario::builder(settings.take("clients", words::count)?.unwrap_or(CLIENTS));
-    if let Some(rate) = settings.take("capacity", words::rate)? {
+fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario> {
+    let mut builder = reconnect::Scenario::builder(settings.take("clients", parse::count)?.unwrap_or(CLIENTS));
+    if let Some(rate) = settings.take("capacity", parse::rate)? {
         builder = builder.rate(rate);
     }
-    if let Some(backlog) = settings.take("backlog", words::small)? {
+    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
         builder = builder.backlog(backlog);
     }
-    if let Some((least, most)) = settings.take("one-way", |text| words::lengths(text, &[".."]))? {
+    if let Some((least, most)) = settings.take("one-way", |text| parse::duration_pair(text, &[".."]))? {
         builder = builder.one_way(least, most.unwrap_or(least));
     }
-    if let Some(time) = settings.take("disconnect-window", words::length)? {
+    if let Some(time) = settings.take("disconnect-window", parse::duration)? {
         builder = builder.hits_within(time);
     }
-    if let Some(time) = settings.take("down", words::length)? {
+    if let Some(time) = settings.take("down", parse::duration)? {
         builder = builder.down_for(time);
     }
     let firsts = [("after-delay", First::AfterDelay), ("at-once", First::AtOnce)];
-    if let Some(first) = settings.take("first-attempt", |text| words::one_of(text, &firsts))? {
+    if let Some(first) = settings.take("first-attempt", |text| parse::keyword(text, &firsts))? {
         builder = builder.first(first);
     }
-    if chance == Chance::Drawn
+    if model == Model::PerClient
         && let Some(hints) = settings.take("retry-after", retry_after)?
     {
         builder = builder.hints(hints);
     }
-    if let Some(horizon) = settings.take("horizon", words::length)? {
+    if let Some(horizon) = settings.take("horizon", parse::duration)? {
         builder = builder.horizon(horizon);
     }
-    Ok(builder.sample(SAMPLE).build())
+    Ok(builder.sample(SAMPLED_CLIENTS).build())
 }
 
 fn retry_after(text: &str) -> Result<Hints, String> {
     let words = [("none", Hints::Silent), ("reserved", Hints::Slots), ("admission", Hints::Appointments)];
-    let word = words::one_of(text, &words);
-    word.or_else(|error| words::length(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
+    let word = parse::keyword(text, &words);
+    word.or_else(|error| parse::duration(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
 }
 
-fn outage(settings: &mut Settings) -> Built<World> {
-    let mut builder = outage::Scenario::builder(settings.take("rate", words::rate)?.unwrap_or(TRAFFIC));
-    if let Some(capacity) = settings.take("capacity", words::rate)? {
+fn outage(settings: &mut Settings) -> Built<AnyScenario> {
+    let mut builder = outage::Scenario::builder(settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE));
+    if let Some(capacity) = settings.take("capacity", parse::rate)? {
         builder = builder.capacity(capacity);
     }
-    if let Some(backlog) = settings.take("backlog", words::small)? {
+    if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
         builder = builder.queue(backlog);
     }
-    if let Some(processes) = settings.take("processes", words::small)? {
+    if let Some(processes) = settings.take("processes", parse::count_u32)? {
         builder = builder.processes(processes);
     }
     let kinds = [("stall", outage::Outage::Stall), ("reject", outage::Outage::Reject)];
-    let kind = settings.take("outage", |text| words::one_of(text, &kinds))?.unwrap_or_default();
-    let begins = settings.take("begins", words::length)?.unwrap_or(Duration::from_secs(20));
-    let lasts = settings.take("down", words::length)?.unwrap_or(Duration::from_secs(2));
+    let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
+    let begins = settings.take("begins", parse::duration)?.unwrap_or(Duration::from_secs(20));
+    let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));
     builder = builder.outage(kind, begins, lasts);
-    if let Some(one_way) = settings.take("one-way", words::length)? {
+    if let Some(one_way) = settings.take("one-way", parse::duration)? {
         builder = builder.one_way(one_way);
     }
-    if let Some(timeout) = settings.take("timeout", words::length)? {
+    if let Some(timeout) = settings.take("timeout", parse::duration)? {
         builder = builder.timeout(timeout);
     }
-    if let Some(horizon) = settings.take("horizon", words::length)? {
+    if let Some(horizon) = settings.take("horizon", parse::duration)? {
         builder = builder.horizon(horizon);
     }
     let guards = settings.take("guards", |text| text.split(',').map(str::parse).collect::<Result<Vec<Guards>, _>>())?;
-    Ok(builder.build().map(|scenario| World::Outage(scenario, guards.unwrap_or_default())))
+    Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
 }
 
 fn occ(settings: &mut Settings) -> Built<occ::Scenario> {
-    let mut builder = occ::Scenario::builder(settings.take("clients", words::count)?.unwrap_or(WRITERS));
-    if let Some((mean, deviation)) = settings.take("one-way", |text| words::lengths(text, &["+-", "±"]))? {
+    let mut builder = occ::Scenario::builder(settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS));
+    if let Some((mean, deviation)) = settings.take("one-way", |text| parse::duration_pair(text, &["+-", "±"]))? {
         builder = builder.one_way(mean, deviation.unwrap_or_default());
     }
     Ok(builder.build())

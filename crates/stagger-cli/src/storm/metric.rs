@@ -1,0 +1,218 @@
+use core::time::Duration;
+
+use serde_json::Value;
+use stagger_sim::storm::Scene;
+
+use crate::plan::brief::brief;
+use crate::plot::Unit;
+
+/// A figure of a run, by the name that it has in the JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Metric {
+    pub(crate) key: &'static str,
+    pub(crate) heading: &'static str,
+    pub(crate) quantity: Quantity,
+    pub(crate) better: Better,
+    pub(crate) visibility: Visibility,
+}
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    Count,
+    Number,
+    Seconds,
+    Share,
+    Bool,
+}
+
+/// Which of several figures is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    Lower,
+    Higher,
+    Neither,
+}
+
+/// Where a figure is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// Also where there is little room.
+    Always,
+    /// In tables with room for it.
+    WithRoom,
+    /// In files alone.
+    FilesOnly,
+}
+
+use Better::{Higher, Lower, Neither};
+use Quantity::{Bool, Count, Number, Seconds, Share};
+use Visibility::{Always, FilesOnly, WithRoom};
+
+const fn metric(
+    key: &'static str,
+    heading: &'static str,
+    quantity: Quantity,
+    better: Better,
+    visibility: Visibility,
+) -> Metric {
+    Metric { key, heading, quantity, better, visibility }
+}
+
+const RECONNECT: [Metric; 30] = [
+    metric("clients", "clients", Count, Neither, FilesOnly),
+    metric("peak_100ms", "peak in 100ms", Count, Lower, Always),
+    metric("peak_1s", "peak in 1s", Count, Lower, Always),
+    metric("peak_100ms_after_1s", "peak in 100ms after 1s", Count, Lower, FilesOnly),
+    metric("overload_s", "overload", Seconds, Lower, WithRoom),
+    metric("attempts", "attempts", Count, Lower, FilesOnly),
+    metric("wasted", "attempts in vain", Count, Lower, FilesOnly),
+    metric("attempts_per_client", "attempts each", Number, Lower, Always),
+    metric("attempts_p50", "attempts p50", Count, Lower, FilesOnly),
+    metric("attempts_p99", "attempts p99", Count, Lower, WithRoom),
+    metric("attempts_most", "most attempts", Count, Lower, FilesOnly),
+    metric("took_p50_s", "recovered p50", Seconds, Lower, Always),
+    metric("took_p95_s", "recovered p95", Seconds, Lower, FilesOnly),
+    metric("took_p99_s", "recovered p99", Seconds, Lower, Always),
+    metric("took_mean_s", "recovered mean", Seconds, Lower, FilesOnly),
+    metric("t50_s", "half back at", Seconds, Lower, FilesOnly),
+    metric("t99_s", "99% back at", Seconds, Lower, FilesOnly),
+    metric("t100_s", "all back at", Seconds, Lower, WithRoom),
+    metric("connected", "connected", Count, Higher, FilesOnly),
+    metric("gave_up", "gave up", Count, Lower, WithRoom),
+    metric("unfinished", "unfinished", Count, Lower, FilesOnly),
+    metric("peak_in_flight", "peak in flight", Count, Lower, FilesOnly),
+    metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
+    metric("waited_mean_s", "waited mean", Seconds, Lower, FilesOnly),
+    metric("fairness_took", "recovered p99 / p50", Number, Lower, FilesOnly),
+    metric("fairness_attempts", "attempts p99 / p50", Number, Lower, FilesOnly),
+    metric("e_attempts", "efficiency: attempts", Share, Higher, FilesOnly),
+    metric("e_time", "efficiency: time", Share, Higher, WithRoom),
+    metric("e_ttc", "efficiency: mean time", Share, Higher, FilesOnly),
+    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+];
+
+const FLUID: [Metric; 12] = [
+    metric("clients", "clients", Count, Neither, FilesOnly),
+    metric("peak_100ms", "peak in 100ms", Count, Lower, Always),
+    metric("peak_1s", "peak in 1s", Count, Lower, Always),
+    metric("attempts_per_client", "attempts each", Number, Lower, Always),
+    metric("took_mean_s", "recovered mean", Seconds, Lower, Always),
+    metric("t50_s", "half back at", Seconds, Lower, Always),
+    metric("t99_s", "99% back at", Seconds, Lower, Always),
+    metric("t100_s", "all back at", Seconds, Lower, WithRoom),
+    metric("connected_share", "connected", Share, Higher, FilesOnly),
+    metric("gave_up_share", "gave up", Share, Lower, WithRoom),
+    metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
+    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+];
+
+const OUTAGE: [Metric; 9] = [
+    metric("metastable", "stays down", Bool, Lower, Always),
+    metric("recovery_s", "recovered after", Seconds, Lower, Always),
+    metric("success", "success", Share, Higher, Always),
+    metric("amplification", "attempts each", Number, Lower, Always),
+    metric("peak_1s", "peak in 1s", Count, Lower, Always),
+    metric("last_goodput", "goodput at the end", Share, Higher, WithRoom),
+    metric("last_attempts", "attempts each at the end", Number, Lower, WithRoom),
+    metric("refused", "refused by breakers", Count, Neither, WithRoom),
+    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+];
+
+const OCC: [Metric; 9] = [
+    metric("clients", "clients", Count, Neither, FilesOnly),
+    metric("calls", "calls", Count, Lower, Always),
+    metric("calls_per_client", "calls each", Number, Lower, Always),
+    metric("time_s", "all done at", Seconds, Lower, Always),
+    metric("time_per_client", "time of the least", Number, Lower, WithRoom),
+    metric("to_limit", "to the limit", Number, Lower, Always),
+    metric("calls_to_limit", "calls to the limit", Number, Lower, WithRoom),
+    metric("written", "written", Count, Higher, FilesOnly),
+    metric("gave_up", "gave up", Count, Lower, WithRoom),
+];
+
+/// The figures that a scenario gives, in the order in which they are shown.
+pub(crate) const fn metrics(scene: &Scene) -> &'static [Metric] {
+    match scene {
+        Scene::Reconnect(_) => &RECONNECT,
+        Scene::Fluid(_) => &FLUID,
+        Scene::Outage(_) => &OUTAGE,
+        Scene::Occ(_) => &OCC,
+        _ => &[],
+    }
+}
+
+impl Metric {
+    /// The figure of a run; `None` if it never came to be.
+    pub(crate) fn value(&self, run: &Value) -> Option<f64> {
+        let value = run.get(self.key)?;
+        value.as_f64().or_else(|| value.as_bool().map(|yes| if yes { 1.0 } else { 0.0 }))
+    }
+
+    /// A figure for people.
+    pub(crate) fn format(&self, value: Option<f64>) -> String {
+        let Some(value) = value else {
+            return if self.quantity == Seconds { "never" } else { "-" }.to_owned();
+        };
+        match self.quantity {
+            Count if value < 100.0 => Unit::Count.label((value * 10.0).round() / 10.0),
+            Count => Unit::Count.label(value.round()),
+            Number => format!("{value:.2}"),
+            Seconds => brief(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
+            Share => format!("{:.1}%", value * 100.0),
+            // Of several seeds, the share that stays down.
+            Bool if value <= 0.0 => "no".to_owned(),
+            Bool if value >= 1.0 => "yes".to_owned(),
+            Bool => format!("{:.0}% of runs", value * 100.0),
+        }
+    }
+
+    /// Whether one is better than the other; what never came to be is worse than everything.
+    pub(crate) fn is_better(&self, one: Option<f64>, other: Option<f64>) -> bool {
+        match (one, other) {
+            (Some(one), Some(other)) => match self.better {
+                Lower => one < other,
+                Higher => one > other,
+                Neither => false,
+            },
+            (Some(_), None) => self.better != Neither,
+            (None, _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(key: &str) -> Metric {
+        *RECONNECT.iter().chain(&OUTAGE).find(|metric| metric.key == key).unwrap()
+    }
+
+    #[test]
+    fn figures_are_read_at_a_glance() {
+        for (key, value, want) in [
+            ("peak_1s", Some(17_980.0), "17,980"),
+            ("peak_1s", Some(1_234.4), "1,234"),
+            ("attempts_p99", Some(6.5), "6.5"),
+            ("attempts_per_client", Some(4.0), "4.00"),
+            ("took_p99_s", Some(15.23), "15.2s"),
+            ("took_p99_s", None, "never"),
+            ("e_time", None, "-"),
+            ("success", Some(0.98765), "98.8%"),
+            ("metastable", Some(1.0), "yes"),
+            ("metastable", Some(0.5), "50% of runs"),
+        ] {
+            assert_eq!(of(key).format(value), want, "{key}");
+        }
+    }
+
+    #[test]
+    fn never_is_worse_than_late() {
+        let p99 = of("took_p99_s");
+        assert!(
+            p99.is_better(Some(1e9), None) && !p99.is_better(None, Some(1e9)) && p99.is_better(Some(1.0), Some(2.0))
+        );
+        assert!(of("success").is_better(Some(0.9), Some(0.8)));
+    }
+}
