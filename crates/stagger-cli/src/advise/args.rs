@@ -46,7 +46,7 @@ pub(crate) struct AdviseArgs {
 
     /// Ask nothing, also on a terminal
     #[arg(long)]
-    pub(crate) no_ask: bool,
+    pub(crate) no_input: bool,
 
     /// Print the advice as JSON (schema stagger.advise/1); asks nothing
     #[arg(long)]

@@ -17,7 +17,7 @@ use crate::term::Term;
 pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
     let mut answers = args.answers()?;
     let stdin = io::stdin();
-    if !args.json && !args.no_ask && stdin.is_terminal() && term.stderr.tty {
+    if !args.json && !args.no_input && stdin.is_terminal() && term.stderr.tty {
         answers = prompt(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
     }
     let advice = advise(&answers, Seed::new(args.seed), &Watch::new()).map_err(CliError::usage)?;

@@ -15,7 +15,7 @@ struct Document<'a> {
     /// Always `stagger.advise/1`.
     schema: &'static str,
     /// `retry`; `hedge`: send a second copy of what is slow, and do not retry; or `do-not-retry`.
-    verdict: &'static str,
+    recommendation: &'static str,
     /// The policy that is advised; null unless the verdict is `retry`.
     policy: Option<PolicyText>,
     /// What should bound the retries of all calls together: `budget`, `breaker`.
@@ -23,7 +23,7 @@ struct Document<'a> {
     /// Which answers decided, in the order of the questions.
     reasons: Vec<ReasonEntry<'a>>,
     /// What was computed; null unless it is known how many clients there are, ten or more, and what their server takes.
-    front: Option<FrontEntry>,
+    pareto_front: Option<FrontEntry>,
     /// Draws what was simulated again.
     seed: u64,
 }
@@ -49,7 +49,7 @@ struct ReasonEntry<'a> {
     /// The answer; null if it was not given.
     answer: Option<&'a str>,
     /// What follows.
-    therefore: &'a str,
+    conclusion: &'a str,
 }
 
 /// Policies that nothing beats.
@@ -62,9 +62,9 @@ struct FrontEntry {
     /// Figures are means of so many runs.
     runs: u32,
     /// How many policies were tried in all.
-    tried: usize,
+    tried_policies: usize,
     /// Nothing brings all clients back sooner.
-    recovery_at_least_s: f64,
+    min_recovery_s: f64,
     /// By their peak, the lowest first.
     candidates: Vec<CandidateEntry>,
 }
@@ -76,7 +76,7 @@ struct CandidateEntry {
     /// The policy, in one line of the policy language.
     policy: String,
     /// Whether it is the one that is advised.
-    best: bool,
+    recommended: bool,
     /// The most attempts that arrive in a second.
     peak_1s: f64,
     /// When 99 % of the clients are back, from the beginning; null if they never are.
@@ -84,7 +84,7 @@ struct CandidateEntry {
     /// Attempts for each client.
     attempts_per_client: f64,
     /// The share of the clients that comes back.
-    back: f64,
+    recovered_ratio: f64,
 }
 
 /// All of it as one line of JSON.
@@ -94,7 +94,7 @@ struct CandidateEntry {
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.advise/1",
-        verdict: match advice.verdict() {
+        recommendation: match advice.verdict() {
             Verdict::Retry => "retry",
             Verdict::Hedge => "hedge",
             _ => "do-not-retry",
@@ -105,7 +105,7 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
             _ => &[],
         },
         reasons: advice.reasons().iter().map(ReasonEntry::from).collect(),
-        front: advice.front().map(FrontEntry::from),
+        pareto_front: advice.front().map(FrontEntry::from),
         seed,
     })
 }
@@ -126,7 +126,7 @@ impl PolicyText {
 
 impl<'a> From<&'a Reason> for ReasonEntry<'a> {
     fn from(reason: &'a Reason) -> Self {
-        Self { question: reason.question.name(), answer: reason.answer.as_deref(), therefore: &reason.therefore }
+        Self { question: reason.question.name(), answer: reason.answer.as_deref(), conclusion: &reason.therefore }
     }
 }
 
@@ -134,17 +134,17 @@ impl From<&Front> for FrontEntry {
     fn from(front: &Front) -> Self {
         let figures = |candidate: &Candidate| CandidateEntry {
             policy: candidate.policy.to_string(),
-            best: candidate == front.best(),
+            recommended: candidate == front.best(),
             peak_1s: candidate.predicted.peak_second,
             recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
             attempts_per_client: candidate.predicted.attempts_per_client,
-            back: candidate.predicted.back,
+            recovered_ratio: candidate.predicted.back,
         };
         Self {
             simulated_clients: front.simulated,
             runs: front.runs,
-            tried: front.tried,
-            recovery_at_least_s: front.least_recovery.as_secs_f64(),
+            tried_policies: front.tried,
+            min_recovery_s: front.least_recovery.as_secs_f64(),
             candidates: front.candidates.iter().map(figures).collect(),
         }
     }

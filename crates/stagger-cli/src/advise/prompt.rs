@@ -10,7 +10,7 @@ use crate::error::CliError;
 /// The questions cannot be written, or the answers not be read.
 pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
     prompt_until_done(known, input, out)
-        .map_err(|error| CliError::io("cannot ask; say it with flags, and --no-ask", error))
+        .map_err(|error| CliError::io("cannot ask; say it with flags, and --no-input", error))
 }
 
 fn prompt_until_done(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {

@@ -100,7 +100,7 @@ pub(crate) struct CircumstancesArgs {
 
     /// What the server usually asks for: its Retry-After
     #[arg(long, value_name = "DUR", value_parser = length)]
-    hint: Option<Duration>,
+    retry_after: Option<Duration>,
 
     /// The resolution of the timers that are slept on [default: 1ms]
     #[arg(long, value_name = "DUR", value_parser = length)]
@@ -136,7 +136,7 @@ impl From<&CircumstancesArgs> for Circumstances {
         let known = set(known, Self::lease, args.lease);
         let known = set(known, Self::invocation, args.invocation);
         let known = set(known, Self::attempt_timeout, args.attempt_timeout);
-        let known = set(known, Self::hint, args.hint);
+        let known = set(known, Self::hint, args.retry_after);
         let known = set(known, Self::tick, args.tick);
         let known = set(known, Self::layers, args.layers);
         let known = set(known, Self::idempotency, args.idempotent);

@@ -45,7 +45,7 @@ pub(super) struct PolicyResult {
     pub(super) policy: Policy,
     pub(super) findings: Vec<Finding>,
     /// The policy after all help, where that changes it.
-    pub(super) mended: Option<Policy>,
+    pub(super) fixed: Option<Policy>,
     pub(super) estimate: Option<Estimate>,
 }
 
@@ -95,7 +95,7 @@ impl PolicyResult {
             name: args.policy.clone(),
             policy,
             findings: findings(&policy, known),
-            mended: Some(mended(&policy, known, allowed)).filter(|mended| *mended != policy),
+            fixed: Some(mended(&policy, known, allowed)).filter(|fixed| *fixed != policy),
             estimate: estimate(&policy, known),
         })
     }

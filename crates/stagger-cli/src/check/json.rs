@@ -31,7 +31,7 @@ struct PolicyEntry<'a> {
     /// What was found, by code.
     findings: Vec<FindingEntry<'a>>,
     /// The policy after all help; null where no help changes it.
-    mended: Option<String>,
+    fixed: Option<String>,
     /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are
     /// known.
     estimate: Option<EstimateEntry>,
@@ -46,7 +46,7 @@ struct LogEntry<'a> {
     /// How many delays are in it.
     delays: usize,
     /// How many more were left out because they had been asked for.
-    asked: usize,
+    skipped_hints: usize,
     /// What it was held against; null without a policy.
     policy: Option<String>,
     /// What was found, by code.
@@ -68,7 +68,7 @@ struct FindingEntry<'a> {
     /// Its figures.
     facts: &'a [String],
     /// Why that matters.
-    why: &'static str,
+    rationale: &'static str,
     /// What mends it.
     help: HelpEntry<'a>,
 }
@@ -90,7 +90,7 @@ struct HelpEntry<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EstimateEntry {
     /// Nothing can bring all clients back sooner.
-    recovery_at_least_s: f64,
+    min_recovery_s: f64,
     /// How often each client knocks on average; null where no closed form holds.
     attempts_per_client: Option<f64>,
     /// Where the figures are from: `closed-form`.
@@ -121,7 +121,7 @@ impl<'a> From<&'a PolicyResult> for PolicyEntry<'a> {
             name: checked.name.as_deref(),
             policy: checked.policy.to_string(),
             findings: checked.findings.iter().map(FindingEntry::from).collect(),
-            mended: checked.mended.map(|policy| policy.to_string()),
+            fixed: checked.fixed.map(|policy| policy.to_string()),
             estimate: checked.estimate.map(EstimateEntry::from),
         }
     }
@@ -132,7 +132,7 @@ impl<'a> From<&'a LogResult> for LogEntry<'a> {
         Self {
             name: &checked.name,
             delays: checked.log.entries.len(),
-            asked: checked.log.asked,
+            skipped_hints: checked.log.asked,
             policy: checked.policy.map(|policy| policy.to_string()),
             findings: checked.findings.iter().map(FindingEntry::from).collect(),
         }
@@ -148,7 +148,7 @@ impl<'a> From<&'a Finding> for FindingEntry<'a> {
             severity: rule.severity().name(),
             title: rule.title(),
             facts: finding.facts(),
-            why: rule.why(),
+            rationale: rule.why(),
             help: HelpEntry {
                 settings: help.settings(),
                 policy: help.policy().map(ToString::to_string),
@@ -161,7 +161,7 @@ impl<'a> From<&'a Finding> for FindingEntry<'a> {
 impl From<Estimate> for EstimateEntry {
     fn from(estimate: Estimate) -> Self {
         Self {
-            recovery_at_least_s: estimate.recovery_at_least.as_secs_f64(),
+            min_recovery_s: estimate.recovery_at_least.as_secs_f64(),
             attempts_per_client: estimate.attempts_per_client,
             basis: match estimate.basis {
                 Basis::ClosedForm => "closed-form",

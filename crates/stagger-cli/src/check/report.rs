@@ -36,8 +36,8 @@ fn policy_section(checked: &PolicyResult, look: Look) -> String {
         None => paragraph(&text, "  ", look),
     };
     out.push_str(&findings_section(&checked.findings, look));
-    if let Some(mended) = checked.mended.as_ref().filter(|_| !checked.findings.is_empty()) {
-        out.push_str(&labelled("mended", AnsiColor::Green, &mended.to_string(), look));
+    if let Some(fixed) = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty()) {
+        out.push_str(&labelled("fixed", AnsiColor::Green, &fixed.to_string(), look));
     }
     out
 }

@@ -34,8 +34,8 @@ struct Entry {
     name: &'static str,
     severity: &'static str,
     title: &'static str,
-    why: &'static str,
-    more: &'static str,
+    rationale: &'static str,
+    details: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,8 +54,8 @@ pub(super) fn json() -> Result<String, CliError> {
         name: rule.name(),
         severity: rule.severity().name(),
         title: rule.title(),
-        why: rule.why(),
-        more: rule.more(),
+        rationale: rule.why(),
+        details: rule.more(),
     };
     to_json(&List { schema: "stagger.rules/1", rules: Rule::all().map(entry).collect() })
 }

@@ -131,7 +131,7 @@ pub(crate) struct SettingArgs {
 
     /// Retry-After sent with each rejection (reconnect): none; a duration, the same for every client; reserved, a time
     /// of its own for each client; or admission, reservations that the server enforces [default: none]
-    #[arg(long, value_name = "none|DUR|reserved|admission")]
+    #[arg(long, value_name = "none|DUR|staggered|reservations")]
     retry_after: Option<String>,
 
     /// When the simulation ends at the latest [default: 1d; outage: 2m]
@@ -144,7 +144,7 @@ pub(crate) struct SettingArgs {
 
     /// When the outage begins [default: 20s]
     #[arg(long, value_name = "DUR")]
-    begins: Option<String>,
+    start: Option<String>,
 
     /// How long a client waits for an answer (outage) [default: 1s]
     #[arg(long, value_name = "DUR")]
@@ -175,7 +175,7 @@ impl SettingArgs {
             ("retry-after", &self.retry_after),
             ("horizon", &self.horizon),
             ("outage", &self.outage),
-            ("begins", &self.begins),
+            ("start", &self.start),
             ("timeout", &self.timeout),
             ("processes", &self.processes),
             ("guards", &self.guards),

@@ -114,7 +114,7 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario
     if let Some(time) = settings.take("down", parse::duration)? {
         builder = builder.down_for(time);
     }
-    let firsts = [("after-delay", First::AfterDelay), ("at-once", First::AtOnce)];
+    let firsts = [("after-delay", First::AfterDelay), ("immediate", First::AtOnce)];
     if let Some(first) = settings.take("first-attempt", |text| parse::keyword(text, &firsts))? {
         builder = builder.first(first);
     }
@@ -130,7 +130,7 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario
 }
 
 fn retry_after(text: &str) -> Result<Hints, String> {
-    let words = [("none", Hints::Silent), ("reserved", Hints::Slots), ("admission", Hints::Appointments)];
+    let words = [("none", Hints::Silent), ("staggered", Hints::Slots), ("reservations", Hints::Appointments)];
     let word = parse::keyword(text, &words);
     word.or_else(|error| parse::duration(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
 }
@@ -148,7 +148,7 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     }
     let kinds = [("stall", outage::Outage::Stall), ("reject", outage::Outage::Reject)];
     let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
-    let begins = settings.take("begins", parse::duration)?.unwrap_or(Duration::from_secs(20));
+    let begins = settings.take("start", parse::duration)?.unwrap_or(Duration::from_secs(20));
     let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));
     builder = builder.outage(kind, begins, lasts);
     if let Some(one_way) = settings.take("one-way", parse::duration)? {

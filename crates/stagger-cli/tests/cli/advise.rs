@@ -39,7 +39,11 @@ fn what_must_not_be_retried_has_no_policy() {
         (&["--patience", "20ms"], "hedge"),
     ] {
         let document = json(args);
-        assert_eq!((&document["verdict"], &document["policy"]), (&Value::from(verdict), &Value::Null), "{args:?}");
+        assert_eq!(
+            (&document["recommendation"], &document["policy"]),
+            (&Value::from(verdict), &Value::Null),
+            "{args:?}"
+        );
         assert!(said(&mut advise(args)).starts_with("do not retry"), "{args:?}");
     }
 }
@@ -49,10 +53,10 @@ fn a_fleet_gets_the_policies_that_nothing_beats() {
     let document = json(&FLEET);
     assert_eq!((&document["schema"], &document["seed"]), (&Value::from("stagger.advise/1"), &Value::from(1)));
     assert_eq!(document["guards"], Value::from(vec!["budget", "breaker"]));
-    let front = &document["front"];
-    assert_eq!((&front["recovery_at_least_s"], &front["simulated_clients"]), (&Value::from(20.0), &Value::from(2_000)));
+    let front = &document["pareto_front"];
+    assert_eq!((&front["min_recovery_s"], &front["simulated_clients"]), (&Value::from(20.0), &Value::from(2_000)));
     let candidates = front["candidates"].as_array().unwrap();
-    let best: Vec<_> = candidates.iter().filter(|candidate| candidate["best"] == true).collect();
+    let best: Vec<_> = candidates.iter().filter(|candidate| candidate["recommended"] == true).collect();
     let [best] = best[..] else { panic!("{best:?}") };
     assert_eq!(best["policy"], document["policy"]["line"]);
     let text = said(advise(&FLEET).env("COLUMNS", "160"));

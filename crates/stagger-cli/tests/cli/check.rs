@@ -49,16 +49,16 @@ fn findings_are_told_as_the_compiler_does_it() {
         "{text}"
     );
     assert!(text.contains("\n  help: spread=20s (or have the server give out appointments: Admission)\n"), "{text}");
-    let mended = "mended: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
-    assert!(text.contains(&format!("\n{mended}")), "{text}");
+    let fixed = "fixed: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
+    assert!(text.contains(&format!("\n{fixed}")), "{text}");
     assert!(text.ends_with("\n3 warnings, 1 note; stagger check --explain CODE says more\n"), "{text}");
 }
 
 #[test]
 fn what_is_mended_has_no_findings_any_more() {
     let document = json(&[&["socket.io"][..], &FLEET].concat(), 1);
-    let mended = document["policies"][0]["mended"].as_str().unwrap();
-    let text = said(check(&[mended]).args(FLEET), 0);
+    let fixed = document["policies"][0]["fixed"].as_str().unwrap();
+    let text = said(check(&[fixed]).args(FLEET), 0);
     assert!(text.ends_with("\nno findings\n"), "{text}");
     for finding in document["policies"][0]["findings"].as_array().unwrap() {
         let settings = finding["help"]["settings"].as_str().unwrap();
@@ -101,7 +101,7 @@ fn each_circumstance_reaches_its_rule() {
         (&["--lease", "3s"], "S012"),
         (&["--invocation", "3s"], "S012"),
         (&["--within", "30s", "--attempt-timeout", "10s"], "S013"),
-        (&["--hint", "10m"], "S014"),
+        (&["--retry-after", "10m"], "S014"),
         (&["--tick", "2s"], "S009"),
         (&["--layers", "3"], "S017"),
         (&["--idempotent", "no"], "S019"),
@@ -116,10 +116,7 @@ fn each_circumstance_reaches_its_rule() {
 fn an_estimate_comes_with_a_fleet() {
     let document = json(&[&["exponential base=500ms cap=30s"][..], &FLEET].concat(), 1);
     let estimate = &document["policies"][0]["estimate"];
-    assert_eq!(
-        (&estimate["recovery_at_least_s"], &estimate["basis"]),
-        (&Value::from(20.0), &Value::from("closed-form"))
-    );
+    assert_eq!((&estimate["min_recovery_s"], &estimate["basis"]), (&Value::from(20.0), &Value::from("closed-form")));
     let attempts = estimate["attempts_per_client"].as_f64().unwrap();
     assert!((attempts - 4.88).abs() < 0.01, "{attempts}");
     assert_eq!(json(&[], 0)["policies"][0]["estimate"], Value::Null);
@@ -130,7 +127,7 @@ fn what_is_meant_is_left_out_and_not_mended() {
     let document =
         json(&["socket.io", "--for", "reconnecting", "--allow", "S006,s002", "--allow", "first-delay-in-step"], 1);
     assert_eq!(codes(&document), ["S015"]);
-    assert!(document["policies"][0]["mended"].as_str().unwrap().contains("cap=5s multiplier=2 jitter=socket.io"));
+    assert!(document["policies"][0]["fixed"].as_str().unwrap().contains("cap=5s multiplier=2 jitter=socket.io"));
     assert_eq!(codes(&json(&["curl", "--allow", "no-jitter"], 0)), [""; 0]);
 }
 

@@ -10,7 +10,7 @@ pub(in crate::lint) static HINT_REFUSED: Rule = Rule {
     severity: Severity::Warning,
     title: "the server's usual hint ends the call",
     why: "a hint above `max-hint` is not followed: the call stops, instead of waiting as long as the server asks",
-    more: "It speaks where the hint that the server usually sends (`--hint`, its Retry-After) is longer than \
+    more: "It speaks where the hint that the server usually sends (`--retry-after`, its Retry-After) is longer than \
            `max-hint`, or than `max-elapsed`. A hint is a floor, so the only choices are to wait for it or to give up.",
     judge: hint_refused,
 };
