@@ -13,7 +13,7 @@ use crate::output::print;
 use crate::plot::Look;
 use crate::term::Term;
 
-/// `stagger advise`.
+/// Runs `stagger advise`.
 pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> {
     let mut answers = args.answers()?;
     let stdin = io::stdin();

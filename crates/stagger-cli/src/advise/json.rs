@@ -5,92 +5,92 @@ use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Reason, Verdict, r
 use crate::error::CliError;
 use crate::output::to_json;
 
-/// What `stagger advise --json` prints: schema `stagger.advise/1`.
+/// Output of `stagger advise --json`: schema `stagger.advise/1`.
 ///
-/// Lengths of time are numbers of seconds, shares are within 0 and 1. Later versions of the schema may add fields; what is
-/// here keeps its name and its meaning.
+/// Durations are in seconds, ratios between 0 and 1. Later versions of the schema may add fields; existing fields keep
+/// their names and meanings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.advise/1"))]
 struct Document<'a> {
     /// Always `stagger.advise/1`.
     schema: &'static str,
-    /// `retry`; `hedge`: send a second copy of what is slow, and do not retry; or `do-not-retry`.
+    /// `retry`; `hedge`, send a second copy of a slow request and do not retry; or `do-not-retry`.
     recommendation: &'static str,
-    /// The policy that is advised; null unless the verdict is `retry`.
+    /// The recommended policy; null unless the recommendation is `retry`.
     policy: Option<PolicyText>,
-    /// What should bound the retries of all calls together: `budget`, `breaker`.
+    /// Recommended guards for the retries of all calls together: `budget`, `breaker`.
     guards: &'static [&'static str],
-    /// Which answers decided, in the order of the questions.
+    /// The answers that led to the recommendation, in the order of the questions.
     reasons: Vec<ReasonEntry<'a>>,
-    /// What was computed; null unless it is known how many clients there are, ten or more, and what their server takes.
+    /// Simulated policies; null unless the number of clients, at least ten, and the capacity of their server are known.
     pareto_front: Option<FrontEntry>,
-    /// Draws what was simulated again.
+    /// Seed of the simulation, to reproduce it.
     seed: u64,
 }
 
-/// A policy in each of its forms.
+/// A policy in each of its text forms.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PolicyText {
-    /// In one line of the policy language.
+    /// The policy in one line of the policy language.
     line: String,
-    /// In TOML.
+    /// The policy as TOML.
     toml: String,
-    /// In Rust; null where only its text can say it.
+    /// The policy as Rust code; null if only the policy language can express it.
     rust: Option<String>,
 }
 
-/// An answer, and what follows from it.
+/// An answer and its consequence.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ReasonEntry<'a> {
-    /// The name of the question, which is that of the flag.
+    /// Name of the question, which is also the name of the flag.
     question: &'static str,
-    /// The answer; null if it was not given.
+    /// The answer; null if none was given.
     answer: Option<&'a str>,
-    /// What follows.
+    /// What follows from the answer.
     conclusion: &'a str,
 }
 
-/// Policies that nothing beats.
+/// Policies that no other policy beats in both recovery time and peak load.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FrontEntry {
-    /// With how many clients the figures were simulated; of larger fleets they are in proportion, the peak
-    /// somewhat too high.
+    /// Number of clients in the simulation. For larger fleets the figures are scaled up in proportion, which makes the
+    /// peak somewhat too high.
     simulated_clients: u64,
-    /// Figures are means of so many runs.
+    /// Number of runs over which the figures are averaged.
     runs: u32,
-    /// How many policies were tried in all.
+    /// Number of policies that were tried.
     tried_policies: usize,
-    /// Nothing brings all clients back sooner.
+    /// Lower bound of the time until all clients have recovered, for any policy.
     min_recovery_s: f64,
-    /// By their peak, the lowest first.
+    /// The policies, by ascending peak.
     candidates: Vec<CandidateEntry>,
 }
 
-/// A policy, and what it would do.
+/// A policy and its predicted results.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CandidateEntry {
-    /// The policy, in one line of the policy language.
+    /// The policy in one line of the policy language.
     policy: String,
-    /// Whether it is the one that is advised.
+    /// Whether this is the recommended policy.
     recommended: bool,
-    /// The most attempts that arrive in a second.
+    /// Maximum number of attempts that arrive in one second.
     peak_1s: f64,
-    /// When 99 % of the clients are back, from the beginning; null if they never are.
+    /// Time from the start until 99 % of the clients have recovered; null if they never do.
     recovered_p99_s: Option<f64>,
-    /// Attempts for each client.
+    /// Mean number of attempts per client.
     attempts_per_client: f64,
-    /// The share of the clients that comes back.
+    /// Share of the clients that recover.
     recovered_ratio: f64,
 }
 
-/// All of it as one line of JSON.
+/// Returns the advice as one line of JSON.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.advise/1",
@@ -110,12 +110,13 @@ pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     })
 }
 
-/// A policy in TOML, ready for a file.
+/// Returns a policy as TOML, ready for a policy file.
 ///
 /// # Errors
-/// It cannot be written.
+/// The policy cannot be serialized.
 pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
-    toml::to_string(policy).map_err(|error| CliError::io("cannot write TOML", std::io::Error::other(error)))
+    toml::to_string(policy)
+        .map_err(|error| CliError::io("cannot write the policy as TOML", std::io::Error::other(error)))
 }
 
 impl PolicyText {
@@ -157,7 +158,7 @@ mod tests {
 
     /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
     #[test]
-    fn the_published_schema_is_that_of_what_is_printed() {
+    fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/advise/stagger.advise-1.schema.json");
         published::<Document<'_>>(path);
     }

@@ -4,18 +4,19 @@ use stagger_sim::advise::{Answers, Question};
 
 use crate::error::CliError;
 
-/// Asks what is not known and still matters. An empty line leaves a question open, and the end of the input all of them.
+/// Prompts for each value that is missing and can still change the result. An empty line skips a question; the end of
+/// the input skips the remaining ones.
 ///
 /// # Errors
-/// The questions cannot be written, or the answers not be read.
+/// A question cannot be written or an answer cannot be read.
 pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> Result<Answers, CliError> {
     prompt_until_done(known, input, out)
-        .map_err(|error| CliError::io("cannot ask; say it with flags, and --no-input", error))
+        .map_err(|error| CliError::io("cannot prompt; give the values as flags, with --no-input", error))
 }
 
 fn prompt_until_done(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {
     for question in Question::ALL {
-        // What has been answered meanwhile may have ended it.
+        // An earlier answer may have made the question irrelevant.
         while question.matters(&known) && known.answered(question).is_none() {
             write!(out, "{} ", question.text())?;
             out.flush()?;
@@ -40,7 +41,7 @@ fn prompt_until_done(mut known: Answers, input: &mut impl BufRead, out: &mut imp
 mod tests {
     use super::*;
 
-    /// What is known in the end, and what was said.
+    /// Returns the answers and the prompts that were written.
     fn prompt_until_done(answers: &str) -> (Answers, String) {
         let mut out = Vec::new();
         let known = prompt(Answers::default(), &mut answers.as_bytes(), &mut out).unwrap();
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_leaves_a_question_open_and_the_next_is_asked() {
+    fn an_empty_line_skips_the_question() {
         let (known, said) = prompt_until_done("yes\n\nfar\n");
         assert_eq!(
             known,
@@ -58,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_asked_again() {
+    fn an_invalid_answer_repeats_the_question() {
         let (known, said) = prompt_until_done("maybe\nno\n");
         assert_eq!(known.answered(Question::Transient).as_deref(), Some("no"));
         assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
     }
 
     #[test]
-    fn what_ends_it_ends_the_questions() {
+    fn a_decisive_answer_ends_the_prompts() {
         let (_, said) = prompt_until_done("no\nyes\nfar\n");
         assert_eq!(said, format!("{} ", Question::Transient.text()));
     }

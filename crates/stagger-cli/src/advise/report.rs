@@ -5,24 +5,25 @@ use super::json::toml;
 use crate::error::CliError;
 use crate::plot::{Align, Column, Keep, Look, Unit, paragraph, table};
 
-/// The columns of the front. Its policies are much alike: what they have in common stands above.
+/// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
+/// which they differ.
 const COLUMNS: [Column; 6] = [
     Column { heading: "", align: Align::Left, keep: Keep::Always },
     Column { heading: "peak in 1s", align: Align::Right, keep: Keep::Always },
-    Column { heading: "99% back", align: Align::Right, keep: Keep::Always },
-    Column { heading: "attempts each", align: Align::Right, keep: Keep::Always },
-    Column { heading: "back", align: Align::Right, keep: Keep::WithRoom },
-    Column { heading: "differs in", align: Align::Left, keep: Keep::WithRoom },
+    Column { heading: "99% recovered", align: Align::Right, keep: Keep::Always },
+    Column { heading: "attempts/client", align: Align::Right, keep: Keep::Always },
+    Column { heading: "recovered", align: Align::Right, keep: Keep::WithRoom },
+    Column { heading: "differing settings", align: Align::Left, keep: Keep::WithRoom },
 ];
 
-/// What people read.
+/// Returns the advice as text for a terminal.
 ///
 /// # Errors
-/// The policy cannot be written as TOML.
+/// The policy cannot be serialized as TOML.
 pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
     let verdict = match advice.verdict() {
-        Verdict::Retry => "retry, by this policy:",
-        Verdict::Hedge => "do not retry; hedge",
+        Verdict::Retry => "retry with this policy:",
+        Verdict::Hedge => "do not retry; hedge requests",
         _ => "do not retry",
     };
     let mut out = paragraph(verdict, "", look);
@@ -30,15 +31,11 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", look));
     }
     if advice.guarding() == Guarding::BudgetAndBreaker {
-        out.push_str(&paragraph(
-            "  with a budget for the retries of all calls together, and a circuit breaker",
-            "  ",
-            look,
-        ));
+        out.push_str(&paragraph("  guarded by a retry budget that all calls share, and a circuit breaker", "  ", look));
     }
-    out.push_str("\nbecause\n");
+    out.push_str("\nreasons\n");
     for reason in advice.reasons() {
-        let answer = reason.answer.as_deref().unwrap_or("not said");
+        let answer = reason.answer.as_deref().unwrap_or("not specified");
         let text = format!("  {} {answer}: {}", reason.question.name(), reason.therefore);
         out.push_str(&paragraph(&text, "    ", look));
     }
@@ -46,7 +43,7 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
         out.push_str(&front_section(front, look));
     }
     if let Some(policy) = advice.policy() {
-        // What is to be pasted is not broken over lines.
+        // Not wrapped, so that it can be pasted.
         out.push_str(&format!("\nTOML\n{}", indented(&toml(policy)?)));
         if let Some(rust) = rust(policy) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
@@ -57,9 +54,9 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
 
 fn front_section(front: &Front, look: Look) -> String {
     let text = format!(
-        "if all fail at once ({} with {} clients; {} policies tried; \
-         all are back after {} at the soonest)",
-        if front.runs == 1 { "one run".to_owned() } else { format!("means of {} runs", front.runs) },
+        "Pareto-optimal policies after a mass disconnect ({}, {} clients, {} policies tried; full recovery takes at least \
+         {})",
+        if front.runs == 1 { "1 run".to_owned() } else { format!("means of {} runs", front.runs) },
         Unit::Count.label(front.simulated as f64),
         front.tried,
         Compact(front.least_recovery),
@@ -80,7 +77,7 @@ fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
     ]
 }
 
-/// The settings of a policy that not all have.
+/// Returns the settings of a policy that not all candidates share.
 fn differing_settings(candidate: &Candidate, front: &Front) -> String {
     let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
     let line = candidate.policy.to_string();

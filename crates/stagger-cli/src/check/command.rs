@@ -14,7 +14,7 @@ use crate::plot::Look;
 use crate::policy_args::PolicyArgs;
 use crate::term::Term;
 
-/// `stagger check`.
+/// Runs `stagger check`.
 pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     let look = Look::of(&term.stdout, term);
     if args.rules {
@@ -30,30 +30,30 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
     Ok(if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What was looked at, and what was found in it.
+/// Everything that was checked, with the findings.
 pub(super) struct CheckResult {
     pub(super) policies: Vec<PolicyResult>,
     pub(super) log: Option<LogResult>,
-    /// Nothing was said about where it is used.
+    /// Whether no deployment context was given.
     pub(super) without_context: bool,
 }
 
-/// A policy and what was found in it.
+/// A checked policy and its findings.
 pub(super) struct PolicyResult {
-    /// What it was called on the command line, where that is not the policy itself.
+    /// Value of `--policy` or the positional argument; `None` if the policy was given by flags alone.
     pub(super) name: Option<String>,
     pub(super) policy: Policy,
     pub(super) findings: Vec<Finding>,
-    /// The policy after all help, where that changes it.
+    /// The policy with all suggestions applied, if they change it.
     pub(super) fixed: Option<Policy>,
     pub(super) estimate: Option<Estimate>,
 }
 
-/// A log and what was found in it.
+/// A checked log and its findings.
 pub(super) struct LogResult {
     pub(super) name: String,
     pub(super) log: log::Log,
-    /// What it was held against.
+    /// Policy that the delays were compared with.
     pub(super) policy: Option<Policy>,
     pub(super) findings: Vec<Finding>,
 }
@@ -82,6 +82,7 @@ impl CheckResult {
         Ok(Self { policies, log: None, without_context })
     }
 
+    /// Returns the findings of all policies and of the log.
     pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
         let of_log = self.log.iter().flat_map(|log| &log.findings);
         self.policies.iter().flat_map(|checked| &checked.findings).chain(of_log)
@@ -114,10 +115,10 @@ impl LogResult {
         let text = String::from_utf8(bytes).map_err(|error| {
             let line =
                 error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-            CliError::usage(format_args!("--log: {name}, line {line}: not UTF-8; is this a log?"))
+            CliError::usage(format_args!("--log: {name}, line {line}: not valid UTF-8; pass a text log"))
         })?;
         let log = log::read(&text).map_err(|error| CliError::usage(format_args!("--log: {name}: {error}")))?;
-        // A log of runs with different policies says nothing about any of them.
+        // If runs with different policies share a log, its delays cannot be attributed to one of them.
         let named = || match log.policies.as_slice() {
             [policy] => Some(*policy),
             _ => None,

@@ -5,51 +5,50 @@ use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::error::CliError;
 use crate::output::to_json;
 
-/// What `stagger check --json` prints: schema `stagger.check/1`.
+/// Output of `stagger check --json`: schema `stagger.check/1`.
 ///
-/// Lengths of time are numbers of seconds. Later versions of the schema may add fields; what is here keeps its name and
-/// its meaning.
+/// Durations are in seconds. Later versions of the schema may add fields; existing fields keep their names and
+/// meanings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.check/1"))]
 struct Document<'a> {
     /// Always `stagger.check/1`.
     schema: &'static str,
-    /// The policies that were checked; none where a log was.
+    /// The policies that were checked; empty if a log was checked.
     policies: Vec<PolicyEntry<'a>>,
-    /// The log that was judged; null without one.
+    /// The log that was checked; null if there is none.
     log: Option<LogEntry<'a>>,
 }
 
-/// A policy and what was found in it.
+/// A policy and its findings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PolicyEntry<'a> {
-    /// What `--policy` called it; null if it was given by flags alone.
+    /// Value of `--policy` or the positional argument; null if the policy was given by flags alone.
     name: Option<&'a str>,
     /// The policy, in one line of the policy language.
     policy: String,
-    /// What was found, by code.
+    /// Findings, ordered by code.
     findings: Vec<FindingEntry<'a>>,
-    /// The policy after all help; null where no help changes it.
+    /// The policy with all suggestions applied; null if they do not change it.
     fixed: Option<String>,
-    /// What the fleet will do that loses all of its connections at once; null unless its size and the capacity are
-    /// known.
+    /// Estimated results of a mass disconnect of the fleet; null unless its size and the capacity are known.
     estimate: Option<EstimateEntry>,
 }
 
-/// A log and what was found in it.
+/// A log and its findings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LogEntry<'a> {
-    /// Where it was read.
+    /// Name of the log file, or `standard input`.
     name: &'a str,
-    /// How many delays are in it.
+    /// Number of delays that were checked.
     delays: usize,
-    /// How many more were left out because they had been asked for.
+    /// Number of delays that were skipped because a server hint determined them.
     skipped_hints: usize,
-    /// What it was held against; null without a policy.
+    /// Policy that the delays were compared with; null if none is known.
     policy: Option<String>,
-    /// What was found, by code.
+    /// Findings, ordered by code.
     findings: Vec<FindingEntry<'a>>,
 }
 
@@ -57,50 +56,50 @@ struct LogEntry<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FindingEntry<'a> {
-    /// The rule's code, which never changes.
+    /// Code of the rule, which never changes.
     rule: &'static str,
-    /// The rule's name in words.
+    /// Name of the rule.
     name: &'static str,
     /// `warning` or `note`.
     severity: &'static str,
-    /// What it is.
+    /// What the rule finds.
     title: &'static str,
-    /// Its figures.
+    /// Figures of this finding.
     facts: &'a [String],
-    /// Why that matters.
+    /// Why the finding matters.
     rationale: &'static str,
-    /// What mends it.
+    /// How to fix it.
     help: HelpEntry<'a>,
 }
 
-/// What mends a finding.
+/// How to fix a finding.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HelpEntry<'a> {
-    /// Settings to be set in the policy, or a whole policy; null where it is not the policy's to mend.
+    /// Settings to change in the policy, or a whole policy; null if changing the policy does not help.
     settings: Option<String>,
-    /// The policy with these settings.
+    /// The policy with these settings; null if changing the policy does not help.
     policy: Option<String>,
-    /// What helps besides, or instead.
+    /// What helps in addition, or instead.
     advice: Option<&'a str>,
 }
 
-/// What a fleet will do.
+/// Estimated results of a mass disconnect.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EstimateEntry {
-    /// Nothing can bring all clients back sooner.
+    /// Lower bound of the time until all clients have recovered, for any policy.
     min_recovery_s: f64,
-    /// How often each client knocks on average; null where no closed form holds.
+    /// Mean number of attempts per client; null if no closed form applies.
     attempts_per_client: Option<f64>,
-    /// Where the figures are from: `closed-form`.
+    /// How the figures were obtained: `closed-form`.
     basis: &'static str,
 }
 
-/// All of it as one line of JSON.
+/// Returns the result as one line of JSON.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn document(checked: &CheckResult) -> Result<String, CliError> {
     to_json(&Document::from(checked))
 }
@@ -178,7 +177,7 @@ mod tests {
 
     /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
     #[test]
-    fn the_published_schema_is_that_of_what_is_printed() {
+    fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/check/stagger.check-1.schema.json");
         published::<Document<'_>>(path);
     }

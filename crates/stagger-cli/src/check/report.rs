@@ -4,7 +4,7 @@ use stagger_sim::lint::{Finding, Severity};
 use super::command::{CheckResult, LogResult, PolicyResult};
 use crate::plot::{Colour, Look, paragraph};
 
-/// What people read.
+/// Returns the result as text for a terminal.
 pub(super) fn report(checked: &CheckResult, look: Look) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
@@ -20,8 +20,8 @@ pub(super) fn report(checked: &CheckResult, look: Look) -> String {
         out.push_str(&paragraph(&summary, "", look));
     }
     if checked.without_context {
-        let text = "note: nothing is known of where it is used; --for, --clients, --capacity and the other \
-                    circumstances let more rules speak";
+        let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags enable more \
+                    rules";
         out.push_str(&paragraph(text, "      ", look));
     }
     look.glyphs.spell(&out).into_owned()
@@ -29,7 +29,7 @@ pub(super) fn report(checked: &CheckResult, look: Look) -> String {
 
 fn policy_section(checked: &PolicyResult, look: Look) -> String {
     let text = checked.policy.to_string();
-    // A policy that was spelled out is told as it is understood.
+    // If the argument was a whole policy rather than a name, print only its canonical form.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
     let mut out = match name {
         Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
@@ -53,14 +53,18 @@ fn log_section(checked: &LogResult, look: Look) -> String {
     };
     let asked = match log.asked {
         0 => String::new(),
-        many => format!("; {many} that were asked for are left out"),
+        many => format!(
+            "; {} skipped because a server hint determined {}",
+            counted(many, "delay"),
+            if many == 1 { "it" } else { "them" }
+        ),
     };
     let delays = counted(log.entries.len(), "delay");
     let mut out = paragraph(&format!("{}: {delays}{of}{asked}", checked.name), "  ", look);
     let policy = match (&checked.policy, log.policies.len()) {
-        (Some(policy), _) => format!("held against: {policy}"),
-        (None, 0) => "held against no policy: name one to learn whether they are what it gives".to_owned(),
-        (None, many) => format!("held against no policy: the log names {many}; name one of them"),
+        (Some(policy), _) => format!("compared with: {policy}"),
+        (None, 0) => "not compared with a policy; give one to check whether these are its delays".to_owned(),
+        (None, many) => format!("not compared with a policy: the log names {many}; give one of them"),
     };
     out.push_str(&paragraph(&policy, "  ", look));
     out.push_str(&findings_section(&checked.findings, look));
@@ -74,7 +78,7 @@ fn findings_section(findings: &[Finding], look: Look) -> String {
     }
 }
 
-/// As the compiler does it: what, with its figures, why, and the way out.
+/// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
 fn finding_section(finding: &Finding, look: Look) -> String {
     let rule = finding.rule();
     let colour = match rule.severity() {
@@ -90,20 +94,20 @@ fn finding_section(finding: &Finding, look: Look) -> String {
     out
 }
 
-/// A line that begins with a label, in colour where there is any.
+/// Formats a line that begins with a label, in color if enabled.
 fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
     let lines = paragraph(&format!("{label}: {text}"), "  ", look);
     let style = if look.colour == Colour::On { colour.on_default().bold() } else { Style::new() };
-    // Broken at spaces only, so the label is whole.
+    // Lines are wrapped at spaces only, and the label has none.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")
 }
 
-/// How much was found in all; `None` if nothing was.
+/// Returns the number of findings; `None` if there are none.
 fn summary(warnings: usize, notes: usize) -> Option<String> {
     let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(many, _)| *many > 0);
     let counted: Vec<String> = counted.map(|(many, what)| self::counted(many, what)).collect();
-    (!counted.is_empty()).then(|| format!("{}; stagger check --explain CODE says more", counted.join(", ")))
+    (!counted.is_empty()).then(|| format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
 }
 
 fn counted(many: usize, what: &str) -> String {

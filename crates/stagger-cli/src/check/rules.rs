@@ -7,21 +7,25 @@ use crate::plot::{Align, Column, Keep, Look, paragraph, table};
 
 const COLUMNS: [Column; 4] = [
     Column { heading: "code", align: Align::Left, keep: Keep::Always },
-    Column { heading: "finds", align: Align::Left, keep: Keep::Always },
+    Column { heading: "finding", align: Align::Left, keep: Keep::Always },
     Column { heading: "severity", align: Align::Left, keep: Keep::WithRoom },
     Column { heading: "name", align: Align::Left, keep: Keep::WithRoom },
 ];
 
-/// The rules, for people.
+/// Returns the list of rules as text for a terminal.
 pub(super) fn text(look: Look) -> String {
     let row =
         |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
     let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), look);
-    out.push_str(&paragraph("`stagger check --explain CODE` says when a rule speaks, and what to do", "", look));
+    out.push_str(&paragraph(
+        "`stagger check --explain CODE` explains when a rule applies and how to fix its findings",
+        "",
+        look,
+    ));
     look.glyphs.spell(&out).into_owned()
 }
 
-/// One rule at length.
+/// Returns the full explanation of a rule.
 pub(super) fn explanation(rule: &Rule, look: Look) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
     let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
@@ -44,10 +48,10 @@ struct List {
     rules: Vec<Entry>,
 }
 
-/// The same as JSON.
+/// Returns the list of rules as JSON (schema `stagger.rules/1`).
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |rule: &Rule| Entry {
         rule: rule.code(),

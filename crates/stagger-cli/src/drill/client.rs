@@ -13,22 +13,23 @@ use tokio::sync::Semaphore;
 use super::log::{Event, EventLog};
 use super::status::FleetStatus;
 
-/// What all clients have in common.
+/// Settings that all clients share.
 #[derive(Clone, Debug)]
 pub(super) struct ClientConfig {
     pub(super) uri: Uri,
-    /// Where that is.
+    /// Resolved address of `uri`.
     pub(super) address: SocketAddr,
     pub(super) policy: Policy,
     pub(super) connect_timeout: Duration,
 }
 
-/// Buffers for thousands of connections on one machine, which say nothing: tungstenite's own take 140 KB each.
+/// Returns a configuration for thousands of idle connections on one machine: the default buffers of tungstenite take
+/// 140 KB per connection.
 pub(super) fn small_buffers() -> WebSocketConfig {
     WebSocketConfig::default().read_buffer_size(1 << 10).write_buffer_size(1 << 10)
 }
 
-/// One client, as an application has it: the library's own, with the policy on trial. It goes on until it gives up.
+/// Runs one client: a [`Reconnector`] with the policy under test, as an application would use it, until it gives up.
 pub(super) async fn client(
     config: Arc<ClientConfig>,
     seed: Seed,
@@ -71,7 +72,7 @@ fn reconnector(
         .connector(move |_| connect(to, source))
         .on_closed(move |closed| {
             let (log, status) = &failed;
-            // A loss has been noted when it came.
+            // The loss of an open connection has been recorded already.
             if log.is_trying() {
                 log.record(Event::Failed);
                 status.failed(&closed.cause);
@@ -80,7 +81,7 @@ fn reconnector(
         .policy(config.policy)
         .seed(seed)
         .connect_timeout(config.connect_timeout)
-        // All of them are connected within a second, and would ping in step.
+        // All clients connect within a second, so their pings would be synchronized.
         .no_heartbeat()
         .websocket(small_buffers())
         .reconnector()
@@ -89,7 +90,7 @@ fn reconnector(
 async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     if let Some(from) = from {
-        // A port that waits for the last packets of its last connection can be had again.
+        // Allows ports in TIME_WAIT to be reused.
         socket.set_reuseaddr(true)?;
         socket.bind(SocketAddr::new(IpAddr::V4(from), 0))?;
     }
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_can_come_from_another_address_of_this_machine() {
+    fn a_client_can_bind_to_another_loopback_address() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for source in [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)] {

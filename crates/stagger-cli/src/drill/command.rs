@@ -16,15 +16,15 @@ use crate::plot::Look;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 use crate::term::Term;
 
-/// `stagger drill`.
+/// Runs `stagger drill`.
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
-    // Which figures there are depends on nothing but the kind of the scenario.
+    // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::Scenario::builder(1).build().map_err(CliError::usage)?;
     let assertions = parse_assertions(&args.assert, &Scene::from(&any))?;
     let (clients, fewer) = limits::clients(settings.clients)?;
     let (listen_backlog, shorter) = limits::listen_backlog(settings.listen_backlog, clients)?;
-    let external = ExternalServer::of(args)?;
+    let external = ExternalServer::from_args(args)?;
     let to_loopback =
         external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
     let sources = limits::sources(clients, to_loopback)?;

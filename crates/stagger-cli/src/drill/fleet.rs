@@ -22,14 +22,14 @@ pub(super) struct Fleet {
     tasks: JoinSet<()>,
 }
 
-/// Clients that connect one after the other before all others, so that it is seen how long that takes alone.
+/// Number of clients that connect first, one at a time, to measure the latency without load.
 pub(super) const PROBES: usize = 50;
 
-/// Clients that connect at a time after them: the first connection is no storm.
+/// Number of the remaining clients that connect at the same time, so that the initial connections are not a storm.
 const PARALLEL_CONNECTS: usize = 64;
 
 impl Fleet {
-    /// So many clients begin to connect, the scouts first.
+    /// Starts to connect `clients` clients, the probes first.
     pub(super) fn new(
         runtime: &Runtime,
         config: ClientConfig,
@@ -53,12 +53,12 @@ impl Fleet {
         Self { status, logs, connect_permits, tasks }
     }
 
-    /// The scouts are through: many at a time.
+    /// Lets many clients connect at the same time, once the probes are connected.
     pub(super) fn allow_parallel_connects(&self) {
         self.connect_permits.add_permits(PARALLEL_CONNECTS);
     }
 
-    /// The tenth and the ninetieth hundredth of the time that an attempt took while there was nothing else.
+    /// Returns the 10th and the 90th percentile of the duration of the probes' attempts.
     pub(super) fn round_trip(&self) -> (Duration, Duration) {
         let mut times: Vec<Duration> = self.logs.iter().take(PROBES).filter_map(|log| log.first_attempt()).collect();
         times.sort_unstable();
@@ -66,13 +66,13 @@ impl Fleet {
         (at(1), at(9))
     }
 
-    /// When the first and the last connection was lost, of those that were lost since.
+    /// Returns when the first and the last connection were lost, of those lost since `since`.
     pub(super) fn lost(&self, since: Instant) -> Option<(Instant, Instant)> {
         let lost = || self.logs.iter().filter_map(|log| log.lost(since));
         Some((lost().min()?, lost().max()?))
     }
 
-    /// When the first client was back.
+    /// Returns when the first client reconnected after `since`.
     pub(super) fn first_back(&self, since: Instant) -> Option<Instant> {
         self.logs.iter().filter_map(|log| log.back(since)).min()
     }
@@ -81,7 +81,7 @@ impl Fleet {
         &self.logs
     }
 
-    /// All clients are gone when this returns.
+    /// Stops all clients and waits until they have ended.
     pub(super) fn end(mut self, runtime: &Runtime) {
         runtime.block_on(self.tasks.shutdown());
     }

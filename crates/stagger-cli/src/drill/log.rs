@@ -5,28 +5,28 @@ use core::time::Duration;
 
 use stagger_sim::reconnect::{Attempt, Ended};
 
-/// What happened to one client, in order.
+/// Events of one client, in order.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     events: Mutex<Vec<(Instant, Event)>>,
 }
 
-/// What happens to a client.
+/// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// An attempt is made.
+    /// An attempt was started.
     Sent,
-    /// It has failed.
+    /// The attempt failed.
     Failed,
-    /// It has connected the client.
+    /// The attempt succeeded.
     Connected,
-    /// The connection is lost.
+    /// The connection was lost.
     Lost,
-    /// There is no further attempt.
+    /// The client gave up.
     GaveUp,
 }
 
-/// What became of a client since a point in time. What was before it is cut off.
+/// Events of a client since a point in time, relative to it. Earlier events are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClientTrace {
     pub(super) lost: Duration,
@@ -39,24 +39,24 @@ impl EventLog {
         self.with(|events| events.push((Instant::now(), event)));
     }
 
-    /// Whether an attempt is underway.
+    /// Returns whether an attempt is in progress.
     pub(super) fn is_trying(&self) -> bool {
         self.with(|events| matches!(events.last(), Some((_, Event::Sent))))
     }
 
-    /// When the first connection was lost since this point in time.
+    /// Returns when the connection was first lost after `since`.
     pub(super) fn lost(&self, since: Instant) -> Option<Instant> {
         self.with(|events| events.iter().find(|(at, event)| *event == Event::Lost && *at >= since).map(|(at, _)| *at))
     }
 
-    /// When it was connected first since this point in time.
+    /// Returns when the client first connected after `since`.
     pub(super) fn back(&self, since: Instant) -> Option<Instant> {
         self.with(|events| {
             events.iter().find(|(at, event)| *event == Event::Connected && *at >= since).map(|(at, _)| *at)
         })
     }
 
-    /// How long its first attempt took.
+    /// Returns how long the first attempt took; `None` unless it succeeded.
     pub(super) fn first_attempt(&self) -> Option<Duration> {
         self.with(|events| match events[..] {
             [(sent, Event::Sent), (heard, Event::Connected), ..] => Some(heard - sent),
@@ -64,13 +64,13 @@ impl EventLog {
         })
     }
 
-    /// What became of it; `None` if it never lost its connection.
+    /// Returns the events since `since`; `None` if the connection was not lost.
     pub(super) fn trace(&self, since: Instant) -> Option<ClientTrace> {
         self.with(|events| trace(events, since))
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Vec<(Instant, Event)>) -> T) -> T {
-        ask(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<(Instant, Event)>) -> T) -> T {
+        f(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -89,7 +89,7 @@ fn trace(events: &[(Instant, Event)], since: Instant) -> Option<ClientTrace> {
             }
             Event::Lost | Event::GaveUp => {}
         }
-        // Who loses it again is on the way again.
+        // After a further loss the client is reconnecting again.
         trace.ended = match event {
             Event::Connected => Ended::Connected,
             Event::GaveUp => Ended::GaveUp,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_begins_with_the_loss_and_has_every_attempt_since() {
+    fn a_trace_starts_at_the_loss_and_has_every_attempt_since() {
         let began = Instant::now();
         let before = [(0, Sent), (1, Connected)];
         let storm = [(110, Lost), (200, Sent), (201, Failed), (300, Sent)];

@@ -9,11 +9,10 @@ use super::settings::Settings;
 use crate::error::CliError;
 use crate::storm::SAMPLED_CLIENTS;
 
-/// All runs as a document: each policy as it was measured, and as it is simulated with what was measured of the machine in
-/// that run.
+/// Returns the document of all runs: each policy as measured, and as simulated with the measurements of its own run.
 ///
 /// # Errors
-/// What was measured makes no scenario.
+/// The measurements are not a valid scenario.
 pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<Storm, CliError> {
     let all: Vec<&Measured> = runs.iter().map(|run| &run.measured).collect();
     let seed = settings.seed;
@@ -33,7 +32,7 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
     Ok(storm)
 }
 
-/// What was drilled, with the means of what was measured.
+/// Returns the scenario of the drill, with the means of the measurements.
 fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result<Scenario, CliError> {
     let mean = |of: fn(&Measured) -> f64| {
         let sum: f64 = measured.iter().map(|measured| of(measured)).sum();
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_is_simulated_in_the_world_of_its_own_run_and_the_document_has_their_mean() {
+    fn each_policy_is_simulated_with_its_own_measurements_and_the_document_has_their_means() {
         let settings = Settings {
             clients: None,
             rate: 100.0,

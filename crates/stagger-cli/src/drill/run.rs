@@ -24,7 +24,7 @@ use crate::output::say;
 use crate::storm::{Interrupt, Progress};
 use crate::term::Term;
 
-/// What all runs have in common.
+/// Settings and resources that all runs share.
 #[derive(Debug)]
 pub(super) struct Drill<'a> {
     pub(super) settings: &'a Settings,
@@ -38,7 +38,7 @@ pub(super) struct Drill<'a> {
     pub(super) term: &'a Term,
 }
 
-/// What came of one policy.
+/// Result of one policy.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
@@ -47,7 +47,7 @@ pub(super) struct Run {
     pub(super) measured: Measured,
 }
 
-/// Somebody wants to stop.
+/// Reason why a run ended early.
 #[derive(Debug)]
 enum RunError {
     Interrupted,
@@ -60,33 +60,33 @@ impl From<CliError> for RunError {
     }
 }
 
-/// How often is looked how far the clients are.
+/// Interval at which the drill samples the status of the clients.
 const TICK: Duration = Duration::from_millis(100);
-/// How many of these are a second.
+/// Number of ticks per second.
 const TICKS_PER_SECOND: usize = 10;
-/// So long everyone is connected before anything happens.
+/// Time between the last initial connection and the start of the storm.
 const SETTLE: Duration = Duration::from_millis(500);
-/// So long nothing changes before something is wrong.
+/// Time without a new connection after which connecting has failed.
 const CONNECT_STALL: Duration = Duration::from_secs(15);
-/// So long somebody may take to restart their server.
+/// Time that the user has to restart an external server.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
-/// So long a policy's longest queue, and what a slow machine needs on top.
+/// Connect timeout, in addition to the time that a full backlog takes to drain.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Drill<'_> {
-    /// One run; `None` if somebody wants to stop.
+    /// Runs the drill with one policy; returns `None` if it was interrupted.
     ///
     /// # Errors
-    /// The server cannot be started or reached, or never goes away.
+    /// The server cannot be started or reached, or is never restarted.
     pub(super) fn run(&self, name: &str, policy: &Policy) -> Result<Option<Run>, CliError> {
-        match self.make(name, policy) {
+        match self.try_run(name, policy) {
             Ok(run) => Ok(Some(run)),
             Err(RunError::Interrupted) => Ok(None),
             Err(RunError::Failed(error)) => Err(error),
         }
     }
 
-    fn make(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
+    fn try_run(&self, name: &str, policy: &Policy) -> Result<Run, RunError> {
         let mut own = match self.external {
             Some(_) => None,
             None => Some(Server::start(&ServerConfig::unlimited(self.listen_backlog))?),
@@ -94,7 +94,7 @@ impl Drill<'_> {
         let (uri, address) = match (self.external, &own) {
             (Some(external), _) => (external.uri.clone(), external.address),
             (None, Some(server)) => (local(server.address())?, server.address()),
-            (None, None) => return Err(CliError::usage("there is no server").into()),
+            (None, None) => return Err(CliError::usage("no server to connect to").into()),
         };
         let queue = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
         let config = ClientConfig {
@@ -106,7 +106,7 @@ impl Drill<'_> {
         let fleet = Fleet::new(self.runtime, config, self.clients, self.sources, self.settings.seed);
         let stormed = self.storm(name, &fleet, &mut own);
         let run = stormed.and_then(|storm| {
-            // The clients are counted before the server ends, which they would take for another loss.
+            // Read the logs before the server ends, which the clients would record as another loss.
             let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.began)).collect();
             let served = own.take().map(Server::report).transpose()?;
             Ok(self.finish_run(name, policy, &fleet, &storm, traces, served))
@@ -115,7 +115,7 @@ impl Drill<'_> {
         run
     }
 
-    /// Connects everyone, has the server go and come back, and waits until everyone is back.
+    /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected.
     fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, RunError> {
         let mut progress = Progress::new(self.term);
         self.connect(name, fleet, &mut progress)?;
@@ -136,7 +136,7 @@ impl Drill<'_> {
                 Some(asked.elapsed())
             }
             (None, external) => {
-                restarting = external.map(ExternalServer::restarted).transpose()?.flatten();
+                restarting = external.map(ExternalServer::restart_server).transpose()?.flatten();
                 None
             }
         };
@@ -146,7 +146,8 @@ impl Drill<'_> {
         };
         self.watch(name, fleet, began, &mut load, &mut progress)?;
         if let Some(mut command) = restarting {
-            let status = command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for it", error))?;
+            let status =
+                command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for the command", error))?;
             if !status.success() {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
@@ -154,7 +155,7 @@ impl Drill<'_> {
         Ok(Storm { began, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
     }
 
-    /// Waits until everyone is connected for the first time.
+    /// Waits until all clients are connected for the first time.
     fn connect(&self, name: &str, fleet: &Fleet, progress: &mut Progress) -> Result<(), RunError> {
         let (mut before, mut changed, mut is_open) = (Snapshot::default(), Instant::now(), false);
         loop {
@@ -170,9 +171,9 @@ impl Drill<'_> {
                 changed = Instant::now();
             }
             if now.gave_up > 0 || changed.elapsed() > CONNECT_STALL {
-                let why = fleet.status.first_failure().unwrap_or_else(|| "nothing comes".to_owned());
+                let why = fleet.status.first_failure().unwrap_or_else(|| "no connection was established".to_owned());
                 return Err(CliError::usage(format_args!(
-                    "{} of {} clients can connect before anything has happened, and then: {why}",
+                    "only {} of {} clients could connect initially: {why}",
                     now.connected, self.clients,
                 ))
                 .into());
@@ -185,7 +186,7 @@ impl Drill<'_> {
         }
     }
 
-    /// Waits until somebody has restarted their server.
+    /// Waits until the external server is restarted; returns when the first connection was lost.
     fn first_loss(
         &self,
         name: &str,
@@ -198,16 +199,20 @@ impl Drill<'_> {
                 return Ok(first);
             }
             if since.elapsed() > RESTART_TIMEOUT {
-                return Err(CliError::usage("nobody has lost a connection for ten minutes; restart the server").into());
+                return Err(CliError::usage(
+                    "no connection was lost within ten minutes; restart the server when prompted",
+                )
+                .into());
             }
             let now = fleet.status.snapshot();
-            progress
-                .update(|| now.line(&format!("{name}: waiting for the restart"), u64::from(self.clients), &now, 0.0));
+            progress.update(|| {
+                now.line(&format!("{name}: waiting for the server to restart"), u64::from(self.clients), &now, 0.0)
+            });
             self.pause(TICK)?;
         }
     }
 
-    /// Waits until everyone is back or has given up, or it is too late.
+    /// Waits until all clients have reconnected or given up, or the horizon is reached.
     fn watch(
         &self,
         name: &str,
@@ -225,7 +230,7 @@ impl Drill<'_> {
             progress.update(|| now.line(&text, everyone, &before, TICKS_PER_SECOND as f64));
             before = now;
             if now.connected + now.gave_up >= everyone {
-                // Of a server that is not ours some may keep their connection.
+                // Some connections may survive the restart of an external server.
                 let since = *settled.get_or_insert_with(Instant::now);
                 if now.lost >= everyone || since.elapsed() > Duration::from_secs(5) {
                     break;
@@ -262,11 +267,11 @@ impl Drill<'_> {
         served: Option<Served>,
     ) -> Run {
         let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
-        // Of a server that is not ours nobody knows more than its clients.
+        // The downtime of an external server is known only from its clients.
         let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
         let (least, most) = fleet.round_trip();
         let mut measured = Measured::default();
-        // There and back.
+        // Half of the round trip.
         (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
         measured.lost_within_s = lost_within.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
@@ -280,19 +285,19 @@ impl Drill<'_> {
         measured.doubts = warnings(&measured);
         let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
-            measured
-                .doubts
-                .push(format!("{exhausted} attempts failed for want of ports or descriptors (lower --clients)"));
+            measured.doubts.push(format!(
+                "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
+            ));
         }
         if traces.len() < self.clients as usize {
             let kept = self.clients as usize - traces.len();
-            measured.doubts.push(format!("{kept} clients never lost their connection"));
+            measured.doubts.push(format!("{kept} clients never lost their connections"));
         }
         Run { name: name.to_owned(), policy: *policy, traces, measured }
     }
 }
 
-/// What is known when everyone is back.
+/// What the drill itself recorded during the storm.
 #[derive(Debug)]
 struct Storm {
     began: Instant,
@@ -301,46 +306,46 @@ struct Storm {
     busiest: Option<f64>,
 }
 
-/// How busy the processors were, tenth of a second by tenth of a second.
+/// Samples of the CPU time, one per tick.
 #[derive(Debug)]
 struct CpuLoad {
-    looks: Vec<CpuTicks>,
+    samples: Vec<CpuTicks>,
 }
 
 impl CpuLoad {
     fn new() -> Self {
-        Self { looks: CpuTicks::read().into_iter().collect() }
+        Self { samples: CpuTicks::read().into_iter().collect() }
     }
 
     fn tick(&mut self) {
-        self.looks.extend(CpuTicks::read());
+        self.samples.extend(CpuTicks::read());
     }
 
-    /// In the busiest of all seconds, or in all the time there was.
+    /// Returns the CPU usage in the busiest second, or over all samples if they cover less than a second.
     fn busiest(&self) -> Option<f64> {
-        let window = (TICKS_PER_SECOND + 1).min(self.looks.len());
+        let window = (TICKS_PER_SECOND + 1).min(self.samples.len());
         if window < 2 {
             return None;
         }
-        self.looks.windows(window).map(|looks| looks[window - 1].busy_since(&looks[0])).reduce(f64::max)
+        self.samples.windows(window).map(|samples| samples[window - 1].busy_since(&samples[0])).reduce(f64::max)
     }
 }
 
 impl ExternalServer {
-    /// Has it restarted, or asks somebody to.
-    fn restarted(&self) -> Result<Option<Child>, CliError> {
+    /// Starts the restart command, or prompts the user to restart the server.
+    fn restart_server(&self) -> Result<Option<Child>, CliError> {
         let Some(line) = &self.restart else {
-            say(&format!("everyone is connected: now restart the server at {}", self.uri));
+            say(&format!("all clients are connected; restart the server at {} now", self.uri));
             return Ok(None);
         };
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
         let child = Command::new(shell).args([flag, line]).spawn();
-        child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start it", error))
+        child.map(Some).map_err(|error| CliError::io("--restart-cmd: cannot start the command", error))
     }
 }
 
-/// The policy, for connections that are healthy however short they lived: otherwise each run would have to wait until they
-/// are, and nothing else of the policy would show.
+/// Returns the policy with `stable_after` set to zero. Otherwise each run would have to wait until its connections
+/// count as healthy. It has no other effect on the storm.
 fn healthy_at_once(policy: &Policy) -> Result<Policy, CliError> {
     policy.to_builder().stable_after(Duration::ZERO).build().map_err(CliError::usage)
 }

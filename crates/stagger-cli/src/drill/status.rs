@@ -6,8 +6,8 @@ use stagger_ws::Cause;
 
 use crate::plot::Unit;
 
-/// How far all clients are: they write it as they go, and whoever wants to know looks, ten times a second, so that watching
-/// changes nothing.
+/// Progress of all clients. The clients update it, and the drill samples it ten times a second, so that observing it
+/// does not slow them down.
 #[derive(Debug, Default)]
 pub(super) struct FleetStatus {
     connected: AtomicU64,
@@ -15,24 +15,24 @@ pub(super) struct FleetStatus {
     gave_up: AtomicU64,
     attempts: AtomicU64,
     failed: AtomicU64,
-    /// Those that failed before they left the machine.
+    /// Attempts that failed for lack of local ports or file descriptors.
     exhausted: AtomicU64,
-    /// Why the first attempt failed.
-    why: Mutex<Option<String>>,
+    /// Cause of the first failed attempt.
+    first_failure: Mutex<Option<String>>,
 }
 
-/// How far they were at one moment.
+/// Values of [`FleetStatus`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// Clients that have a connection.
+    /// Clients that are connected.
     pub(super) connected: u64,
-    /// Connections that were lost, ever.
+    /// Connections lost so far.
     pub(super) lost: u64,
-    /// Clients that gave up.
+    /// Clients that have given up.
     pub(super) gave_up: u64,
-    /// Attempts, ever.
+    /// Attempts so far.
     pub(super) attempts: u64,
-    /// Those that failed.
+    /// Attempts that failed.
     pub(super) failed: u64,
 }
 
@@ -52,7 +52,7 @@ impl FleetStatus {
             add(&self.exhausted);
         }
         if self.failed.fetch_add(1, Ordering::Relaxed) == 0 {
-            *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.to_string());
+            *self.first_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause.to_string());
         }
     }
 
@@ -80,18 +80,18 @@ impl FleetStatus {
         }
     }
 
-    /// How many attempts failed for want of ports or descriptors.
+    /// Returns the number of attempts that failed for lack of local ports or file descriptors.
     pub(super) fn exhausted(&self) -> u64 {
         self.exhausted.load(Ordering::Relaxed)
     }
 
-    /// Why the first attempt failed, of those that did.
+    /// Returns the cause of the first failed attempt.
     pub(super) fn first_failure(&self) -> Option<String> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.first_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Whether it was this side that had nothing left.
+/// Returns whether this machine, rather than the server, ran out of resources.
 fn is_exhaustion(error: &io::Error) -> bool {
     #[cfg(unix)]
     if [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
@@ -104,12 +104,12 @@ fn is_exhaustion(error: &io::Error) -> bool {
 }
 
 impl Snapshot {
-    /// The line that people see.
+    /// Formats the progress line.
     pub(super) fn line(&self, phase: &str, clients: u64, before: &Self, per_second: f64) -> String {
         let count = |number: u64| Unit::Count.label(number as f64);
         let rate = (self.attempts.saturating_sub(before.attempts)) as f64 * per_second;
         format!(
-            "{phase}: {} of {} connected, {}/s attempts, {} in vain",
+            "{phase}: {} of {} connected, {} attempts/s, {} failed",
             count(self.connected),
             count(clients),
             Unit::Count.label(rate.round()),
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_has_nothing_left_is_told_from_a_server_that_is_gone() {
+    fn local_exhaustion_is_distinguished_from_a_server_failure() {
         let status = FleetStatus::default();
         for kind in [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable, ErrorKind::ConnectionReset] {
             status.failed(&Cause::Io(Arc::new(kind.into())));
@@ -134,16 +134,16 @@ mod tests {
         assert_eq!((status.snapshot().failed, status.exhausted()), (4, 1));
         #[cfg(unix)]
         assert!(is_exhaustion(&rustix::io::Errno::MFILE.into()));
-        assert!(status.first_failure().is_some_and(|why| why.contains("refused")), "{:?}", status.first_failure());
+        assert!(status.first_failure().is_some_and(|cause| cause.contains("refused")), "{:?}", status.first_failure());
     }
 
     #[test]
-    fn the_line_has_attempts_by_the_second() {
+    fn the_progress_line_shows_attempts_per_second() {
         let before = Snapshot { attempts: 100, ..Snapshot::default() };
         let now = Snapshot { connected: 1_234, attempts: 185, failed: 60, ..Snapshot::default() };
         assert_eq!(
             now.line("ours: storm", 3_000, &before, 10.0),
-            "ours: storm: 1,234 of 3,000 connected, 850/s attempts, 60 in vain"
+            "ours: storm: 1,234 of 3,000 connected, 850 attempts/s, 60 failed"
         );
     }
 }

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
-/// How late the timers of this process are: a machine that cannot keep up has the clients come later than they wanted.
+/// How late the timers of this process fire. On an overloaded machine, clients reconnect later than their policy says.
 #[derive(Debug, Default)]
 pub(super) struct TimerLag {
     micros: AtomicU64,
 }
 
-/// How often a timer is tried.
-const EVERY: Duration = Duration::from_millis(10);
+/// Interval of the test timer.
+const INTERVAL: Duration = Duration::from_millis(10);
 
 impl TimerLag {
-    /// Tries timers for ever.
+    /// Measures timers forever.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
-            let due = Instant::now() + EVERY;
+            let due = Instant::now() + INTERVAL;
             sleep_until(due).await;
             let late = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
             self.micros.fetch_max(late, Ordering::Relaxed);
         }
     }
 
-    /// By how much the latest was late, since this was asked last.
+    /// Returns the maximum delay since the previous call.
     pub(super) fn take(&self) -> Duration {
         Duration::from_micros(self.micros.swap(0, Ordering::Relaxed))
     }

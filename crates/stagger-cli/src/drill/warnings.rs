@@ -2,39 +2,40 @@ use stagger_sim::storm::Measured;
 
 use crate::plan::brief::brief;
 
-/// How late a timer may be: what a bin of a curve is wide.
+/// Maximum delay of a timer that does not distort the curves: the width of one bin.
 const LATE_S: f64 = 0.1;
 
-/// Within what time everybody hears of a loss on a machine that is not busy.
+/// Maximum time until all clients notice a lost connection, on a machine that is not overloaded.
 const LOST_S: f64 = 0.5;
 
-/// The share of a second beyond which the processors have nothing left.
+/// Share of a second beyond which the processors count as saturated.
 const SATURATED: f64 = 0.97;
 
-/// Why it may have been the machine and not the policy that shaped the curve, in words.
+/// Returns the reasons why the machine, rather than the policy, may have shaped the curve.
 pub(super) fn warnings(measured: &Measured) -> Vec<String> {
     let mut warnings = Vec::new();
     let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
     if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
         warnings.push(format!(
-            "the kernel dropped {count} connections that nobody had accepted yet, and has them tried again by a clock of its \
-             own (raise net.core.somaxconn, or lower --clients)"
+            "the kernel dropped {count} connections from the listen queue and retried them on its own schedule (raise \
+             net.core.somaxconn or lower --clients)"
         ));
     }
     if let Some(count) = more_than_none(measured.syn_retransmits) {
-        warnings
-            .push(format!("the kernel sent {count} requests for a connection again, after seconds and without jitter"));
+        warnings.push(format!("the kernel retransmitted {count} SYN packets, seconds later and without jitter"));
     }
     if measured.lost_within_s > LOST_S {
         let took = brief(core::time::Duration::from_secs_f64(measured.lost_within_s));
-        warnings.push(format!("it took {took} until every client knew that its connection was lost (lower --clients)"));
+        warnings.push(format!(
+            "it took {took} until all clients had noticed the loss of their connections (lower --clients)"
+        ));
     }
     if measured.timers_late_s > LATE_S {
         let late = brief(core::time::Duration::from_secs_f64(measured.timers_late_s));
-        warnings.push(format!("timers of the clients were up to {late} late (lower --clients)"));
+        warnings.push(format!("client timers fired up to {late} late (lower --clients)"));
     }
     if let Some(share) = measured.busiest_second.filter(|share| *share > SATURATED) {
-        warnings.push(format!("in the busiest second the processors were busy for {:.0}% of it", share * 100.0));
+        warnings.push(format!("CPU usage reached {:.0}% in one second", share * 100.0));
     }
     warnings
 }
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sign_of_a_machine_at_its_limits_is_told_and_nothing_else_is() {
+    fn each_sign_of_an_overloaded_machine_gives_one_warning() {
         let calm = || {
             let mut measured = Measured::default();
             (measured.listen_drops, measured.syn_retransmits) = (Some(0), Some(0));
@@ -53,13 +54,13 @@ mod tests {
             measured
         };
         assert_eq!(warnings(&calm()), [""; 0]);
-        // Elsewhere than on Linux nobody counts.
+        // Systems other than Linux have no counters.
         assert_eq!(warnings(&Measured::default()), [""; 0]);
         let signs: [(fn(&mut Measured), &str); 6] = [
             (|measured| measured.lost_within_s = 0.75, "took 750ms"),
             (|measured| measured.listen_overflows = Some(7), "dropped 7"),
             (|measured| measured.listen_drops = Some(8), "dropped 8"),
-            (|measured| measured.syn_retransmits = Some(9), "sent 9"),
+            (|measured| measured.syn_retransmits = Some(9), "retransmitted 9"),
             (|measured| measured.timers_late_s = 0.15, "up to 150ms late"),
             (|measured| measured.busiest_second = Some(0.99), "99%"),
         ];

@@ -12,10 +12,10 @@ use crate::plot::Look;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 use crate::term::Term;
 
-/// Runs at most: with the figures of more a machine's memory would be full.
+/// Maximum number of runs. The figures of all runs are kept in memory.
 const MAX_RUNS: usize = 10_000;
 
-/// `stagger simulate`.
+/// Runs `stagger simulate`.
 pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError> {
     let mut request = Request::new(args)?;
     let scenario = AnyScenario::new(request.kind, core::mem::take(&mut request.settings))?;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let seeds = seeds(&request, &scenario);
     if strategies.len() * seeds.len() > MAX_RUNS {
         return Err(CliError::usage(format_args!(
-            "{} policies with {} seeds are more than {MAX_RUNS} runs; lower --seeds, or compare fewer",
+            "{} policies with {} seeds each exceed {MAX_RUNS} runs; lower --seeds or compare fewer policies",
             strategies.len(),
             seeds.len(),
         )));
@@ -36,8 +36,8 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     finish(&simulated.storm, runs, &assertions, outputs, Look::of(&term.stdout, term))
 }
 
-/// The seeds of a request; without chance all of them would give the same.
+/// Returns the seeds of a request: one if the scenario is deterministic.
 fn seeds(request: &Request, scenario: &AnyScenario) -> Vec<Seed> {
     let count = if scenario.is_random() { request.seeds } else { 1 };
-    (0..u64::from(count)).map(|more| Seed::new(request.seed.wrapping_add(more))).collect()
+    (0..u64::from(count)).map(|offset| Seed::new(request.seed.wrapping_add(offset))).collect()
 }

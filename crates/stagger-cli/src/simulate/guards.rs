@@ -7,7 +7,7 @@ use stagger_sim::outage::Process;
 
 use crate::storm::parse;
 
-/// What a client process guards its retries with, each with its defaults.
+/// Guards of a client process: a budget, a circuit breaker, or both, each with its default settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guards {
     text: String,
@@ -49,19 +49,19 @@ const KEYWORDS: [(&str, Keyword); 9] = [
 ];
 
 impl Guards {
-    /// As the user wrote them.
+    /// Returns the guards as the user wrote them.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// One process with these guards, new ones.
+    /// Creates a process with new guards of this kind.
     pub(super) fn process(&self, seed: Seed) -> Process {
         let process = match self.budget {
             None => Process::unguarded(),
             Some(Budget::Tokens) => Process::unguarded().budget(Tokens::new()),
             Some(Budget::Window) => Process::unguarded().budget(Window::new()),
             Some(Budget::Lifetime) => Process::unguarded().budget(Lifetime::new()),
-            Some(Budget::Throttle) => Process::unguarded().budget(grpc()),
+            Some(Budget::Throttle) => Process::unguarded().budget(grpc_throttle()),
             Some(Budget::Concurrent) => Process::unguarded().budget(Concurrent::new()),
             Some(Budget::Adaptive) => Process::unguarded().budget(Adaptive::new(seed)),
             Some(Budget::SuccessRate) => Process::unguarded().budget(SuccessRate::new()),
@@ -73,12 +73,12 @@ impl Guards {
     }
 }
 
-/// What gRPC A6 shows: ten tokens, and a tenth of one for each success.
-fn grpc() -> Throttle {
+/// Returns the throttle of the example in gRPC proposal A6: ten tokens, and a tenth of a token back per success.
+fn grpc_throttle() -> Throttle {
     const {
         match Throttle::new(10, Ratio::percent(10)) {
             Ok(throttle) => throttle,
-            Err(_) => panic!("ten tokens are neither too few nor too many"),
+            Err(_) => panic!("ten tokens are within the range of a throttle"),
         }
     }
 }
@@ -92,7 +92,7 @@ impl FromStr for Guards {
             match parse::keyword(keyword, &KEYWORDS)? {
                 Keyword::None => {}
                 Keyword::Budget(_) if guards.budget.is_some() => {
-                    return Err(format!("`{text}` has two budgets; keep one of them"));
+                    return Err(format!("`{text}` names two budgets; keep one of them"));
                 }
                 Keyword::Budget(budget) => guards.budget = Some(budget),
                 Keyword::Breaker => guards.breaker = Some(Breaker),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_and_a_breaker_go_together_and_two_budgets_do_not() {
+    fn a_budget_and_a_breaker_combine_but_two_budgets_do_not() {
         let both: Guards = "tokens+breaker".parse().unwrap();
         assert_eq!((both.budget, both.breaker), (Some(Budget::Tokens), Some(Breaker)));
         assert!("tokens+window".parse::<Guards>().is_err_and(|error| error.contains("keep one of them")));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_guard_can_be_had() {
+    fn every_guard_keyword_is_accepted() {
         for (keyword, _) in KEYWORDS {
             let process = format!("{:?}", keyword.parse::<Guards>().unwrap().process(Seed::new(1)));
             assert_eq!(process.contains("Some"), keyword != "none", "{keyword}: {process}");

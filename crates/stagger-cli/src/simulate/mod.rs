@@ -1,4 +1,4 @@
-//! `stagger simulate`: what policies do to a server, before they do it.
+//! `stagger simulate`: predicts the load that policies put on a server.
 
 mod args;
 mod command;

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::storm::{Interrupt, Progress};
 use crate::term::Term;
 
-/// What came of all runs, or of those that were finished.
+/// Results of all runs, or of those that finished before an interrupt.
 #[derive(Debug)]
 pub(super) struct SimulationResult {
     pub(super) storm: Storm,
@@ -20,13 +20,13 @@ pub(super) struct SimulationResult {
     pub(super) finished: usize,
 }
 
-/// How often is looked whether there is something to draw, or somebody wants to stop.
+/// Time between two checks for an interrupt, and between two updates of the progress line.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs every contender with every seed.
+/// Runs every strategy with every seed.
 ///
 /// # Errors
-/// A policy has no mean field.
+/// The fluid model does not support a policy.
 pub(super) fn simulate(
     scenario: &AnyScenario,
     strategies: &[Strategy],
@@ -67,7 +67,7 @@ pub(super) fn simulate(
         if runs.is_empty() {
             continue;
         }
-        // A picture shows one run, and what nobody looks at is not kept.
+        // Charts show the first run only, so drop the samples of the others.
         for (_, figures) in runs.iter_mut().skip(1) {
             if let Figures::Reconnect(figures) = figures {
                 figures.sample_s.clear();

@@ -12,7 +12,7 @@ use super::strategy::Strategy;
 use crate::error::CliError;
 use crate::storm::{SAMPLED_CLIENTS, parse};
 
-/// A scenario, whichever it is.
+/// Scenario of any kind.
 #[derive(Debug)]
 pub(super) enum AnyScenario {
     Reconnect(reconnect::Scenario),
@@ -22,16 +22,16 @@ pub(super) enum AnyScenario {
 }
 
 const CLIENTS: u64 = 10_000;
-/// They get in each other's way.
+/// Default number of clients of `occ`, all of which contend for one row.
 const OCC_CLIENTS: u64 = 100;
-/// Requests a second.
+/// Default request rate of `outage`, per second.
 const REQUEST_RATE: f64 = 800.0;
 
 impl AnyScenario {
-    /// The scenario of this kind with these settings.
+    /// Builds the scenario of this kind from its settings.
     ///
     /// # Errors
-    /// A setting that cannot be understood, one that this kind does not have, or a scenario that makes no sense.
+    /// A setting cannot be parsed, this kind does not have it, or the scenario is invalid.
     pub(super) fn new(kind: ScenarioKind, mut settings: Settings) -> Result<Self, CliError> {
         let (scenario, name) = match kind {
             ScenarioKind::Reconnect => (reconnect(&mut settings, Model::PerClient)?.map(Self::Reconnect), "reconnect"),
@@ -39,11 +39,12 @@ impl AnyScenario {
             ScenarioKind::Outage => (outage(&mut settings)?, "outage"),
             ScenarioKind::Occ => (occ(&mut settings)?.map(Self::Occ), "occ"),
         };
-        // A setting that is not known comes first: without it the scenario may be another one.
+        // Report an unknown setting first: the scenario may be invalid only because of it.
         settings.finish(name)?;
         scenario.map_err(|error| CliError::usage(format_args!("{name}: {error}")))
     }
 
+    /// Returns the description of the scenario for the report.
     pub(super) fn scene(&self) -> Scene {
         match self {
             Self::Reconnect(scenario) => scenario.into(),
@@ -53,7 +54,7 @@ impl AnyScenario {
         }
     }
 
-    /// What guards are compared; of scenarios without guards, none.
+    /// Returns the guards to compare; empty for scenarios without guards.
     pub(super) fn guards(&self) -> &[Guards] {
         match self {
             Self::Outage(_, guards) => guards,
@@ -61,15 +62,15 @@ impl AnyScenario {
         }
     }
 
-    /// Whether seeds make a difference.
+    /// Returns whether the results depend on the seed.
     pub(super) const fn is_random(&self) -> bool {
         !matches!(self, Self::Fluid(_))
     }
 
-    /// What becomes of it; `None` if it was cancelled before its end.
+    /// Runs the scenario with a strategy; returns `None` if the run was cancelled.
     ///
     /// # Errors
-    /// There is no mean field of this policy.
+    /// The fluid model does not support the policy.
     pub(super) fn run(&self, strategy: &Strategy, seed: Seed, watch: &Watch) -> Result<Option<Figures>, fluid::Unfit> {
         let policy = &strategy.policy;
         Ok(match self {
@@ -87,14 +88,15 @@ impl AnyScenario {
     }
 }
 
-/// Whether what each client does is drawn, or all of them are seen as a whole, which hints cannot be told to.
+/// How clients are simulated. The fluid model has no individual clients to which a server could send a `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Model {
     PerClient,
     Fluid,
 }
 
-/// Outside, what cannot be understood; inside, what makes no sense.
+/// Result of building a scenario: the outer error is a setting that cannot be parsed, the inner one an invalid
+/// scenario.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
 fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario> {
@@ -132,7 +134,9 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario
 fn retry_after(text: &str) -> Result<Hints, String> {
     let words = [("none", Hints::Silent), ("staggered", Hints::Slots), ("reservations", Hints::Appointments)];
     let word = parse::keyword(text, &words);
-    word.or_else(|error| parse::duration(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
+    word.or_else(|error| {
+        parse::duration(text).map(Hints::After).map_err(|_| format!("{error}, or a duration such as 5s"))
+    })
 }
 
 fn outage(settings: &mut Settings) -> Built<AnyScenario> {

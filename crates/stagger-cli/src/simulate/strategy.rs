@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::policy_args::PolicyArgs;
 use crate::storm::{apply_sweep, named_policies, number_duplicates};
 
-/// A policy that is compared with others, under its name.
+/// Named policy, with its guards, that is compared with others.
 #[derive(Clone, Debug)]
 pub(super) struct Strategy {
     pub(super) name: String,
@@ -14,10 +14,10 @@ pub(super) struct Strategy {
     pub(super) guards: Option<Guards>,
 }
 
-/// The policies of a request, each with each of the guards.
+/// Returns the strategies of a request: each policy combined with each of the guards.
 ///
 /// # Errors
-/// A policy that cannot be understood.
+/// A policy or a swept value is invalid.
 pub(super) fn strategies(request: &Request, args: &PolicyArgs, guards: &[Guards]) -> Result<Vec<Strategy>, CliError> {
     let mut policies = named_policies(&request.compare, args)?;
     if let Some(sweep) = &request.sweep {
@@ -60,13 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn several_guards_are_compared_too() {
+    fn several_guards_are_compared() {
         assert_eq!(names(&["curl"], &["none", "tokens"], None), ["curl, none", "curl, tokens"]);
         assert_eq!(names(&["curl"], &["tokens"], None), ["curl"]);
     }
 
     #[test]
-    fn what_is_swept_is_told_apart() {
+    fn duplicate_names_of_a_sweep_are_numbered() {
         assert_eq!(names(&["curl"], &[], Some("spread=5s,5s")), ["curl, spread=5s", "curl, spread=5s 2"]);
     }
 }

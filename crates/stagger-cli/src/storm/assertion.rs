@@ -8,7 +8,7 @@ use super::parse;
 use super::results::Results;
 use crate::error::CliError;
 
-/// Something that must hold for every policy and every seed.
+/// Condition that every policy and seed must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Assertion {
     metric: Metric,
@@ -26,7 +26,7 @@ enum Comparison {
     Equal,
 }
 
-/// Longer signs first, or `<=` would be read as `<`.
+/// Longer operators first, so that `<=` is not parsed as `<`.
 const OPERATORS: [(&str, Comparison); 5] = [
     ("<=", Comparison::AtMost),
     (">=", Comparison::AtLeast),
@@ -35,7 +35,7 @@ const OPERATORS: [(&str, Comparison); 5] = [
     ("=", Comparison::Equal),
 ];
 
-/// A run for which something does not hold.
+/// A run that does not meet an assertion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     strategy: String,
@@ -45,20 +45,20 @@ pub(crate) struct Failure {
     assertion: String,
 }
 
-/// What must hold of this scenario, of all lists.
+/// Parses the values of `--assert` for this scenario.
 ///
 /// # Errors
-/// One that cannot be understood.
+/// An assertion cannot be parsed.
 pub(crate) fn parse_assertions(lists: &[String], scene: &Scene) -> Result<Vec<Assertion>, CliError> {
     let all = lists.iter().map(|list| Assertion::parse_list(list, metrics(scene))).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
 
 impl Assertion {
-    /// All of a list, like `peak_1s<=600,recovered_p99<=30s`.
+    /// Parses a comma-separated list such as `peak_1s<=600,recovered_p99<=30s`.
     ///
     /// # Errors
-    /// One that cannot be understood.
+    /// An assertion cannot be parsed.
     pub(crate) fn parse_list(text: &str, metrics: &[Metric]) -> Result<Vec<Self>, String> {
         text.split(',').map(|one| Self::parse(one.trim(), metrics)).collect()
     }
@@ -66,19 +66,19 @@ impl Assertion {
     fn parse(text: &str, metrics: &[Metric]) -> Result<Self, String> {
         let parts = OPERATORS.iter().find_map(|(sign, comparison)| Some((text.split_once(sign)?, *comparison)));
         let Some(((name, value), comparison)) = parts else {
-            return Err(format!("`{text}` compares nothing; write it like peak_1s<=600"));
+            return Err(format!("`{text}` has no comparison; use a form such as peak_1s<=600"));
         };
         let name = name.trim();
         let key = name.replacen("recovered_", "took_", 1);
         let Some(metric) = metrics.iter().find(|metric| is_name_of(metric.key, &key)) else {
             let known: Vec<&str> = metrics.iter().map(|metric| metric.key).collect();
-            return Err(format!("`{name}` is not a figure of this scenario; it has {}", known.join(", ")));
+            return Err(format!("unknown metric `{name}`; this scenario has {}", known.join(", ")));
         };
         let limit = limit(value.trim(), metric.quantity)?;
         Ok(Self { metric: *metric, comparison, limit, text: text.to_owned() })
     }
 
-    /// The runs for which it does not hold.
+    /// Returns the runs that do not meet the assertion.
     pub(crate) fn failures(&self, results: &Results) -> Vec<Failure> {
         let mut failures = Vec::new();
         for row in &results.rows {
@@ -99,7 +99,7 @@ impl Assertion {
     }
 
     fn holds(&self, value: Option<f64>) -> bool {
-        // What never happens takes longer than anything; a share of it is nothing that could hold.
+        // A time that is missing means never, so it is infinite. Any other missing value fails every comparison.
         let never = if self.metric.quantity == Quantity::Seconds { f64::INFINITY } else { f64::NAN };
         let value = value.unwrap_or(never);
         match self.comparison {
@@ -112,7 +112,7 @@ impl Assertion {
     }
 }
 
-/// The unit at the end of a name may be left out.
+/// Returns whether `name` is the metric `key`; the unit suffix `_s` may be omitted.
 fn is_name_of(key: &str, name: &str) -> bool {
     key == name || key.strip_suffix("_s") == Some(name)
 }
@@ -125,7 +125,7 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
             let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
             parse_number(number)
                 .map(|number| number / whole)
-                .map_err(|_| format!("`{text}` is not a number; write it like 600, 10k, 2.5 or 95%"))
+                .map_err(|_| format!("`{text}` is not a number; use a form such as 600, 10k, 2.5 or 95%"))
         }
     }
 }
@@ -133,7 +133,7 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { strategy, seed, metric, actual, assertion } = self;
-        write!(f, "{assertion} does not hold for {strategy} with seed {seed}: {metric} is {actual}")
+        write!(f, "{assertion}: {metric} is {actual} for {strategy} with seed {seed}")
     }
 }
 
@@ -155,15 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_or_are_told_with_the_figure() {
+    fn a_failed_assertion_names_the_actual_value() {
         for (text, want) in [
             ("peak_1s<=600", None),
             ("peak_1s=600", None),
-            ("peak_1s<600", Some("peak_1s<600 does not hold for ours with seed 3: peak_1s is 600")),
-            ("peak_1s>=0.7k", Some("peak_1s>=0.7k does not hold for ours with seed 3: peak_1s is 600")),
-            ("recovered_p99<=30s", Some("recovered_p99<=30s does not hold for ours with seed 3: took_p99_s is never")),
+            ("peak_1s<600", Some("peak_1s<600: peak_1s is 600 for ours with seed 3")),
+            ("peak_1s>=0.7k", Some("peak_1s>=0.7k: peak_1s is 600 for ours with seed 3")),
+            ("recovered_p99<=30s", Some("recovered_p99<=30s: took_p99_s is never for ours with seed 3")),
             ("took_p99>30s", None),
-            ("e_time>=5%", Some("e_time>=5% does not hold for ours with seed 3: e_time is -")),
+            ("e_time>=5%", Some("e_time>=5%: e_time is - for ours with seed 3")),
         ] {
             let failures: Vec<_> = Assertion::parse_list(text, reconnect()).unwrap()[0].failures(&results());
             assert_eq!(failures.first().map(ToString::to_string).as_deref(), want, "{text}");
@@ -171,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_refused_with_the_way_out() {
+    fn an_invalid_assertion_is_rejected_with_a_remedy() {
         for (text, want) in [
-            ("peak_1s", "write it like peak_1s<=600"),
-            ("peek<=6", "it has clients, peak_100ms, peak_1s"),
-            ("peak_1s<=NaN", "is not a number; write it like 600"),
+            ("peak_1s", "use a form such as peak_1s<=600"),
+            ("peek<=6", "this scenario has clients, peak_100ms, peak_1s"),
+            ("peak_1s<=NaN", "is not a number; use a form such as 600"),
             ("t99<=soon", "soon"),
         ] {
             let error = Assertion::parse_list(text, reconnect()).unwrap_err();

@@ -5,14 +5,14 @@ use stagger_core::Policy;
 use crate::error::CliError;
 use crate::policy_args::PolicyArgs;
 
-/// Names longer than this are cut to their first word: they head lines of tables.
+/// Maximum length of a name in characters. A longer one is cut to its first word, because names label table rows.
 const MAX_NAME: usize = 24;
 
-/// The policies that are compared, each under a name: that of the flags, if there is one or nothing else, and those of the
-/// lists, all of them with the flags on top.
+/// Returns the policies to compare, with their names: the one given by the policy flags, if any or if there is no list,
+/// and those of the lists. The flags override settings of each of them.
 ///
 /// # Errors
-/// A policy that cannot be understood.
+/// A policy cannot be parsed.
 pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Vec<(String, Policy)>, CliError> {
     let mut policies = Vec::new();
     if compare.is_empty() || args.policy.is_some() {
@@ -31,14 +31,14 @@ pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Ve
     Ok(policies)
 }
 
-/// Each policy with each value of a setting, like `spread=0s,5s`.
+/// Returns each policy with each value of a setting, given in the form `spread=0s,5s`.
 ///
 /// # Errors
-/// A value that cannot be understood, or makes no sense with one of the policies.
+/// A value cannot be parsed, or is invalid for one of the policies.
 pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
     let wrong = |error: &dyn fmt::Display| CliError::usage(format_args!("--sweep: {error}"));
     let Some((key, values)) = sweep.split_once('=') else {
-        return Err(wrong(&format_args!("`{sweep}` has no values; write it like spread=0s,5s,10s")));
+        return Err(wrong(&format_args!("`{sweep}` has no values; use a form such as spread=0s,5s,10s")));
     };
     let mut swept = Vec::new();
     for (name, policy) in policies {
@@ -51,7 +51,7 @@ pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<
     Ok(swept)
 }
 
-/// Gives names that are there already a number.
+/// Appends a number to names that occur more than once.
 pub(crate) fn number_duplicates<T>(entries: &mut [T], name: impl Fn(&mut T) -> &mut String) {
     let mut taken: Vec<String> = Vec::new();
     for entry in entries {
@@ -64,7 +64,7 @@ pub(crate) fn number_duplicates<T>(entries: &mut [T], name: impl Fn(&mut T) -> &
     }
 }
 
-/// An error of a policy that was not given by `--policy`.
+/// Names `--compare` instead of `--policy` in an error.
 fn as_compare_error(error: CliError) -> CliError {
     match error {
         CliError::Usage(text) => CliError::Usage(text.replacen("--policy: ", "--compare: ", 1)),
@@ -72,7 +72,7 @@ fn as_compare_error(error: CliError) -> CliError {
     }
 }
 
-/// A list cut at its commas, except where a digit follows: those belong to a policy's own list of delays.
+/// Splits a list at its commas, except before a digit: such commas belong to a list of delays.
 fn split_list(list: &str) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for piece in list.split(',') {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_each_is_there_once() {
+    fn names_are_short_and_unique() {
         let lines =
             ["exponential base=1s cap=30s jitter=none, exponential base=2s cap=30s jitter=none", "curl,ours: curl"];
         let mut named = named_policies(&lines.map(str::to_owned), &PolicyArgs::default()).unwrap();
@@ -108,19 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_delays_is_not_cut() {
+    fn a_list_of_delays_is_not_split() {
         assert_eq!(split_list("list 1s,2s,5s,curl"), ["list 1s,2s,5s", "curl"]);
     }
 
     #[test]
-    fn a_sweep_has_each_policy_with_each_value() {
+    fn a_sweep_combines_each_policy_with_each_value() {
         let policies = [("curl".to_owned(), Policy::DEFAULT)];
         let names: Vec<String> =
             apply_sweep(&policies, "spread=0s,5s").unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["curl, spread=0s", "curl, spread=5s"]);
-        assert!(
-            apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("write it like spread=0s"))
-        );
+        assert!(apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("such as spread=0s")));
         assert!(
             apply_sweep(&policies, "max-attempts=0")
                 .is_err_and(|error| error.to_string().contains("curl with max-attempts=0"))

@@ -6,10 +6,10 @@ use super::results::Results;
 use super::timeline::Timeline;
 use crate::error::CliError;
 
-/// The figures, a line for each run; what never came to be is empty.
+/// Returns the metrics as CSV, one row per run. A value that does not exist is empty.
 ///
 /// # Errors
-/// It cannot be written.
+/// The CSV cannot be written.
 pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     let heads = ["strategy", "policy", "guards", "seed"].into_iter();
@@ -29,10 +29,10 @@ pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
     into_bytes(writer)
 }
 
-/// What happened in each bin of each run, a line for each.
+/// Returns the time series as CSV, one row per run and bin.
 ///
 /// # Errors
-/// It cannot be written.
+/// The CSV cannot be written.
 pub(crate) fn time_series(storm: &Storm) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;
@@ -48,7 +48,7 @@ pub(crate) fn time_series(storm: &Storm) -> Result<Vec<u8>, CliError> {
                     .write_record([
                         &*strategy.name,
                         &run.seed.to_string(),
-                        // Tenths of a second, without what binary fractions put behind them.
+                        // Rounded to milliseconds, to hide the error of binary fractions.
                         &((bin as f64 * timeline.bin_s * 1e3).round() / 1e3).to_string(),
                         &count(&timeline.attempts),
                         &if timeline.successes.is_empty() { String::new() } else { count(&timeline.successes) },

@@ -11,17 +11,17 @@ use crate::error::CliError;
 use crate::output::say;
 use crate::plot::Look;
 
-/// How many runs were planned, and how many are finished.
+/// Number of runs that were planned, and that finished.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunCount {
     pub(crate) planned: usize,
     pub(crate) finished: usize,
 }
 
-/// Writes what came of a storm, holds the assertions to it, and says how the program ends.
+/// Writes the outputs, checks the assertions, and returns the exit status.
 ///
 /// # Errors
-/// Something cannot be written.
+/// An output cannot be written.
 pub(crate) fn finish(
     storm: &Storm,
     runs: RunCount,
@@ -31,16 +31,16 @@ pub(crate) fn finish(
 ) -> Result<ExitCode, CliError> {
     let RunCount { planned, finished } = runs;
     if finished == 0 {
-        say("interrupted before any run was finished; nothing is written");
+        say("interrupted before any run finished; nothing was written");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let results = Results::from_storm(storm)?;
     write(storm, &results, outputs, look)?;
     let asserted = results.assertion_targets();
     let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();
-    failures.iter().for_each(|failure| say(&format!("failed: {failure}")));
+    failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));
     if finished < planned {
-        say(&format!("interrupted: {finished} of {planned} runs are finished, and the figures are of those"));
+        say(&format!("interrupted: {finished} of {planned} runs finished; the report contains only those"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -3,7 +3,7 @@ use stagger_sim::storm::Storm;
 use super::measurements::{measurements, unreliable_runs};
 use super::results::{Results, describe_scenario};
 
-/// The table for a page of Markdown, the best of each column in bold.
+/// Returns the table as Markdown, with the best value of each column in bold.
 pub(crate) fn table(storm: &Storm, results: &Results) -> String {
     let mut out = escaped(&describe_scenario(&storm.scenario)) + "\n\n";
     let heads: Vec<&str> = results.table_metrics().map(|metric| metric.heading).collect();
@@ -23,7 +23,7 @@ pub(crate) fn table(storm: &Storm, results: &Results) -> String {
     out
 }
 
-/// Text that is no markup; a line break would end its line of the table.
+/// Escapes text so that it contains no markup. Line breaks become spaces, since they would end the table row.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_markup() {
+    fn names_are_escaped() {
         assert_eq!(escaped("a|b<i>*c*\n[x](y)`z`"), "a\\|b&lt;i&gt;\\*c\\* \\[x\\](y)\\`z\\`");
     }
 }

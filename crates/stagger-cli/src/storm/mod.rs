@@ -1,7 +1,7 @@
-//! What `simulate` and `drill` have in common: policies side by side, and the reports.
+//! Parts that `simulate` and `drill` share: comparing policies, assertions and reports.
 //!
-//! The simulator's document `stagger.storm/1` is all that a report knows: tables, pictures, CSV, Markdown and HTML read
-//! their figures from it by name, so none of them can differ from the JSON.
+//! Every report is generated from the simulator's document `stagger.storm/1`: tables, charts, CSV, Markdown and HTML look
+//! up their figures in it by name, so none of them can differ from the JSON.
 
 mod assertion;
 mod chart;

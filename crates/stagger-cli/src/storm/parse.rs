@@ -4,43 +4,43 @@ use core::time::Duration;
 use stagger_core::text::parse_duration;
 use stagger_sim::lint::{Rate, WordError, parse_count};
 
-/// A whole number of at least 1: `10000`, `10_000`, `10k`, `1.5M`.
+/// Parses an integer of at least 1: `10000`, `10_000`, `10k`, `1.5M`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     parse_count(text).map(NonZeroU64::get).map_err(|error| error.to_string())
 }
 
-/// The same, of what is never more than four billion.
+/// Parses an integer of at least 1 that fits into 32 bits.
 pub(crate) fn count_u32(text: &str) -> Result<u32, String> {
     let number = count(text)?;
-    u32::try_from(number).map_err(|_| format!("`{text}` is more than {}; use less", u32::MAX))
+    u32::try_from(number).map_err(|_| format!("`{text}` exceeds the maximum of {}", u32::MAX))
 }
 
-/// How many in a second: `500`, `500/s`, `30/min`, `2k/s`.
+/// Parses a rate per second: `500`, `500/s`, `30/min`, `2k/s`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     text.parse().map(Rate::get).map_err(|error: WordError| error.to_string())
 }
 
-/// A length of time that ends.
+/// Parses a finite duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_duration(text).map_err(|error| error.to_string())?;
-    length.ok_or_else(|| format!("`{text}` has no end, and a length is wanted; write it like 500ms, 1.5s, 1m30s or 2h"))
+    length.ok_or_else(|| format!("`{text}` is not finite; use a duration such as 500ms, 1.5s, 1m30s or 2h"))
 }
 
-/// Two lengths of time with a sign between them; of a single one, both are it.
-pub(crate) fn duration_pair(text: &str, signs: &[&str]) -> Result<(Duration, Option<Duration>), String> {
-    let apart = signs.iter().find_map(|sign| text.split_once(sign));
+/// Parses two durations joined by one of `separators`, or a single one.
+pub(crate) fn duration_pair(text: &str, separators: &[&str]) -> Result<(Duration, Option<Duration>), String> {
+    let apart = separators.iter().find_map(|separator| text.split_once(separator));
     match apart {
         Some((first, second)) => Ok((duration(first)?, Some(duration(second)?))),
         None => Ok((duration(text)?, None)),
     }
 }
 
-/// One of several words.
+/// Parses one of several keywords.
 pub(crate) fn keyword<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        format!("`{text}` is not known here; use {}", known.join(", "))
+        format!("unknown value `{text}`; use one of {}", known.join(", "))
     })
 }
 
@@ -49,10 +49,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_may_come_in_pairs() {
+    fn a_pair_of_durations_may_be_a_single_one() {
         let ms = Duration::from_millis;
         assert_eq!(duration_pair("10ms..40ms", &[".."]), Ok((ms(10), Some(ms(40)))));
         assert_eq!(duration_pair("10ms", &[".."]), Ok((ms(10), None)));
-        assert!(duration_pair("10ms..inf", &[".."]).is_err_and(|error| error.contains("has no end")));
+        assert!(duration_pair("10ms..inf", &[".."]).is_err_and(|error| error.contains("is not finite")));
     }
 }

@@ -8,10 +8,10 @@ use super::summary::{conclusion, seeds};
 use crate::error::CliError;
 use crate::plot::svg::{Page, document};
 
-/// Writes each picture into a file of its own.
+/// Writes each chart to a file of its own.
 ///
 /// # Errors
-/// One cannot be written.
+/// A file cannot be written.
 pub(crate) fn write(storm: &Storm, results: &Results, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {

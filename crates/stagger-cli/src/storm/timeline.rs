@@ -2,20 +2,21 @@ use stagger_sim::storm::Figures;
 
 use crate::plot::Point;
 
-/// Of so many clients every attempt is kept, for a picture.
+/// Number of clients whose attempts are all recorded, for a chart.
 pub(crate) const SAMPLED_CLIENTS: u32 = 60;
 
-/// What happened in each bin of a run, with what is known of its bins.
+/// Time series of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Timeline {
     pub(crate) bin_s: f64,
-    /// Attempts that arrived or were sent.
+    /// Attempts per bin, by arrival or by start.
     pub(crate) attempts: Vec<f64>,
-    /// Clients that were connected, or requests that succeeded; nothing where that is not known.
+    /// Connected clients or successful requests per bin; empty if unknown.
     pub(crate) successes: Vec<f64>,
 }
 
 impl Timeline {
+    /// Returns the time series of a run; `None` if the scenario has none.
     pub(crate) fn from_figures(figures: &Figures) -> Option<Self> {
         let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
         Some(match figures {
@@ -34,32 +35,33 @@ impl Timeline {
         })
     }
 
-    /// When this share of all attempts was made.
+    /// Returns the time by which this share of all attempts was made.
     pub(crate) fn time_of_share(&self, share: f64) -> f64 {
-        let most = share * self.attempts.iter().sum::<f64>();
+        let target = share * self.attempts.iter().sum::<f64>();
         let mut sum = 0.0;
         let bins = self.attempts.iter().take_while(|count| {
             sum += **count;
-            sum < most
+            sum < target
         });
         (bins.count() + 1) as f64 * self.bin_s
     }
 }
 
-/// The bins of a series as points at their beginnings, up to a time; of many, the least and the greatest of each of at most
-/// `most` stretches, so that no peak is lost.
-pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, most: usize) -> Vec<Point> {
+/// Returns the bins of a series up to a time as points, at the start of each bin. If there are too many bins, returns
+/// the minimum and maximum of at most
+/// `max_intervals` intervals, so that no peak is lost.
+pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, max_intervals: usize) -> Vec<Point> {
     let shown = &bins[..bins.len().min((until / bin_s).ceil() as usize)];
     let point = |at: usize| Point { x: at as f64 * bin_s, y: shown[at] };
-    let width = shown.len().div_ceil(most.max(1)).max(1);
+    let width = shown.len().div_ceil(max_intervals.max(1)).max(1);
     if width < 3 {
         return (0..shown.len()).map(point).collect();
     }
     let mut out = Vec::new();
     for from in (0..shown.len()).step_by(width) {
-        let stretch = from..(from + width).min(shown.len());
+        let interval = from..(from + width).min(shown.len());
         let by_value = |one: &usize, other: &usize| shown[*one].total_cmp(&shown[*other]);
-        let (Some(least), Some(greatest)) = (stretch.clone().min_by(by_value), stretch.max_by(by_value)) else {
+        let (Some(least), Some(greatest)) = (interval.clone().min_by(by_value), interval.max_by(by_value)) else {
             continue;
         };
         let both = [least.min(greatest), least.max(greatest)];
@@ -68,12 +70,12 @@ pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, most: usize) -> V
     out
 }
 
-/// The sums of `count` equal stretches of a series.
+/// Returns the sums of a series over `count` equal intervals.
 pub(crate) fn resample(bins: &[f64], bin_s: f64, until: f64, count: usize) -> Vec<f64> {
     let mut sums = vec![0.0; count];
     for (at, value) in bins.iter().enumerate() {
-        let stretch = (at as f64 + 0.5) * bin_s / until * count as f64;
-        if let Some(sum) = sums.get_mut(stretch as usize) {
+        let interval = (at as f64 + 0.5) * bin_s / until * count as f64;
+        if let Some(sum) = sums.get_mut(interval as usize) {
             *sum += value;
         }
     }
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_peak_is_lost_however_many_bins_there_are() {
+    fn downsampling_keeps_every_peak() {
         let mut bins = vec![1.0; 86_400];
         bins[12_345] = 99.0;
         bins[54_321] = 0.0;
@@ -97,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_series_stays_as_it_is() {
+    fn a_short_series_is_not_downsampled() {
         let ys: Vec<f64> = downsample(&[3.0, 1.0, 2.0, 9.0], 0.1, 0.25, 600).iter().map(|point| point.y).collect();
         assert_eq!(ys, [3.0, 1.0, 2.0]);
     }
 
     #[test]
-    fn stretches_hold_everything() {
+    fn intervales_hold_everything() {
         assert_eq!(resample(&[1.0, 2.0, 3.0, 4.0], 0.5, 2.0, 2), [3.0, 7.0]);
         let timeline = Timeline { bin_s: 0.5, attempts: vec![5.0, 4.0, 0.0, 1.0], successes: Vec::new() };
         assert_eq!([0.9, 1.0].map(|share| format!("{:.1}", timeline.time_of_share(share))), ["1.0", "2.0"]);

@@ -8,10 +8,10 @@ use crate::error::CliError;
 use crate::output::{print, to_json};
 use crate::plot::Look;
 
-/// Writes everything that was asked for; what people read goes to standard output, unless something else does.
+/// Writes all requested outputs. The summary goes to standard output, unless another output does.
 ///
 /// # Errors
-/// Something cannot be written.
+/// An output cannot be written.
 pub(crate) fn write(storm: &Storm, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
     let takes_stdout = outputs.take_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
@@ -40,10 +40,10 @@ pub(crate) fn write(storm: &Storm, results: &Results, outputs: Outputs, look: Lo
     if takes_stdout { Ok(()) } else { print(summary::summary(storm, results, look).as_bytes()) }
 }
 
-/// What was typed, so that it can be typed again.
+/// Returns the command line, quoted so that it can be pasted into a shell.
 fn command_line() -> String {
     let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    // No word has a NUL byte, which is all that cannot be quoted.
+    // Fails only for NUL bytes, which an argument cannot contain.
     let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
     format!("stagger {words}")
 }

@@ -4,7 +4,7 @@ use super::super::chart::Chart;
 use super::super::results::Results;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
 
-/// All pictures that there are of this storm, the most telling first.
+/// Returns all charts that the scenario supports, the most informative first.
 pub(crate) fn charts(storm: &Storm, results: &Results) -> Vec<Chart> {
     let charts = [
         arrivals::chart(storm),

@@ -6,7 +6,7 @@ use super::super::timeline::{Timeline, downsample, resample};
 use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
-/// What arrives when, a picture for each strategy, all on one scale.
+/// Returns the chart of arrivals over time, one figure per strategy, all on the same scale.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let timelines: Vec<(usize, &str, Timeline)> = first_runs(storm)
@@ -35,7 +35,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         let ends = [0.0, until].map(|x| Point { x, y: capacity * bin_s });
         series.push(line(name, *nth, Shape::Steps(downsample(&timeline.attempts, bin_s, until, RESOLUTION))));
         series.push(Series {
-            name: Some("what the server takes".to_owned()),
+            name: Some("server capacity".to_owned()),
             shape: Shape::Line(ends.to_vec()),
             hue: Hue::Ink,
             weight: Weight::Light,
@@ -44,7 +44,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         Figure {
             title: (*name).to_owned(),
             description: format!(
-                "Attempts of {name} over time, {} in the busiest tenth of a second.",
+                "Attempts of {name} over time, with a peak of {} in 100 ms.",
                 Unit::Count.label(peak.round())
             ),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
@@ -65,8 +65,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         slug: "arrivals",
         title: "Attempts over time",
         caption:
-            "What arrives at the server in each tenth of a second, up to when 99.9% of all attempts had. All pictures \
-                have one scale."
+            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All figures use the \
+                same scale."
                 .to_owned(),
         figures: timelines.iter().map(|one| figure(Spacing::Linear, one)).collect(),
         logarithmic: timelines.iter().map(|one| figure(Spacing::Log, one)).collect(),

@@ -1,33 +1,33 @@
-//! What several pictures share.
+//! Parts that several charts share.
 
 use stagger_sim::storm::{Figures, Storm};
 
 use crate::plot::{Hue, Series, Shape, Weight};
 
-/// Points of a series at most, twice: what a screen can show.
+/// Maximum number of intervals of a line, each of up to two points: what a screen can show.
 pub(super) const RESOLUTION: usize = 500;
 
-/// Lines of one picture: of more, two would have one colour.
+/// Maximum number of lines in one chart: the palette has no more colors.
 pub(super) const MAX_LINES: usize = 6;
 
-/// Attempts of which the last are left out: they come one by one, and late.
+/// Share of the attempts that charts show. The last ones arrive individually and late.
 pub(super) const SHOWN_SHARE: f64 = 0.999;
 
-/// Rows of a table beside a picture.
+/// Number of rows of the table beside a chart.
 pub(super) const ROWS: usize = 24;
 
-/// A line of a strategy, in the colour that it has in every picture.
+/// Returns the series of a strategy, in the color that it has in every chart.
 pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
     Series { name: Some(name.to_owned()), shape, hue: Hue::nth(nth), weight: Weight::Strong }
 }
 
-/// What is said of a picture that has no room for all strategies.
+/// Appends a note if the chart does not show all strategies.
 pub(super) fn with_limit_note(text: &str, storm: &Storm) -> String {
     let rest = storm.strategies.len() > MAX_LINES;
     [text, if rest { "The first six strategies are shown." } else { "" }].join(" ").trim().to_owned()
 }
 
-/// The first run of each strategy: pictures of several would lie on one another.
+/// Returns the first run of each strategy: charts of several runs would overlap.
 pub(super) fn first_runs(storm: &Storm) -> impl Iterator<Item = (usize, &str, &Figures)> {
     let strategies = storm.strategies.iter().enumerate();
     strategies.filter_map(|(at, strategy)| Some((at, &*strategy.name, &strategy.runs.first()?.figures)))

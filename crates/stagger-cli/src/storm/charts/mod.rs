@@ -1,4 +1,4 @@
-//! The pictures of a storm, each read from the document alone.
+//! Charts of a storm, each generated from the document alone.
 
 mod active;
 mod all;

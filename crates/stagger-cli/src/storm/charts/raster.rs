@@ -5,13 +5,13 @@ use super::super::summary::end_time;
 use super::common::{SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Point, Shape, Unit};
 
-/// Points of a picture at most; beyond, fewer clients are shown.
+/// Maximum number of points in a figure. Beyond it, fewer clients are shown.
 const DOTS: usize = 2_500;
 
-/// Clients of a table.
+/// Number of clients in the table.
 const LISTED: usize = 12;
 
-/// Attempts of single clients: what is hidden in sums is seen here, clients in step.
+/// Returns the chart of the attempts of individual clients, which shows synchronization that sums hide.
 pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let samples: Vec<(usize, &str, &[Vec<f64>])> = first_runs(storm)
@@ -34,7 +34,7 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
         });
         Figure {
             title: (*name).to_owned(),
-            description: format!("When single clients of {name} make their attempts."),
+            description: format!("Times of the attempts of individual clients of {name}."),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
             y: Axis::new("client", Unit::Count).including(0.0),
             series: vec![line(name, *nth, Shape::Points(dots.collect()))],
@@ -54,8 +54,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let most = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
     Some(Chart {
         slug: "raster",
-        title: "Attempts of single clients",
-        caption: "A point for each attempt of some clients, a line of points for each client. Clients in step stand in columns."
+        title: "Attempts of individual clients",
+        caption: "One point per attempt and one row per client, for a sample of the clients. Synchronized clients form columns."
             .to_owned(),
         figures: samples.iter().map(figure).collect(),
         logarithmic: Vec::new(),

@@ -6,7 +6,7 @@ use super::super::results::Results;
 use super::common::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
 
-/// What a strategy costs the server against what it costs the clients, a point for each run.
+/// Returns the chart of server load against client recovery time, one point per run.
 pub(crate) fn chart(storm: &Storm, results: &Results) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
         Scene::Reconnect(_) => ("peak_1s", "took_p99_s"),
@@ -20,7 +20,7 @@ pub(crate) fn chart(storm: &Storm, results: &Results) -> Option<Chart> {
     let points = |row: &super::super::results::StrategyResult| -> Vec<Point> {
         row.runs.iter().filter_map(|run| Some(Point { x: time.value(run)?, y: cost.value(run)? })).collect()
     };
-    // Strategies that differ in one setting are a curve; guards are nothing that there could be something between.
+    // The values of a swept setting form a curve. Guards do not: there is nothing between two of them.
     let mut families: Vec<(&str, Vec<Point>)> = Vec::new();
     for row in &results.rows {
         let swept = row.name.rsplit_once(", ").filter(|(_, setting)| setting.contains('='));
@@ -41,8 +41,8 @@ pub(crate) fn chart(storm: &Storm, results: &Results) -> Option<Chart> {
     };
     Some(Chart {
         slug: "trade-off",
-        title: "What it costs the server and the clients",
-        caption: "Better is lower, and further to the left. Who never recovers is not in the picture.".to_owned(),
+        title: "Trade-off between server load and recovery",
+        caption: "Lower is better for the server, further left is better for the clients. Runs that never recover are not shown.".to_owned(),
         figures: vec![Figure {
             title: format!("{} by {}", cost.heading, time.heading),
             description: format!("{} of each strategy by {}.", cost.heading, time.heading),
