@@ -38,11 +38,11 @@ pub(crate) struct AdviseArgs {
 
     /// How long it may take until it has succeeded
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    patience: Option<String>,
+    deadline: Option<String>,
 
     /// How long each wait is at least
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    least_wait: Option<String>,
+    min_delay: Option<String>,
 
     /// Ask nothing, also on a terminal
     #[arg(long)]
@@ -78,8 +78,8 @@ impl AdviseArgs {
             Question::Clients => self.clients.as_deref(),
             Question::Capacity => self.capacity.as_deref(),
             Question::Outage => self.outage.as_deref(),
-            Question::Patience => self.patience.as_deref(),
-            Question::LeastWait => self.least_wait.as_deref(),
+            Question::Deadline => self.deadline.as_deref(),
+            Question::MinDelay => self.min_delay.as_deref(),
             _ => None,
         }
     }

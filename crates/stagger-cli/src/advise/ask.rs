@@ -15,7 +15,7 @@ pub(super) fn ask(known: Answers, input: &mut impl BufRead, out: &mut impl Write
 fn asked(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {
     for question in Question::ALL {
         // What has been answered meanwhile may have ended it.
-        while question.matters(&known) && known.answered(question).is_none() {
+        while question.applies_to(&known) && known.answer_text(question).is_none() {
             write!(out, "{} ", question.text())?;
             out.flush()?;
             let mut line = String::new();
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_asked_again() {
         let (known, said) = asked("maybe\nno\n");
-        assert_eq!(known.answered(Question::Transient).as_deref(), Some("no"));
+        assert_eq!(known.answer_text(Question::Transient).as_deref(), Some("no"));
         assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
     }
 

@@ -1,5 +1,5 @@
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Verdict, rust};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
 
 use super::json::toml;
 use crate::error::CliError;
@@ -20,16 +20,16 @@ const COLUMNS: [Column; 6] = [
 /// # Errors
 /// The policy cannot be written as TOML.
 pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
-    let verdict = match advice.verdict() {
-        Verdict::Retry => "retry, by this policy:",
-        Verdict::Hedge => "do not retry; hedge",
+    let verdict = match advice.recommendation() {
+        Recommendation::Retry => "retry, by this policy:",
+        Recommendation::Hedge => "do not retry; hedge",
         _ => "do not retry",
     };
     let mut out = paragraph(verdict, "", look);
     if let Some(policy) = advice.policy() {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", look));
     }
-    if advice.guarding() == Guarding::BudgetAndBreaker {
+    if advice.guards() == RecommendedGuards::BudgetAndBreaker {
         out.push_str(&paragraph(
             "  with a budget for the retries of all calls together, and a circuit breaker",
             "  ",
@@ -39,7 +39,7 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
     out.push_str("\nbecause\n");
     for reason in advice.reasons() {
         let answer = reason.answer.as_deref().unwrap_or("not said");
-        let text = format!("  {} {answer}: {}", reason.question.name(), reason.therefore);
+        let text = format!("  {} {answer}: {}", reason.question.name(), reason.conclusion);
         out.push_str(&paragraph(&text, "    ", look));
     }
     if let Some(front) = advice.front() {
@@ -48,27 +48,27 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
     if let Some(policy) = advice.policy() {
         // What is to be pasted is not broken over lines.
         out.push_str(&format!("\nTOML\n{}", indented(&toml(policy)?)));
-        if let Some(rust) = rust(policy) {
+        if let Some(rust) = rust_code(policy) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
     Ok(look.glyphs.spell(&out).into_owned())
 }
 
-fn computed(front: &Front, look: Look) -> String {
+fn computed(front: &ParetoFront, look: Look) -> String {
     let text = format!(
         "if all fail at once ({} with {} clients; {} policies tried; \
          all are back after {} at the soonest)",
         if front.runs == 1 { "one run".to_owned() } else { format!("means of {} runs", front.runs) },
-        Unit::Count.label(front.simulated as f64),
-        front.tried,
-        Compact(front.least_recovery),
+        Unit::Count.label(front.simulated_clients as f64),
+        front.tried_policies,
+        Compact(front.min_recovery_time),
     );
     let rows: Vec<_> = front.candidates.iter().map(|candidate| row(candidate, front)).collect();
     format!("\n{}{}", paragraph(&text, "  ", look), table(&COLUMNS, &rows, look))
 }
 
-fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
+fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
     let predicted = &candidate.predicted;
     vec![
         if candidate == front.best() { "=>" } else { "" }.to_owned(),
@@ -81,7 +81,7 @@ fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
 }
 
 /// The settings of a policy that not all have.
-fn own(candidate: &Candidate, front: &Front) -> String {
+fn own(candidate: &Candidate, front: &ParetoFront) -> String {
     let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
     let line = candidate.policy.to_string();
     let differs = |setting: &&str| !lines.iter().all(|line| line.split(' ').any(|other| other == *setting));

@@ -132,7 +132,7 @@ impl<'a> From<&'a CheckedLog> for OfLog<'a> {
         Self {
             name: &checked.name,
             delays: checked.log.entries.len(),
-            asked: checked.log.asked,
+            asked: checked.log.skipped_hints,
             policy: checked.policy.map(|policy| policy.to_string()),
             findings: checked.findings.iter().map(Found::from).collect(),
         }
@@ -141,14 +141,14 @@ impl<'a> From<&'a CheckedLog> for OfLog<'a> {
 
 impl<'a> From<&'a Finding> for Found<'a> {
     fn from(finding: &'a Finding) -> Self {
-        let (rule, help) = (finding.rule(), finding.help());
+        let (rule, help) = (finding.rule(), finding.suggestion());
         Self {
             rule: rule.code(),
             name: rule.name(),
             severity: rule.severity().name(),
             title: rule.title(),
             facts: finding.facts(),
-            why: rule.why(),
+            why: rule.rationale(),
             help: Mending {
                 settings: help.settings(),
                 policy: help.policy().map(ToString::to_string),
@@ -161,7 +161,7 @@ impl<'a> From<&'a Finding> for Found<'a> {
 impl From<Estimate> for Forecast {
     fn from(estimate: Estimate) -> Self {
         Self {
-            recovery_at_least_s: estimate.recovery_at_least.as_secs_f64(),
+            recovery_at_least_s: estimate.min_recovery_time.as_secs_f64(),
             attempts_per_client: estimate.attempts_per_client,
             basis: match estimate.basis {
                 Basis::ClosedForm => "closed-form",

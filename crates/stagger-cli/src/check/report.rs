@@ -51,7 +51,7 @@ fn of_log(checked: &CheckedLog, look: Look) -> String {
         0 => String::new(),
         many => format!(" of {}", counted(many, "client")),
     };
-    let asked = match log.asked {
+    let asked = match log.skipped_hints {
         0 => String::new(),
         many => format!("; {many} that were asked for are left out"),
     };
@@ -85,8 +85,8 @@ fn of_finding(finding: &Finding, look: Look) -> String {
     for fact in finding.facts() {
         out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
     }
-    out.push_str(&paragraph(&format!("  why: {}", rule.why()), "    ", look));
-    out.push_str(&paragraph(&format!("  help: {}", finding.help()), "    ", look));
+    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", look));
+    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", look));
     out
 }
 

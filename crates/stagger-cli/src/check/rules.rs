@@ -24,7 +24,8 @@ pub(super) fn text(look: Look) -> String {
 /// One rule at length.
 pub(super) fn explained(rule: &Rule, look: Look) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
-    let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
+    let out =
+        [head, format!("Why: {}.", rule.rationale()), rule.details().to_owned()].map(|text| paragraph(&text, "", look));
     look.glyphs.spell(&out.join("\n")).into_owned()
 }
 
@@ -54,8 +55,8 @@ pub(super) fn json() -> Result<String, CliError> {
         name: rule.name(),
         severity: rule.severity().name(),
         title: rule.title(),
-        why: rule.why(),
-        more: rule.more(),
+        why: rule.rationale(),
+        more: rule.details(),
     };
     to_json(&List { schema: "stagger.rules/1", rules: Rule::all().map(entry).collect() })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::Record;
+use stagger_sim::reconnect::ReconnectRecorder;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -44,7 +44,10 @@ impl Fleet {
         for ((id, log), source) in (0..).zip(&logs).zip(sources) {
             let shared = (Arc::clone(&manner), Arc::clone(log), Arc::clone(&live), Arc::clone(&gate));
             let (manner, log, live, gate) = shared;
-            tasks.spawn_on(client(manner, Record::seed(seed, id), source, log, live, gate), runtime.handle());
+            tasks.spawn_on(
+                client(manner, ReconnectRecorder::client_seed(seed, id), source, log, live, gate),
+                runtime.handle(),
+            );
         }
         Self { live, logs, gate, tasks }
     }

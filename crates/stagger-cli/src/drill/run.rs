@@ -6,12 +6,12 @@ use std::time::{Instant, SystemTime};
 
 use http::Uri;
 use stagger_core::Policy;
-use stagger_sim::storm::{Measured, Served};
+use stagger_sim::storm::{Measurements, ServerCounts};
 use tokio::runtime::Runtime;
 
 use super::client::Manner;
 use super::counters::{Counters, Processors};
-use super::doubt::doubts;
+use super::doubt::warnings;
 use super::fleet::{Fleet, SCOUTS};
 use super::live::Look;
 use super::log::Course;
@@ -44,7 +44,7 @@ pub(super) struct Run {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) courses: Vec<Course>,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurements,
 }
 
 /// Somebody wants to stop.
@@ -250,34 +250,34 @@ impl Ground<'_> {
         fleet: &Fleet,
         storm: &Storm,
         courses: Vec<Course>,
-        served: Option<Served>,
+        served: Option<ServerCounts>,
     ) -> Run {
         let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
         // Of a server that is not ours nobody knows more than its clients.
         let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
         let (least, most) = fleet.round_trip();
-        let mut measured = Measured::default();
+        let mut measured = Measurements::default();
         // There and back.
         (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
-        measured.lost_within_s = lost_within.as_secs_f64();
+        measured.disconnect_window_s = lost_within.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
         measured.server = served;
         measured.listen_overflows = storm.counters.listen_overflows;
         measured.listen_drops = storm.counters.listen_drops;
         measured.syn_retransmits = storm.counters.syn_retransmits;
         measured.segments_retransmitted = storm.counters.segments_retransmitted;
-        measured.timers_late_s = self.lateness.take().as_secs_f64();
-        measured.busiest_second = storm.busiest;
-        measured.doubts = doubts(&measured);
+        measured.max_timer_delay_s = self.lateness.take().as_secs_f64();
+        measured.peak_cpu_ratio = storm.busiest;
+        measured.warnings = warnings(&measured);
         let exhausted = fleet.live.exhausted();
         if exhausted > 0 {
             measured
-                .doubts
+                .warnings
                 .push(format!("{exhausted} attempts failed for want of ports or descriptors (lower --clients)"));
         }
         if courses.len() < self.clients as usize {
             let kept = self.clients as usize - courses.len();
-            measured.doubts.push(format!("{kept} clients never lost their connection"));
+            measured.warnings.push(format!("{kept} clients never lost their connection"));
         }
         Run { name: name.to_owned(), policy: *policy, courses, measured }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use stagger_sim::storm::Served;
+use stagger_sim::storm::ServerCounts;
 
 use crate::error::CliError;
 
@@ -97,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// It does not say it.
-    pub(super) fn report(mut self) -> Result<Served, CliError> {
+    pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();
         let read = self.said.read_to_string(&mut text);

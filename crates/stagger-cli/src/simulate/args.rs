@@ -13,7 +13,7 @@ use crate::storm::OutputArgs;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 A setting that the scenario does not have is refused. In a file they have the same names: clients = \"10k\".
-Figures can be asserted by the names that they have in the JSON, without `_s`; `recovered_p99` is `took_p99`.
+Figures can be asserted by the names that they have in the JSON, without `_s`.
 The same seed gives the same files, byte for byte. ^C keeps the runs that are finished.
 Exit status: 0; 1 if an assertion does not hold; 2 for a command line or a scenario that makes no sense; 125 for what
 cannot be read or written; 130 after ^C.")]

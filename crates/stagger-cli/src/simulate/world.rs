@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::{First, Hints};
-use stagger_sim::storm::{Figures, FluidFigures, Scene};
-use stagger_sim::{ScenarioError, Watch, fluid, occ, outage, reconnect};
+use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
+use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
+use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 
 use super::args::Kind;
 use super::contender::Contender;
@@ -15,10 +15,10 @@ use crate::storm::{SAMPLE, words};
 /// A scenario, whichever it is.
 #[derive(Debug)]
 pub(super) enum World {
-    Reconnect(reconnect::Scenario),
-    Fluid(reconnect::Scenario),
-    Outage(outage::Scenario, Vec<Guards>),
-    Occ(occ::Scenario),
+    Reconnect(reconnect::ReconnectScenario),
+    Fluid(reconnect::ReconnectScenario),
+    Outage(outage::OutageScenario, Vec<Guards>),
+    Occ(occ::OccScenario),
 }
 
 const CLIENTS: u64 = 10_000;
@@ -44,10 +44,10 @@ impl World {
         world.map_err(|error| CliError::usage(format_args!("{name}: {error}")))
     }
 
-    pub(super) fn scene(&self) -> Scene {
+    pub(super) fn scene(&self) -> ScenarioSpec {
         match self {
             Self::Reconnect(scenario) => scenario.into(),
-            Self::Fluid(scenario) => Scene::fluid(scenario),
+            Self::Fluid(scenario) => ScenarioSpec::fluid(scenario),
             Self::Outage(scenario, _) => scenario.into(),
             Self::Occ(scenario) => scenario.into(),
         }
@@ -74,20 +74,24 @@ impl World {
         &self,
         contender: &Contender,
         seed: Seed,
-        watch: &Watch,
-    ) -> Result<Option<Figures>, fluid::Unfit> {
+        progress: &Progress,
+    ) -> Result<Option<RunFigures>, fluid::NotSimulable> {
         let policy = &contender.policy;
         Ok(match self {
-            Self::Reconnect(scenario) => scenario.watched(policy, seed, watch).map(|figures| (&figures).into()),
-            Self::Fluid(scenario) => Some(FluidFigures::of(scenario.clients(), &fluid::run(scenario, policy)?).into()),
+            Self::Reconnect(scenario) => {
+                scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into())
+            }
+            Self::Fluid(scenario) => {
+                Some(FluidReport::from_figures(scenario.clients(), &fluid::run(scenario, policy)?).into())
+            }
             Self::Outage(scenario, _) => {
                 let process = |seed| match &contender.guards {
                     Some(guards) => guards.process(seed),
-                    None => outage::Process::unguarded(),
+                    None => outage::ProcessGuards::none(),
                 };
-                scenario.watched(policy, process, seed, watch).map(|figures| (&figures).into())
+                scenario.run_with_progress(policy, process, seed, progress).map(|figures| (&figures).into())
             }
-            Self::Occ(scenario) => scenario.watched(policy, seed, watch).map(|figures| (&figures).into()),
+            Self::Occ(scenario) => scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into()),
         })
     }
 }
@@ -102,8 +106,8 @@ enum Chance {
 /// Outside, what cannot be understood; inside, what makes no sense.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
-fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenario> {
-    let mut builder = reconnect::Scenario::builder(settings.take("clients", words::count)?.unwrap_or(CLIENTS));
+fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::ReconnectScenario> {
+    let mut builder = reconnect::ReconnectScenario::builder(settings.take("clients", words::count)?.unwrap_or(CLIENTS));
     if let Some(rate) = settings.take("capacity", words::rate)? {
         builder = builder.rate(rate);
     }
@@ -114,19 +118,19 @@ fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenar
         builder = builder.one_way(least, most.unwrap_or(least));
     }
     if let Some(time) = settings.take("hits-within", words::length)? {
-        builder = builder.hits_within(time);
+        builder = builder.disconnect_window(time);
     }
     if let Some(time) = settings.take("down", words::length)? {
         builder = builder.down_for(time);
     }
-    let firsts = [("after-delay", First::AfterDelay), ("at-once", First::AtOnce)];
+    let firsts = [("after-delay", FirstAttempt::AfterDelay), ("at-once", FirstAttempt::Immediate)];
     if let Some(first) = settings.take("first", |text| words::one_of(text, &firsts))? {
-        builder = builder.first(first);
+        builder = builder.first_attempt(first);
     }
     if chance == Chance::Drawn
         && let Some(hints) = settings.take("hints", hints)?
     {
-        builder = builder.hints(hints);
+        builder = builder.retry_after(hints);
     }
     if let Some(horizon) = settings.take("horizon", words::length)? {
         builder = builder.horizon(horizon);
@@ -134,14 +138,15 @@ fn reconnect(settings: &mut Settings, chance: Chance) -> Built<reconnect::Scenar
     Ok(builder.sample(SAMPLE).build())
 }
 
-fn hints(text: &str) -> Result<Hints, String> {
-    let words = [("silent", Hints::Silent), ("slots", Hints::Slots), ("appointments", Hints::Appointments)];
+fn hints(text: &str) -> Result<RetryAfter, String> {
+    let words =
+        [("silent", RetryAfter::None), ("slots", RetryAfter::Staggered), ("appointments", RetryAfter::Reservations)];
     let word = words::one_of(text, &words);
-    word.or_else(|error| words::length(text).map(Hints::After).map_err(|_| format!("{error}, or a time like 5s")))
+    word.or_else(|error| words::length(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a time like 5s")))
 }
 
 fn outage(settings: &mut Settings) -> Built<World> {
-    let mut builder = outage::Scenario::builder(settings.take("rate", words::rate)?.unwrap_or(TRAFFIC));
+    let mut builder = outage::OutageScenario::builder(settings.take("rate", words::rate)?.unwrap_or(TRAFFIC));
     if let Some(capacity) = settings.take("capacity", words::rate)? {
         builder = builder.capacity(capacity);
     }
@@ -151,7 +156,7 @@ fn outage(settings: &mut Settings) -> Built<World> {
     if let Some(processes) = settings.take("processes", words::small)? {
         builder = builder.processes(processes);
     }
-    let kinds = [("stall", outage::Outage::Stall), ("reject", outage::Outage::Reject)];
+    let kinds = [("stall", outage::OutageKind::Stall), ("reject", outage::OutageKind::Reject)];
     let kind = settings.take("outage", |text| words::one_of(text, &kinds))?.unwrap_or_default();
     let begins = settings.take("begins", words::length)?.unwrap_or(Duration::from_secs(20));
     let lasts = settings.take("down", words::length)?.unwrap_or(Duration::from_secs(2));
@@ -169,8 +174,8 @@ fn outage(settings: &mut Settings) -> Built<World> {
     Ok(builder.build().map(|scenario| World::Outage(scenario, guards.unwrap_or_default())))
 }
 
-fn occ(settings: &mut Settings) -> Built<occ::Scenario> {
-    let mut builder = occ::Scenario::builder(settings.take("clients", words::count)?.unwrap_or(WRITERS));
+fn occ(settings: &mut Settings) -> Built<occ::OccScenario> {
+    let mut builder = occ::OccScenario::builder(settings.take("clients", words::count)?.unwrap_or(WRITERS));
     if let Some((mean, deviation)) = settings.take("one-way", |text| words::lengths(text, &["+-", "±"]))? {
         builder = builder.one_way(mean, deviation.unwrap_or_default());
     }

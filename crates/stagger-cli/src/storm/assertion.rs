@@ -1,7 +1,7 @@
 use core::fmt;
 
 use stagger_sim::lint::parse_number;
-use stagger_sim::storm::Scene;
+use stagger_sim::storm::ScenarioSpec;
 
 use super::measure::{Measure, Quantity, measures};
 use super::record::Records;
@@ -49,7 +49,7 @@ pub(crate) struct Failure {
 ///
 /// # Errors
 /// One that cannot be understood.
-pub(crate) fn assertions(lists: &[String], scene: &Scene) -> Result<Vec<Assertion>, CliError> {
+pub(crate) fn assertions(lists: &[String], scene: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
     let all = lists.iter().map(|list| Assertion::list(list, measures(scene))).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
@@ -69,8 +69,7 @@ impl Assertion {
             return Err(format!("`{text}` compares nothing; write it like peak_1s<=600"));
         };
         let name = name.trim();
-        let key = name.replacen("recovered_", "took_", 1);
-        let Some(measure) = measures.iter().find(|measure| is_named(measure.key, &key)) else {
+        let Some(measure) = measures.iter().find(|measure| is_named(measure.key, name)) else {
             let known: Vec<&str> = measures.iter().map(|measure| measure.key).collect();
             return Err(format!("`{name}` is not a figure of this scenario; it has {}", known.join(", ")));
         };
@@ -145,11 +144,11 @@ mod tests {
     use super::*;
 
     fn reconnect() -> &'static [Measure] {
-        measures(&Scene::from(&stagger_sim::reconnect::Scenario::builder(1).build().unwrap()))
+        measures(&ScenarioSpec::from(&stagger_sim::reconnect::ReconnectScenario::builder(1).build().unwrap()))
     }
 
     fn records() -> Records {
-        let runs = vec![json!({"seed": 3, "peak_1s": 600, "took_p99_s": null, "e_time": null})];
+        let runs = vec![json!({"seed": 3, "peak_1s": 600, "recovered_p99_s": null, "efficiency_time": null})];
         let row = Record { name: "ours".to_owned(), policy: String::new(), guards: None, runs };
         Records { measures: reconnect(), rows: vec![row] }
     }
@@ -161,9 +160,15 @@ mod tests {
             ("peak_1s=600", None),
             ("peak_1s<600", Some("peak_1s<600 does not hold for ours with seed 3: peak_1s is 600")),
             ("peak_1s>=0.7k", Some("peak_1s>=0.7k does not hold for ours with seed 3: peak_1s is 600")),
-            ("recovered_p99<=30s", Some("recovered_p99<=30s does not hold for ours with seed 3: took_p99_s is never")),
-            ("took_p99>30s", None),
-            ("e_time>=5%", Some("e_time>=5% does not hold for ours with seed 3: e_time is -")),
+            (
+                "recovered_p99<=30s",
+                Some("recovered_p99<=30s does not hold for ours with seed 3: recovered_p99_s is never"),
+            ),
+            ("recovered_p99>30s", None),
+            (
+                "efficiency_time>=5%",
+                Some("efficiency_time>=5% does not hold for ours with seed 3: efficiency_time is -"),
+            ),
         ] {
             let failures: Vec<_> = Assertion::list(text, reconnect()).unwrap()[0].failures(&records());
             assert_eq!(failures.first().map(ToString::to_string).as_deref(), want, "{text}");

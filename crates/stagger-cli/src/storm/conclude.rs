@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::assertion::Assertion;
 use super::interrupt::INTERRUPTED;
@@ -23,7 +23,7 @@ pub(crate) struct Runs {
 /// # Errors
 /// Something cannot be written.
 pub(crate) fn conclude(
-    storm: &Storm,
+    storm: &StormReport,
     runs: Runs,
     assertions: &[Assertion],
     outputs: Outputs,

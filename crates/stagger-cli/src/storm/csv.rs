@@ -1,6 +1,6 @@
 use csv::Writer;
 use serde_json::Value;
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::record::Records;
 use super::sampled::Timeline;
@@ -33,7 +33,7 @@ pub(crate) fn figures(records: &Records) -> Result<Vec<u8>, CliError> {
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn series(storm: &Storm) -> Result<Vec<u8>, CliError> {
+pub(crate) fn series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(failed)?;
     for strategy in &storm.strategies {

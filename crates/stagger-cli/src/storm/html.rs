@@ -1,4 +1,4 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::observed::{doubtful, is_measured, observed};
@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("report.js");
 const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
 /// The report: one page that needs nothing beside it, and no script to be read. `command` is what makes it again.
-pub(crate) fn page(storm: &Storm, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
+pub(crate) fn page(storm: &StormReport, records: &Records, charts: &[Chart], json: &str, command: &str) -> String {
     let title = escaped(&described(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(

@@ -1,10 +1,10 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::observed::{doubtful, observed};
 use super::record::{Records, described};
 
 /// The table for a page of Markdown, the best of each column in bold.
-pub(crate) fn table(storm: &Storm, records: &Records) -> String {
+pub(crate) fn table(storm: &StormReport, records: &Records) -> String {
     let mut out = escaped(&described(&storm.scenario)) + "\n\n";
     let heads: Vec<&str> = records.shown().map(|measure| measure.heading).collect();
     out.push_str(&format!("| strategy | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len())));

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use serde_json::Value;
-use stagger_sim::storm::Scene;
+use stagger_sim::storm::ScenarioSpec;
 
 use crate::plan::brief::brief;
 use crate::plot::Unit;
@@ -64,11 +64,11 @@ const RECONNECT: [Measure; 30] = [
     measure("attempts_per_client", "attempts each", Number, Least, Always),
     measure("attempts_p50", "attempts p50", Count, Least, Files),
     measure("attempts_p99", "attempts p99", Count, Least, WithRoom),
-    measure("attempts_most", "most attempts", Count, Least, Files),
-    measure("took_p50_s", "recovered p50", Seconds, Least, Always),
-    measure("took_p95_s", "recovered p95", Seconds, Least, Files),
-    measure("took_p99_s", "recovered p99", Seconds, Least, Always),
-    measure("took_mean_s", "recovered mean", Seconds, Least, Files),
+    measure("attempts_max", "most attempts", Count, Least, Files),
+    measure("recovered_p50_s", "recovered p50", Seconds, Least, Always),
+    measure("recovered_p95_s", "recovered p95", Seconds, Least, Files),
+    measure("recovered_p99_s", "recovered p99", Seconds, Least, Always),
+    measure("recovered_mean_s", "recovered mean", Seconds, Least, Files),
     measure("t50_s", "half back at", Seconds, Least, Files),
     measure("t99_s", "99% back at", Seconds, Least, Files),
     measure("t100_s", "all back at", Seconds, Least, WithRoom),
@@ -78,11 +78,11 @@ const RECONNECT: [Measure; 30] = [
     measure("peak_in_flight", "peak in flight", Count, Least, Files),
     measure("peak_backlog", "peak backlog", Count, Least, Files),
     measure("waited_mean_s", "waited mean", Seconds, Least, Files),
-    measure("fairness_took", "recovered p99 / p50", Number, Least, Files),
+    measure("fairness_recovered", "recovered p99 / p50", Number, Least, Files),
     measure("fairness_attempts", "attempts p99 / p50", Number, Least, Files),
-    measure("e_attempts", "efficiency: attempts", Share, Most, Files),
-    measure("e_time", "efficiency: time", Share, Most, WithRoom),
-    measure("e_ttc", "efficiency: mean time", Share, Most, Files),
+    measure("efficiency_attempts", "efficiency: attempts", Share, Most, Files),
+    measure("efficiency_time", "efficiency: time", Share, Most, WithRoom),
+    measure("efficiency_mean_time", "efficiency: mean time", Share, Most, Files),
     measure("bin_s", "bin", Seconds, Neither, Files),
 ];
 
@@ -91,12 +91,12 @@ const FLUID: [Measure; 12] = [
     measure("peak_100ms", "peak in 100ms", Count, Least, Always),
     measure("peak_1s", "peak in 1s", Count, Least, Always),
     measure("attempts_per_client", "attempts each", Number, Least, Always),
-    measure("took_mean_s", "recovered mean", Seconds, Least, Always),
+    measure("recovered_mean_s", "recovered mean", Seconds, Least, Always),
     measure("t50_s", "half back at", Seconds, Least, Always),
     measure("t99_s", "99% back at", Seconds, Least, Always),
     measure("t100_s", "all back at", Seconds, Least, WithRoom),
-    measure("connected_share", "connected", Share, Most, Files),
-    measure("gave_up_share", "gave up", Share, Least, WithRoom),
+    measure("connected_ratio", "connected", Share, Most, Files),
+    measure("gave_up_ratio", "gave up", Share, Least, WithRoom),
     measure("peak_backlog", "peak backlog", Count, Least, Files),
     measure("bin_s", "bin", Seconds, Neither, Files),
 ];
@@ -104,12 +104,12 @@ const FLUID: [Measure; 12] = [
 const OUTAGE: [Measure; 9] = [
     measure("metastable", "stays down", Verdict, Least, Always),
     measure("recovery_s", "recovered after", Seconds, Least, Always),
-    measure("success", "success", Share, Most, Always),
+    measure("success_ratio", "success", Share, Most, Always),
     measure("amplification", "attempts each", Number, Least, Always),
     measure("peak_1s", "peak in 1s", Count, Least, Always),
-    measure("last_goodput", "goodput at the end", Share, Most, WithRoom),
-    measure("last_attempts", "attempts each at the end", Number, Least, WithRoom),
-    measure("refused", "refused by breakers", Count, Neither, WithRoom),
+    measure("final_goodput", "goodput at the end", Share, Most, WithRoom),
+    measure("final_attempts_per_request", "attempts each at the end", Number, Least, WithRoom),
+    measure("rejected", "refused by breakers", Count, Neither, WithRoom),
     measure("bin_s", "bin", Seconds, Neither, Files),
 ];
 
@@ -126,12 +126,12 @@ const OCC: [Measure; 9] = [
 ];
 
 /// The figures that a scenario gives, in the order in which they are shown.
-pub(crate) const fn measures(scene: &Scene) -> &'static [Measure] {
+pub(crate) const fn measures(scene: &ScenarioSpec) -> &'static [Measure] {
     match scene {
-        Scene::Reconnect(_) => &RECONNECT,
-        Scene::Fluid(_) => &FLUID,
-        Scene::Outage(_) => &OUTAGE,
-        Scene::Occ(_) => &OCC,
+        ScenarioSpec::Reconnect(_) => &RECONNECT,
+        ScenarioSpec::Fluid(_) => &FLUID,
+        ScenarioSpec::Outage(_) => &OUTAGE,
+        ScenarioSpec::Occ(_) => &OCC,
         _ => &[],
     }
 }
@@ -190,10 +190,10 @@ mod tests {
             ("peak_1s", Some(1_234.4), "1,234"),
             ("attempts_p99", Some(6.5), "6.5"),
             ("attempts_per_client", Some(4.0), "4.00"),
-            ("took_p99_s", Some(15.23), "15.2s"),
-            ("took_p99_s", None, "never"),
-            ("e_time", None, "-"),
-            ("success", Some(0.98765), "98.8%"),
+            ("recovered_p99_s", Some(15.23), "15.2s"),
+            ("recovered_p99_s", None, "never"),
+            ("efficiency_time", None, "-"),
+            ("success_ratio", Some(0.98765), "98.8%"),
             ("metastable", Some(1.0), "yes"),
             ("metastable", Some(0.5), "50% of runs"),
         ] {
@@ -203,10 +203,10 @@ mod tests {
 
     #[test]
     fn never_is_worse_than_late() {
-        let p99 = of("took_p99_s");
+        let p99 = of("recovered_p99_s");
         assert!(
             p99.is_better(Some(1e9), None) && !p99.is_better(None, Some(1e9)) && p99.is_better(Some(1.0), Some(2.0))
         );
-        assert!(of("success").is_better(Some(0.9), Some(0.8)));
+        assert!(of("success_ratio").is_better(Some(0.9), Some(0.8)));
     }
 }

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::measure::Place;
 use super::observed::{doubtful, observed};
@@ -13,7 +13,7 @@ const CELLS: usize = 20;
 pub(crate) const NEARLY_ALL: f64 = 0.995;
 
 /// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
-pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
+pub(crate) fn summary(storm: &StormReport, records: &Records, look: Look) -> String {
     let mut out = paragraph(&described(&storm.scenario), "  ", look);
     out.push('\n');
     let until = until(storm, NEARLY_ALL);
@@ -50,7 +50,7 @@ pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
 }
 
 /// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.
-pub(crate) fn until(storm: &Storm, share: f64) -> f64 {
+pub(crate) fn until(storm: &StormReport, share: f64) -> f64 {
     let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
     runs.filter_map(|run| Timeline::of(&run.figures)).map(|timeline| timeline.until(share)).fold(0.0, f64::max)
 }
@@ -67,10 +67,10 @@ pub(crate) fn runs(records: &Records) -> Option<String> {
 }
 
 /// What the figures come to, in a sentence.
-pub(crate) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
+pub(crate) fn verdict(storm: &StormReport, records: &Records) -> Option<String> {
     let find = |key: &str| records.measures.iter().find(|measure| measure.key == key);
     match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => {
+        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => {
             let peak = find("peak_1s")?;
             let records = records.asserted();
             let column = records.column(peak);
@@ -91,7 +91,7 @@ pub(crate) fn verdict(storm: &Storm, records: &Records) -> Option<String> {
                 crate::plot::Unit::Count.label(scene.rate),
             ))
         }
-        Scene::Outage(_) => {
+        ScenarioSpec::Outage(_) => {
             let column = records.column(find("metastable")?);
             let down = column.iter().zip(&records.rows).filter(|(cell, _)| cell.value > Some(0.0));
             let down: Vec<String> = down.map(|(_, row)| plain(&row.name)).collect();

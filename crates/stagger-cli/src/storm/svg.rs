@@ -1,4 +1,4 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::observed::doubtful;
@@ -12,7 +12,12 @@ use crate::plot::svg::{Page, document};
 ///
 /// # Errors
 /// One cannot be written.
-pub(crate) fn write(storm: &Storm, records: &Records, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
+pub(crate) fn write(
+    storm: &StormReport,
+    records: &Records,
+    charts: &[Chart],
+    directory: &Directory,
+) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {
             title: chart.title.to_owned(),

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::sampled::{Timeline, points};
@@ -10,11 +10,11 @@ use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
 const TENTHS: usize = 10;
 
 /// Connections that are up, or requests that succeed, over time.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let (title, label, target, is_sum) = match &storm.scenario {
-        Scene::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
-        Scene::Outage(scene) => ("Successes over time", "successes in 1s", scene.rate, false),
+        ScenarioSpec::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
+        ScenarioSpec::Outage(scene) => ("Successes over time", "successes in 1s", scene.rate, false),
         _ => return None,
     };
     let series: Vec<(usize, &str, f64, Vec<f64>)> = firsts(storm)

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::sampled::{Timeline, points, sums};
@@ -7,15 +7,15 @@ use super::parts::{NEARLY_EVERY, RESOLUTION, ROWS, firsts, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
 /// What arrives when, a picture for each strategy, all on one scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let timelines: Vec<(usize, &str, Timeline)> =
         firsts(storm).filter_map(|(nth, name, figures)| Some((nth, name, Timeline::of(figures)?))).collect();
     let bin_s = timelines.first()?.2.bin_s;
     let most = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
-        Scene::Outage(scene) => (scene.capacity, (scene.begins_s, scene.begins_s + scene.lasts_s)),
+        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
+        ScenarioSpec::Outage(scene) => (scene.capacity, (scene.start_s, scene.start_s + scene.duration_s)),
         _ => return None,
     };
     let most = most.max(capacity * bin_s);

@@ -1,14 +1,14 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
 use super::parts::{ROWS, firsts, line};
 use crate::plot::{Axis, Bar, Figure, Shape, Unit};
 
 /// How many attempts clients make, a picture for each strategy, all on one scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let counts: Vec<(usize, &str, Vec<f64>)> = firsts(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let share = |count: &u64| *count as f64 / figures.clients as f64;
                 Some((nth, name, figures.clients_by_attempts.iter().map(share).collect()))
             }

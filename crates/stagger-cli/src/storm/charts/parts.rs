@@ -1,6 +1,6 @@
 //! What several pictures share.
 
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use crate::plot::{Hue, Series, Shape, Weight};
 
@@ -22,13 +22,13 @@ pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
 }
 
 /// What is said of a picture that has no room for all strategies.
-pub(super) fn about(text: &str, storm: &Storm) -> String {
+pub(super) fn about(text: &str, storm: &StormReport) -> String {
     let rest = storm.strategies.len() > TOLD_APART;
     [text, if rest { "The first six strategies are shown." } else { "" }].join(" ").trim().to_owned()
 }
 
 /// The first run of each strategy: pictures of several would lie on one another.
-pub(super) fn firsts(storm: &Storm) -> impl Iterator<Item = (usize, &str, &Figures)> {
+pub(super) fn firsts(storm: &StormReport) -> impl Iterator<Item = (usize, &str, &RunFigures)> {
     let strategies = storm.strategies.iter().enumerate();
     strategies.filter_map(|(at, strategy)| Some((at, &*strategy.name, &strategy.runs.first()?.figures)))
 }

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
 use super::super::summary::until;
@@ -12,11 +12,11 @@ const DOTS: usize = 2_500;
 const LISTED: usize = 12;
 
 /// Attempts of single clients: what is hidden in sums is seen here, clients in step.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = until(storm, NEARLY_EVERY);
     let samples: Vec<(usize, &str, &[Vec<f64>])> = firsts(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
+            RunFigures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
             _ => None,
         })
         .collect();

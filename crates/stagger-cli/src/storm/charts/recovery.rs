@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Figures, Scene, Storm};
+use stagger_sim::storm::{RunFigures, ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::parts::{RESOLUTION, TOLD_APART, about, firsts, line};
@@ -8,14 +8,14 @@ use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// How many clients are back how long after the server is up.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let Scene::Reconnect(scene) = &storm.scenario else {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let ScenarioSpec::Reconnect(scene) = &storm.scenario else {
         return None;
     };
     let curves: Vec<(usize, &str, Vec<Point>)> = firsts(storm)
         .take(TOLD_APART)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let mut sum = 0.0;
                 let share = |(bin, count): (usize, &u32)| {
                     sum += f64::from(*count);

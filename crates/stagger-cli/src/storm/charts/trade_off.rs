@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::measure::{Measure, Quantity};
@@ -7,12 +7,12 @@ use super::parts::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
 
 /// What a strategy costs the server against what it costs the clients, a point for each run.
-pub(crate) fn chart(storm: &Storm, records: &Records) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport, records: &Records) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
-        Scene::Reconnect(_) => ("peak_1s", "took_p99_s"),
-        Scene::Fluid(_) => ("peak_1s", "t99_s"),
-        Scene::Outage(_) => ("amplification", "recovery_s"),
-        Scene::Occ(_) => ("calls_per_client", "time_s"),
+        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
+        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
+        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
+        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
         _ => return None,
     };
     let find = |key: &str| records.measures.iter().find(|measure| measure.key == key);
