@@ -3,13 +3,13 @@ use core::fmt;
 /// Everything that is wrong with a scenario, each with the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    faults: Vec<ScenarioFault>,
+    problems: Vec<ScenarioProblem>,
 }
 
 /// One thing that is wrong with a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ScenarioFault {
+pub enum ScenarioProblem {
     /// The number of clients or of processes is 0, or one of those or of requests is above 67,108,864.
     Clients,
     /// The rate is not a number within a billionth and a billion a second.
@@ -19,7 +19,7 @@ pub enum ScenarioFault {
     /// The shortest way of a message is longer than the longest, or that is above an hour.
     Network,
     /// Messages are not underway for any time, so there is none in which somebody else could be faster.
-    Window,
+    MessageDelay,
     /// A client stops waiting before any answer can have come.
     Timeout,
     /// What happens in the scenario ends after its horizon.
@@ -27,19 +27,20 @@ pub enum ScenarioFault {
     /// The horizon is 0, or longer than 76 hours.
     Horizon,
     /// A server that gives appointments is given a rate below one a second.
-    AppointmentRate,
+    ReservationRate,
 }
 
 impl ScenarioError {
-    /// The faults, in a fixed order.
-    pub fn faults(&self) -> impl Iterator<Item = ScenarioFault> + '_ {
-        self.faults.iter().copied()
+    /// The problems, in a fixed order.
+    pub fn problems(&self) -> impl Iterator<Item = ScenarioProblem> + '_ {
+        self.problems.iter().copied()
     }
 
-    /// `Ok` if none of the faults is there.
-    pub(crate) fn check(faults: impl IntoIterator<Item = (ScenarioFault, bool)>) -> Result<(), Self> {
-        let faults: Vec<_> = faults.into_iter().filter(|&(_, is_there)| is_there).map(|(fault, _)| fault).collect();
-        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
+    /// `Ok` if none of the problems is there.
+    pub(crate) fn check(problems: impl IntoIterator<Item = (ScenarioProblem, bool)>) -> Result<(), Self> {
+        let problems: Vec<_> =
+            problems.into_iter().filter(|&(_, is_there)| is_there).map(|(problem, _)| problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn is_rate(rate: f64) -> bool {
     (1e-9..=1e9).contains(&rate)
 }
 
-impl fmt::Display for ScenarioFault {
+impl fmt::Display for ScenarioProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Clients => {
@@ -63,13 +64,13 @@ impl fmt::Display for ScenarioFault {
                  use 1 or more, and no more than that"
             }
             Self::Network => "the shortest way of a message is longer than the longest, or that is above an hour; exchange them, or use less",
-            Self::Window => "messages are not underway for any time; use a mean of a microsecond or more",
+            Self::MessageDelay => "messages are not underway for any time; use a mean of a microsecond or more",
             Self::Timeout => "the time-out ends before any answer can come; use more than a round trip",
             Self::BeyondHorizon => {
                 "not everyone is hit, or the server not up again, before the horizon; raise the horizon"
             }
             Self::Horizon => "the horizon is 0 or above 76 hours; use something in between",
-            Self::AppointmentRate => {
+            Self::ReservationRate => {
                 "appointments want a rate of at least 1 a second; raise the rate, or use other hints"
             }
         })
@@ -78,9 +79,9 @@ impl fmt::Display for ScenarioFault {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, fault) in self.faults.iter().enumerate() {
+        for (number, problem) in self.problems.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "; " })?;
-            fault.fmt(f)?;
+            problem.fmt(f)?;
         }
         Ok(())
     }
@@ -94,9 +95,10 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_at_once() {
-        let faults = [(ScenarioFault::Rate, true), (ScenarioFault::Network, false), (ScenarioFault::Backlog, true)];
-        let error = ScenarioError::check(faults).unwrap_err();
-        assert_eq!(error.faults().collect::<Vec<_>>(), [ScenarioFault::Rate, ScenarioFault::Backlog]);
+        let problems =
+            [(ScenarioProblem::Rate, true), (ScenarioProblem::Network, false), (ScenarioProblem::Backlog, true)];
+        let error = ScenarioError::check(problems).unwrap_err();
+        assert_eq!(error.problems().collect::<Vec<_>>(), [ScenarioProblem::Rate, ScenarioProblem::Backlog]);
         let text = error.to_string();
         assert!(text.contains("say what the server can take; the backlog is 0"), "{text}");
     }

@@ -14,9 +14,9 @@
 //! ```
 //! use core::time::Duration;
 //! use stagger_core::{Policy, Seed};
-//! use stagger_sim::reconnect::Scenario;
+//! use stagger_sim::reconnect::ReconnectScenario;
 //!
-//! let scenario = Scenario::builder(10_000).rate(500.0).backlog(250).build()?;
+//! let scenario = ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build()?;
 //! let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts().build()?;
 //! let figures = scenario.run(&policy, Seed::new(1));
 //!
@@ -30,7 +30,7 @@
 //!
 //! [`lint`] finds what makes a storm of a policy without running it, and says how to mend it.
 //!
-//! [`Runs`] makes many runs side by side, [`Watch`] shows how far they are and stops them; [`testing`] is for tests of your
+//! [`Sweep`] makes many runs side by side, [`Progress`] shows how far they are and stops them; [`testing`] is for tests of your
 //! own, which fail when a policy can cause a storm. [`advise`] finds the best policies for a fleet.
 //!
 //! # Features
@@ -58,18 +58,18 @@ pub mod lint;
 mod network;
 pub mod occ;
 pub mod outage;
+mod progress;
 mod random;
 pub mod reconnect;
-mod runs;
-mod series;
 #[cfg(feature = "serde")]
 pub mod storm;
+mod sweep;
 pub mod testing;
 mod time;
-mod watch;
+mod time_series;
 
 pub use engine::Engine;
-pub use error::{ScenarioError, ScenarioFault};
-pub use runs::Runs;
-pub use series::Series;
-pub use watch::Watch;
+pub use error::{ScenarioError, ScenarioProblem};
+pub use progress::{CancelToken, Progress};
+pub use sweep::Sweep;
+pub use time_series::TimeSeries;

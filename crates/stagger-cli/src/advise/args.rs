@@ -39,11 +39,11 @@ pub(crate) struct AdviseArgs {
 
     /// Time within which the operation must succeed
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    patience: Option<String>,
+    deadline: Option<String>,
 
     /// Minimum delay before each retry
     #[arg(long, value_name = "DUR", help_heading = "Questions")]
-    least_wait: Option<String>,
+    min_delay: Option<String>,
 
     /// Never prompt, even on a terminal
     #[arg(long)]
@@ -79,8 +79,8 @@ impl AdviseArgs {
             Question::Clients => self.clients.as_deref(),
             Question::Capacity => self.capacity.as_deref(),
             Question::Outage => self.outage.as_deref(),
-            Question::Patience => self.patience.as_deref(),
-            Question::LeastWait => self.least_wait.as_deref(),
+            Question::Deadline => self.deadline.as_deref(),
+            Question::MinDelay => self.min_delay.as_deref(),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use stagger_core::Seed;
-use stagger_sim::Watch;
+use stagger_sim::Progress;
 use stagger_sim::advise::advise;
 
 use super::args::AdviseArgs;
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> 
     if !args.json && !args.no_input && stdin.is_terminal() && term.stderr.tty {
         answers = prompt(answers, &mut stdin.lock(), &mut io::stderr().lock())?;
     }
-    let advice = advise(&answers, Seed::new(args.seed), &Watch::new()).map_err(CliError::usage)?;
+    let advice = advise(&answers, Seed::new(args.seed), &Progress::new()).map_err(CliError::usage)?;
     let text = if args.json {
         json::document(&advice, args.seed)?
     } else {

@@ -1,6 +1,6 @@
 use serde::Serialize;
 use stagger_core::Policy;
-use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Reason, Verdict, rust};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Reason, Recommendation, RecommendedGuards, rust_code};
 
 use crate::error::CliError;
 use crate::output::to_json;
@@ -94,14 +94,14 @@ struct CandidateEntry {
 pub(super) fn document(advice: &Advice, seed: u64) -> Result<String, CliError> {
     to_json(&Document {
         schema: "stagger.advise/1",
-        recommendation: match advice.verdict() {
-            Verdict::Retry => "retry",
-            Verdict::Hedge => "hedge",
+        recommendation: match advice.recommendation() {
+            Recommendation::Retry => "retry",
+            Recommendation::Hedge => "hedge",
             _ => "do-not-retry",
         },
         policy: advice.policy().map(PolicyText::new).transpose()?,
-        guards: match advice.guarding() {
-            Guarding::BudgetAndBreaker => &["budget", "breaker"],
+        guards: match advice.guards() {
+            RecommendedGuards::BudgetAndBreaker => &["budget", "breaker"],
             _ => &[],
         },
         reasons: advice.reasons().iter().map(ReasonEntry::from).collect(),
@@ -121,18 +121,18 @@ pub(super) fn toml(policy: &Policy) -> Result<String, CliError> {
 
 impl PolicyText {
     fn new(policy: &Policy) -> Result<Self, CliError> {
-        Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust(policy) })
+        Ok(Self { line: policy.to_string(), toml: toml(policy)?, rust: rust_code(policy) })
     }
 }
 
 impl<'a> From<&'a Reason> for ReasonEntry<'a> {
     fn from(reason: &'a Reason) -> Self {
-        Self { question: reason.question.name(), answer: reason.answer.as_deref(), conclusion: &reason.therefore }
+        Self { question: reason.question.name(), answer: reason.answer.as_deref(), conclusion: &reason.conclusion }
     }
 }
 
-impl From<&Front> for FrontEntry {
-    fn from(front: &Front) -> Self {
+impl From<&ParetoFront> for FrontEntry {
+    fn from(front: &ParetoFront) -> Self {
         let figures = |candidate: &Candidate| CandidateEntry {
             policy: candidate.policy.to_string(),
             recommended: candidate == front.best(),
@@ -142,10 +142,10 @@ impl From<&Front> for FrontEntry {
             recovered_ratio: candidate.predicted.back,
         };
         Self {
-            simulated_clients: front.simulated,
+            simulated_clients: front.simulated_clients,
             runs: front.runs,
-            tried_policies: front.tried,
-            min_recovery_s: front.least_recovery.as_secs_f64(),
+            tried_policies: front.tried_policies,
+            min_recovery_s: front.min_recovery_time.as_secs_f64(),
             candidates: front.candidates.iter().map(figures).collect(),
         }
     }

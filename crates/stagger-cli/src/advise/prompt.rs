@@ -17,7 +17,7 @@ pub(super) fn prompt(known: Answers, input: &mut impl BufRead, out: &mut impl Wr
 fn prompt_until_done(mut known: Answers, input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Answers> {
     for question in Question::ALL {
         // An earlier answer may have made the question irrelevant.
-        while question.matters(&known) && known.answered(question).is_none() {
+        while question.applies_to(&known) && known.answer_text(question).is_none() {
             write!(out, "{} ", question.text())?;
             out.flush()?;
             let mut line = String::new();
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn an_invalid_answer_repeats_the_question() {
         let (known, said) = prompt_until_done("maybe\nno\n");
-        assert_eq!(known.answered(Question::Transient).as_deref(), Some("no"));
+        assert_eq!(known.answer_text(Question::Transient).as_deref(), Some("no"));
         assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
     }
 

@@ -1,5 +1,5 @@
 use stagger_core::text::Compact;
-use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Verdict, rust};
+use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, RecommendedGuards, rust_code};
 
 use super::json::toml;
 use crate::error::CliError;
@@ -21,22 +21,22 @@ const COLUMNS: [Column; 6] = [
 /// # Errors
 /// The policy cannot be serialized as TOML.
 pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
-    let verdict = match advice.verdict() {
-        Verdict::Retry => "retry with this policy:",
-        Verdict::Hedge => "do not retry; hedge requests",
+    let verdict = match advice.recommendation() {
+        Recommendation::Retry => "retry with this policy:",
+        Recommendation::Hedge => "do not retry; hedge requests",
         _ => "do not retry",
     };
     let mut out = paragraph(verdict, "", look);
     if let Some(policy) = advice.policy() {
         out.push_str(&paragraph(&format!("  {policy}"), "    ", look));
     }
-    if advice.guarding() == Guarding::BudgetAndBreaker {
+    if advice.guards() == RecommendedGuards::BudgetAndBreaker {
         out.push_str(&paragraph("  guarded by a retry budget that all calls share, and a circuit breaker", "  ", look));
     }
     out.push_str("\nreasons\n");
     for reason in advice.reasons() {
         let answer = reason.answer.as_deref().unwrap_or("not specified");
-        let text = format!("  {} {answer}: {}", reason.question.name(), reason.therefore);
+        let text = format!("  {} {answer}: {}", reason.question.name(), reason.conclusion);
         out.push_str(&paragraph(&text, "    ", look));
     }
     if let Some(front) = advice.front() {
@@ -45,27 +45,27 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
     if let Some(policy) = advice.policy() {
         // Not wrapped, so that it can be pasted.
         out.push_str(&format!("\nTOML\n{}", indented(&toml(policy)?)));
-        if let Some(rust) = rust(policy) {
+        if let Some(rust) = rust_code(policy) {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
     Ok(look.glyphs.spell(&out).into_owned())
 }
 
-fn front_section(front: &Front, look: Look) -> String {
+fn front_section(front: &ParetoFront, look: Look) -> String {
     let text = format!(
         "Pareto-optimal policies after a mass disconnect ({}, {} clients, {} policies tried; full recovery takes at least \
          {})",
         if front.runs == 1 { "1 run".to_owned() } else { format!("means of {} runs", front.runs) },
-        Unit::Count.label(front.simulated as f64),
-        front.tried,
-        Compact(front.least_recovery),
+        Unit::Count.label(front.simulated_clients as f64),
+        front.tried_policies,
+        Compact(front.min_recovery_time),
     );
     let rows: Vec<_> = front.candidates.iter().map(|candidate| row(candidate, front)).collect();
     format!("\n{}{}", paragraph(&text, "  ", look), table(&COLUMNS, &rows, look))
 }
 
-fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
+fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
     let predicted = &candidate.predicted;
     vec![
         if candidate == front.best() { "=>" } else { "" }.to_owned(),
@@ -78,7 +78,7 @@ fn row(candidate: &Candidate, front: &Front) -> Vec<String> {
 }
 
 /// Returns the settings of a policy that not all candidates share.
-fn differing_settings(candidate: &Candidate, front: &Front) -> String {
+fn differing_settings(candidate: &Candidate, front: &ParetoFront) -> String {
     let lines: Vec<String> = front.candidates.iter().map(|other| other.policy.to_string()).collect();
     let line = candidate.policy.to_string();
     let differs = |setting: &&str| !lines.iter().all(|line| line.split(' ').any(|other| other == *setting));

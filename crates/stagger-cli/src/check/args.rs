@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, Circumstances, Idempotency, Purpose, Rate, Rule, parse_count};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, Purpose, Rate, Rule, parse_count};
 
 use crate::policy_args::PolicyArgs;
 
@@ -124,13 +124,13 @@ pub(crate) struct CircumstancesArgs {
     budget: bool,
 }
 
-impl From<&CircumstancesArgs> for Circumstances {
+impl From<&CircumstancesArgs> for DeploymentContext {
     fn from(args: &CircumstancesArgs) -> Self {
         fn set<T>(
-            known: Circumstances,
-            with: fn(Circumstances, T) -> Circumstances,
+            known: DeploymentContext,
+            with: fn(DeploymentContext, T) -> DeploymentContext,
             value: Option<T>,
-        ) -> Circumstances {
+        ) -> DeploymentContext {
             value.into_iter().fold(known, with)
         }
         let known = set(Self::default(), Self::purpose, args.purpose);
@@ -141,7 +141,7 @@ impl From<&CircumstancesArgs> for Circumstances {
         let known = set(known, Self::lease, args.lease);
         let known = set(known, Self::invocation, args.invocation);
         let known = set(known, Self::attempt_timeout, args.attempt_timeout);
-        let known = set(known, Self::hint, args.retry_after);
+        let known = set(known, Self::retry_after, args.retry_after);
         let known = set(known, Self::tick, args.tick);
         let known = set(known, Self::layers, args.layers);
         let known = set(known, Self::idempotency, args.idempotent);
@@ -158,5 +158,5 @@ fn length(text: &str) -> Result<Duration, String> {
 }
 
 fn rule(text: &str) -> Result<&'static Rule, String> {
-    Rule::named(text).ok_or_else(|| "unknown rule; `stagger check --rules` lists all rules".to_owned())
+    Rule::find(text).ok_or_else(|| "unknown rule; `stagger check --rules` lists all rules".to_owned())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use stagger_core::Policy;
-use stagger_sim::lint::{Circumstances, Estimate, Finding, Rule, estimate, findings, log, mended};
+use stagger_sim::lint::{DeploymentContext, Estimate, Finding, Rule, check, estimate, fix, log};
 
 use super::args::CheckArgs;
 use super::{json, report, rules};
@@ -60,8 +60,8 @@ pub(super) struct LogResult {
 
 impl CheckResult {
     fn new(args: &CheckArgs) -> Result<Self, CliError> {
-        let known = Circumstances::from(&args.circumstances);
-        let without_context = known == Circumstances::default();
+        let known = DeploymentContext::from(&args.circumstances);
+        let without_context = known == DeploymentContext::default();
         let is_reported = |finding: &Finding| !args.allow.contains(&finding.rule());
         if let Some(path) = &args.log {
             let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
@@ -90,13 +90,13 @@ impl CheckResult {
 }
 
 impl PolicyResult {
-    fn new(args: &PolicyArgs, known: &Circumstances, allowed: &[&Rule]) -> Result<Self, CliError> {
+    fn new(args: &PolicyArgs, known: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
         let policy = args.policy()?;
         Ok(Self {
             name: args.policy.clone(),
             policy,
-            findings: findings(&policy, known),
-            fixed: Some(mended(&policy, known, allowed)).filter(|fixed| *fixed != policy),
+            findings: check(&policy, known),
+            fixed: Some(fix(&policy, known, allowed)).filter(|fixed| *fixed != policy),
             estimate: estimate(&policy, known),
         })
     }
@@ -124,6 +124,6 @@ impl LogResult {
             _ => None,
         };
         let policy = given.or_else(named);
-        Ok(Self { findings: log::findings(&log, policy.as_ref()), name, policy, log })
+        Ok(Self { findings: log::check(&log, policy.as_ref()), name, policy, log })
     }
 }

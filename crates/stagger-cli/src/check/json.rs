@@ -131,7 +131,7 @@ impl<'a> From<&'a LogResult> for LogEntry<'a> {
         Self {
             name: &checked.name,
             delays: checked.log.entries.len(),
-            skipped_hints: checked.log.asked,
+            skipped_hints: checked.log.skipped_hints,
             policy: checked.policy.map(|policy| policy.to_string()),
             findings: checked.findings.iter().map(FindingEntry::from).collect(),
         }
@@ -140,14 +140,14 @@ impl<'a> From<&'a LogResult> for LogEntry<'a> {
 
 impl<'a> From<&'a Finding> for FindingEntry<'a> {
     fn from(finding: &'a Finding) -> Self {
-        let (rule, help) = (finding.rule(), finding.help());
+        let (rule, help) = (finding.rule(), finding.suggestion());
         Self {
             rule: rule.code(),
             name: rule.name(),
             severity: rule.severity().name(),
             title: rule.title(),
             facts: finding.facts(),
-            rationale: rule.why(),
+            rationale: rule.rationale(),
             help: HelpEntry {
                 settings: help.settings(),
                 policy: help.policy().map(ToString::to_string),
@@ -160,7 +160,7 @@ impl<'a> From<&'a Finding> for FindingEntry<'a> {
 impl From<Estimate> for EstimateEntry {
     fn from(estimate: Estimate) -> Self {
         Self {
-            min_recovery_s: estimate.recovery_at_least.as_secs_f64(),
+            min_recovery_s: estimate.min_recovery_time.as_secs_f64(),
             attempts_per_client: estimate.attempts_per_client,
             basis: match estimate.basis {
                 Basis::ClosedForm => "closed-form",

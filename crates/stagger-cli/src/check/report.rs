@@ -51,7 +51,7 @@ fn log_section(checked: &LogResult, look: Look) -> String {
         0 => String::new(),
         many => format!(" of {}", counted(many, "client")),
     };
-    let asked = match log.asked {
+    let asked = match log.skipped_hints {
         0 => String::new(),
         many => format!(
             "; {} skipped because a server hint determined {}",
@@ -89,8 +89,8 @@ fn finding_section(finding: &Finding, look: Look) -> String {
     for fact in finding.facts() {
         out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
     }
-    out.push_str(&paragraph(&format!("  why: {}", rule.why()), "    ", look));
-    out.push_str(&paragraph(&format!("  help: {}", finding.help()), "    ", look));
+    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", look));
+    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", look));
     out
 }
 

@@ -28,7 +28,8 @@ pub(super) fn text(look: Look) -> String {
 /// Returns the full explanation of a rule.
 pub(super) fn explanation(rule: &Rule, look: Look) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
-    let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
+    let out =
+        [head, format!("Why: {}.", rule.rationale()), rule.details().to_owned()].map(|text| paragraph(&text, "", look));
     look.glyphs.spell(&out.join("\n")).into_owned()
 }
 
@@ -58,8 +59,8 @@ pub(super) fn json() -> Result<String, CliError> {
         name: rule.name(),
         severity: rule.severity().name(),
         title: rule.title(),
-        rationale: rule.why(),
-        details: rule.more(),
+        rationale: rule.rationale(),
+        details: rule.details(),
     };
     to_json(&List { schema: "stagger.rules/1", rules: Rule::all().map(entry).collect() })
 }

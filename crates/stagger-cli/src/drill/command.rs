@@ -1,7 +1,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stagger_sim::storm::Scene;
+use stagger_sim::storm::ScenarioSpec;
 
 use super::args::DrillArgs;
 use super::limits;
@@ -20,8 +20,8 @@ use crate::term::Term;
 pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     let settings = Settings::new(args)?;
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
-    let any = stagger_sim::reconnect::Scenario::builder(1).build().map_err(CliError::usage)?;
-    let assertions = parse_assertions(&args.assert, &Scene::from(&any))?;
+    let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
+    let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any))?;
     let (clients, fewer) = limits::clients(settings.clients)?;
     let (listen_backlog, shorter) = limits::listen_backlog(settings.listen_backlog, clients)?;
     let external = ExternalServer::from_args(args)?;

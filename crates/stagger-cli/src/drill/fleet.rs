@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::Record;
+use stagger_sim::reconnect::ReconnectRecorder;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -46,7 +46,7 @@ impl Fleet {
             let shared = (Arc::clone(&config), Arc::clone(log), Arc::clone(&status), Arc::clone(&connect_permits));
             let (config, log, status, connect_permits) = shared;
             tasks.spawn_on(
-                client(config, Record::seed(seed, id), source, log, status, connect_permits),
+                client(config, ReconnectRecorder::client_seed(seed, id), source, log, status, connect_permits),
                 runtime.handle(),
             );
         }

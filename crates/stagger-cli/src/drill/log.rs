@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use core::time::Duration;
 
-use stagger_sim::reconnect::{Attempt, Ended};
+use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
 
 /// Events of one client, in order.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ pub(super) enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClientTrace {
     pub(super) lost: Duration,
-    pub(super) attempts: Vec<Attempt>,
-    pub(super) ended: Ended,
+    pub(super) attempts: Vec<AttemptTrace>,
+    pub(super) outcome: ClientOutcome,
 }
 
 impl EventLog {
@@ -78,22 +78,22 @@ fn trace(events: &[(Instant, Event)], since: Instant) -> Option<ClientTrace> {
     let first = events.iter().position(|(at, event)| *event == Event::Lost && *at >= since)?;
     let (lost, rest) = events[first..].split_first()?;
     let after = |at: Instant| at.saturating_duration_since(since);
-    let mut trace = ClientTrace { lost: after(lost.0), attempts: Vec::new(), ended: Ended::Unfinished };
+    let mut trace = ClientTrace { lost: after(lost.0), attempts: Vec::new(), outcome: ClientOutcome::Unfinished };
     for &(at, event) in rest {
         match event {
-            Event::Sent => trace.attempts.push(Attempt { sent: after(at), heard: None }),
+            Event::Sent => trace.attempts.push(AttemptTrace { sent: after(at), answered: None }),
             Event::Failed | Event::Connected => {
                 if let Some(last) = trace.attempts.last_mut() {
-                    last.heard = Some(after(at));
+                    last.answered = Some(after(at));
                 }
             }
             Event::Lost | Event::GaveUp => {}
         }
         // After a further loss the client is reconnecting again.
-        trace.ended = match event {
-            Event::Connected => Ended::Connected,
-            Event::GaveUp => Ended::GaveUp,
-            Event::Sent | Event::Failed | Event::Lost => Ended::Unfinished,
+        trace.outcome = match event {
+            Event::Connected => ClientOutcome::Connected,
+            Event::GaveUp => ClientOutcome::GaveUp,
+            Event::Sent | Event::Failed | Event::Lost => ClientOutcome::Unfinished,
         };
     }
     Some(trace)
@@ -114,17 +114,17 @@ mod tests {
         let before = [(0, Sent), (1, Connected)];
         let storm = [(110, Lost), (200, Sent), (201, Failed), (300, Sent)];
         for (end, attempts, ended) in [
-            (&[(305, Connected)][..], 2, Ended::Connected),
-            (&[(305, Failed), (305, GaveUp)], 2, Ended::GaveUp),
-            (&[], 2, Ended::Unfinished),
-            (&[(305, Connected), (306, Lost)], 2, Ended::Unfinished),
-            (&[(305, Connected), (306, Lost), (310, Sent), (311, Connected)], 3, Ended::Connected),
+            (&[(305, Connected)][..], 2, ClientOutcome::Connected),
+            (&[(305, Failed), (305, GaveUp)], 2, ClientOutcome::GaveUp),
+            (&[], 2, ClientOutcome::Unfinished),
+            (&[(305, Connected), (306, Lost)], 2, ClientOutcome::Unfinished),
+            (&[(305, Connected), (306, Lost), (310, Sent), (311, Connected)], 3, ClientOutcome::Connected),
         ] {
             let all = before.iter().chain(&storm).chain(end);
             let events: Vec<_> = all.map(|&(at, event)| (began + ms(at), event)).collect();
             let trace = trace(&events, began + ms(100)).unwrap();
-            assert_eq!((trace.lost, trace.attempts.len(), trace.ended), (ms(10), attempts, ended), "{end:?}");
-            assert_eq!(trace.attempts[0], Attempt { sent: ms(100), heard: Some(ms(101)) });
+            assert_eq!((trace.lost, trace.attempts.len(), trace.outcome), (ms(10), attempts, ended), "{end:?}");
+            assert_eq!(trace.attempts[0], AttemptTrace { sent: ms(100), answered: Some(ms(101)) });
         }
         let calm = before.map(|(at, event)| (began + ms(at), event));
         assert_eq!(trace(&calm, began), None);

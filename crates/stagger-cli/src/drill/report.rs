@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-use stagger_sim::reconnect::{self, Record, Scenario};
-use stagger_sim::storm::{Measured, Storm};
+use stagger_sim::reconnect::{self, ReconnectRecorder, ReconnectScenario};
+use stagger_sim::storm::{Measurements, StormReport};
 
 use super::log::ClientTrace;
 use super::run::Run;
@@ -13,37 +13,38 @@ use crate::storm::SAMPLED_CLIENTS;
 ///
 /// # Errors
 /// The measurements are not a valid scenario.
-pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<Storm, CliError> {
-    let all: Vec<&Measured> = runs.iter().map(|run| &run.measured).collect();
+pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<StormReport, CliError> {
+    let all: Vec<&Measurements> = runs.iter().map(|run| &run.measured).collect();
     let seed = settings.seed;
-    let mut storm = Storm::new(&scenario(settings, clients, &all)?);
+    let mut storm = StormReport::new(&scenario(settings, clients, &all)?);
     for run in runs {
         let scenario = scenario(settings, clients, &[&run.measured])?;
         let peak = run.measured.server.as_ref().map_or(0, |server| server.peak_backlog);
-        let mut record = Record::new(&scenario);
-        for ClientTrace { lost, attempts, ended } in &run.traces {
-            record.client(&reconnect::Course { lost: *lost, attempts, ended: *ended });
+        let mut record = ReconnectRecorder::new(&scenario);
+        for ClientTrace { lost, attempts, outcome } in &run.traces {
+            record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
         }
         let (made, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
         let row = |kind: &str| format!("{}, {kind}", run.name);
-        storm = storm.with(row("measured"), &run.policy, [(seed, &made)]).measured(run.measured.clone());
-        storm = storm.with(row("simulated"), &run.policy, [(seed, &simulated)]);
+        storm =
+            storm.with_strategy(row("measured"), &run.policy, [(seed, &made)]).with_measurements(run.measured.clone());
+        storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);
     }
     Ok(storm)
 }
 
 /// Returns the scenario of the drill, with the means of the measurements.
-fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result<Scenario, CliError> {
-    let mean = |of: fn(&Measured) -> f64| {
+fn scenario(settings: &Settings, clients: u32, measured: &[&Measurements]) -> Result<ReconnectScenario, CliError> {
+    let mean = |of: fn(&Measurements) -> f64| {
         let sum: f64 = measured.iter().map(|measured| of(measured)).sum();
         let mean = Duration::try_from_secs_f64(sum / measured.len().max(1) as f64).unwrap_or_default();
         mean.min(settings.horizon)
     };
-    let scenario = Scenario::builder(u64::from(clients))
+    let scenario = ReconnectScenario::builder(u64::from(clients))
         .rate(settings.rate)
         .backlog(settings.backlog)
         .one_way(mean(|measured| measured.one_way_min_s), mean(|measured| measured.one_way_max_s))
-        .hits_within(mean(|measured| measured.lost_within_s))
+        .disconnect_window(mean(|measured| measured.disconnect_window_s))
         .down_for(mean(|measured| measured.down_s.unwrap_or(0.0)))
         .horizon(settings.horizon)
         .sample(SAMPLED_CLIENTS);
@@ -54,19 +55,19 @@ fn scenario(settings: &Settings, clients: u32, measured: &[&Measured]) -> Result
 mod tests {
     use super::*;
     use stagger_core::{Policy, Seed};
-    use stagger_sim::reconnect::{Attempt, Ended};
-    use stagger_sim::storm::{Figures, Scene};
+    use stagger_sim::reconnect::{AttemptTrace, ClientOutcome};
+    use stagger_sim::storm::{RunFigures, ScenarioSpec};
 
     const fn ms(count: u64) -> Duration {
         Duration::from_millis(count)
     }
 
     fn run(name: &str, down_s: f64) -> Run {
-        let mut measured = Measured::default();
-        (measured.lost_within_s, measured.down_s) = (0.1, Some(down_s));
+        let mut measured = Measurements::default();
+        (measured.disconnect_window_s, measured.down_s) = (0.1, Some(down_s));
         (measured.one_way_min_s, measured.one_way_max_s) = (0.001, 0.002);
-        let attempts = vec![Attempt { sent: ms(300), heard: Some(ms(310)) }];
-        let traces = vec![ClientTrace { lost: ms(50), attempts, ended: Ended::Connected }];
+        let attempts = vec![AttemptTrace { sent: ms(300), answered: Some(ms(310)) }];
+        let traces = vec![ClientTrace { lost: ms(50), attempts, outcome: ClientOutcome::Connected }];
         Run { name: name.to_owned(), policy: Policy::DEFAULT, traces, measured }
     }
 
@@ -83,11 +84,11 @@ mod tests {
             seed: Seed::new(1),
         };
         let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();
-        let Scene::Reconnect(scene) = &storm.scenario else { panic!("{:?}", storm.scenario) };
+        let ScenarioSpec::Reconnect(scene) = &storm.scenario else { panic!("{:?}", storm.scenario) };
         assert_eq!((scene.clients, scene.backlog), (1, 5));
         assert!((scene.down_for_s - 1.5).abs() < 1e-9 && (scene.one_way_max_s - 0.002).abs() < 1e-9, "{scene:?}");
         let t100 = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
-            Figures::Reconnect(figures) => figures.t100_s,
+            RunFigures::Reconnect(figures) => figures.t100_s,
             other => panic!("{other:?}"),
         });
         let t100: Vec<Option<f64>> = t100.collect();

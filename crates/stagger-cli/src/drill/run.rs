@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use http::Uri;
 use stagger_core::Policy;
-use stagger_sim::storm::{Measured, Served};
+use stagger_sim::storm::{Measurements, ServerCounts};
 use tokio::runtime::Runtime;
 
 use super::client::ClientConfig;
@@ -21,7 +21,7 @@ use super::timer_lag::TimerLag;
 use super::warnings::warnings;
 use crate::error::CliError;
 use crate::output::say;
-use crate::storm::{Interrupt, Progress};
+use crate::storm::{Interrupt, ProgressLine};
 use crate::term::Term;
 
 /// Settings and resources that all runs share.
@@ -44,7 +44,7 @@ pub(super) struct Run {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) traces: Vec<ClientTrace>,
-    pub(super) measured: Measured,
+    pub(super) measured: Measurements,
 }
 
 /// Reason why a run ended early.
@@ -117,7 +117,7 @@ impl Drill<'_> {
 
     /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected.
     fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, RunError> {
-        let mut progress = Progress::new(self.term);
+        let mut progress = ProgressLine::new(self.term);
         self.connect(name, fleet, &mut progress)?;
         self.pause(SETTLE)?;
         let counters = TcpCounters::read();
@@ -156,7 +156,7 @@ impl Drill<'_> {
     }
 
     /// Waits until all clients are connected for the first time.
-    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut Progress) -> Result<(), RunError> {
+    fn connect(&self, name: &str, fleet: &Fleet, progress: &mut ProgressLine) -> Result<(), RunError> {
         let (mut before, mut changed, mut is_open) = (Snapshot::default(), Instant::now(), false);
         loop {
             let now = fleet.status.snapshot();
@@ -192,7 +192,7 @@ impl Drill<'_> {
         name: &str,
         fleet: &Fleet,
         since: Instant,
-        progress: &mut Progress,
+        progress: &mut ProgressLine,
     ) -> Result<Instant, RunError> {
         loop {
             if let Some((first, _)) = fleet.lost(since) {
@@ -219,7 +219,7 @@ impl Drill<'_> {
         fleet: &Fleet,
         began: Instant,
         load: &mut CpuLoad,
-        progress: &mut Progress,
+        progress: &mut ProgressLine,
     ) -> Result<(), RunError> {
         let everyone = u64::from(self.clients);
         let (mut before, mut settled) = (fleet.status.snapshot(), None);
@@ -264,34 +264,34 @@ impl Drill<'_> {
         fleet: &Fleet,
         storm: &Storm,
         traces: Vec<ClientTrace>,
-        served: Option<Served>,
+        served: Option<ServerCounts>,
     ) -> Run {
         let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
         // The downtime of an external server is known only from its clients.
         let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
         let (least, most) = fleet.round_trip();
-        let mut measured = Measured::default();
+        let mut measured = Measurements::default();
         // Half of the round trip.
         (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
-        measured.lost_within_s = lost_within.as_secs_f64();
+        measured.disconnect_window_s = lost_within.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
         measured.server = served;
         measured.listen_overflows = storm.counters.listen_overflows;
         measured.listen_drops = storm.counters.listen_drops;
         measured.syn_retransmits = storm.counters.syn_retransmits;
         measured.segments_retransmitted = storm.counters.segments_retransmitted;
-        measured.timers_late_s = self.timer_lag.take().as_secs_f64();
-        measured.busiest_second = storm.busiest;
-        measured.doubts = warnings(&measured);
+        measured.max_timer_delay_s = self.timer_lag.take().as_secs_f64();
+        measured.peak_cpu_ratio = storm.busiest;
+        measured.warnings = warnings(&measured);
         let exhausted = fleet.status.exhausted();
         if exhausted > 0 {
-            measured.doubts.push(format!(
+            measured.warnings.push(format!(
                 "{exhausted} attempts failed for lack of local ports or file descriptors (lower --clients)"
             ));
         }
         if traces.len() < self.clients as usize {
             let kept = self.clients as usize - traces.len();
-            measured.doubts.push(format!("{kept} clients never lost their connections"));
+            measured.warnings.push(format!("{kept} clients never lost their connections"));
         }
         Run { name: name.to_owned(), policy: *policy, traces, measured }
     }

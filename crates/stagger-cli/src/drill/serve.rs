@@ -8,9 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use futures_util::StreamExt;
 use http::StatusCode;
-use stagger_sim::Series;
+use stagger_sim::TimeSeries;
 use stagger_sim::reconnect::Acceptor;
-use stagger_sim::storm::Served;
+use stagger_sim::storm::ServerCounts;
 use stagger_ws::server::listen;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
@@ -55,9 +55,9 @@ struct ServerState {
 
 #[derive(Clone, Debug, Default)]
 struct Tally {
-    served: Served,
-    arrivals: Series,
-    refusals: Series,
+    served: ServerCounts,
+    arrivals: TimeSeries,
+    rejections: TimeSeries,
     acceptor: Option<Acceptor>,
 }
 
@@ -177,23 +177,23 @@ impl Tally {
     fn arrived(&mut self, at: Duration) -> Option<Duration> {
         self.served.arrived += 1;
         if self.acceptor.is_some() {
-            self.arrivals.count(at);
+            self.arrivals.record(at);
         }
-        let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.arrives(at));
+        let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.offer(at));
         if done.is_some() {
             self.served.accepted += 1;
         } else {
-            self.served.refused += 1;
-            self.refusals.count(at);
+            self.served.rejected += 1;
+            self.rejections.record(at);
         }
         done
     }
 
-    fn served(self) -> Served {
+    fn served(self) -> ServerCounts {
         let mut served = self.served;
         served.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
         served.arrivals = self.arrivals.counts().to_vec();
-        served.refusals = self.refusals.counts().to_vec();
+        served.rejections = self.rejections.counts().to_vec();
         served
     }
 }
@@ -209,8 +209,8 @@ mod tests {
         let turns = [second; 3].map(|at| tally.arrived(at));
         assert_eq!(turns, [Some(Duration::from_millis(1_100)), Some(Duration::from_millis(1_200)), None]);
         let served = tally.served();
-        assert_eq!((served.arrived, served.accepted, served.refused, served.peak_backlog), (3, 2, 1, 2));
-        assert_eq!((served.arrivals[10], served.refusals[10]), (3, 1));
+        assert_eq!((served.arrived, served.accepted, served.rejected, served.peak_backlog), (3, 2, 1, 2));
+        assert_eq!((served.arrivals[10], served.rejections[10]), (3, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use stagger_sim::storm::Served;
+use stagger_sim::storm::ServerCounts;
 
 use crate::error::CliError;
 
@@ -86,7 +86,7 @@ impl Server {
         let ended = self.child.wait().map_err(cannot)?;
         #[cfg(unix)]
         if std::os::unix::process::ExitStatusExt::signal(&ended) != Some(rustix::process::Signal::KILL.as_raw()) {
-            return Err(cannot(std::io::Error::other(format!("it had already ended: {ended}"))));
+            return Err(cannot(std::io::Error::other(format!("it had already outcome: {ended}"))));
         }
         #[cfg(not(unix))]
         let _ = ended;
@@ -97,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// The server does not print its counts.
-    pub(super) fn report(mut self) -> Result<Served, CliError> {
+    pub(super) fn report(mut self) -> Result<ServerCounts, CliError> {
         drop(self.child.stdin.take());
         let mut text = String::new();
         let read = self.stdout.read_to_string(&mut text);

@@ -1,4 +1,4 @@
-use stagger_sim::storm::Measured;
+use stagger_sim::storm::Measurements;
 
 use crate::plan::brief::brief;
 
@@ -12,7 +12,7 @@ const LOST_S: f64 = 0.5;
 const SATURATED: f64 = 0.97;
 
 /// Returns the reasons why the machine, rather than the policy, may have shaped the curve.
-pub(super) fn warnings(measured: &Measured) -> Vec<String> {
+pub(super) fn warnings(measured: &Measurements) -> Vec<String> {
     let mut warnings = Vec::new();
     let more_than_none = |count: Option<u64>| count.filter(|count| *count > 0);
     if let Some(count) = more_than_none(measured.listen_overflows.max(measured.listen_drops)) {
@@ -24,17 +24,17 @@ pub(super) fn warnings(measured: &Measured) -> Vec<String> {
     if let Some(count) = more_than_none(measured.syn_retransmits) {
         warnings.push(format!("the kernel retransmitted {count} SYN packets, seconds later and without jitter"));
     }
-    if measured.lost_within_s > LOST_S {
-        let took = brief(core::time::Duration::from_secs_f64(measured.lost_within_s));
+    if measured.disconnect_window_s > LOST_S {
+        let took = brief(core::time::Duration::from_secs_f64(measured.disconnect_window_s));
         warnings.push(format!(
             "it took {took} until all clients had noticed the loss of their connections (lower --clients)"
         ));
     }
-    if measured.timers_late_s > LATE_S {
-        let late = brief(core::time::Duration::from_secs_f64(measured.timers_late_s));
+    if measured.max_timer_delay_s > LATE_S {
+        let late = brief(core::time::Duration::from_secs_f64(measured.max_timer_delay_s));
         warnings.push(format!("client timers fired up to {late} late (lower --clients)"));
     }
-    if let Some(share) = measured.busiest_second.filter(|share| *share > SATURATED) {
+    if let Some(share) = measured.peak_cpu_ratio.filter(|share| *share > SATURATED) {
         warnings.push(format!("CPU usage reached {:.0}% in one second", share * 100.0));
     }
     warnings
@@ -47,22 +47,22 @@ mod tests {
     #[test]
     fn each_sign_of_an_overloaded_machine_gives_one_warning() {
         let calm = || {
-            let mut measured = Measured::default();
+            let mut measured = Measurements::default();
             (measured.listen_drops, measured.syn_retransmits) = (Some(0), Some(0));
-            (measured.timers_late_s, measured.busiest_second) = (0.09, Some(0.9));
-            measured.lost_within_s = 0.4;
+            (measured.max_timer_delay_s, measured.peak_cpu_ratio) = (0.09, Some(0.9));
+            measured.disconnect_window_s = 0.4;
             measured
         };
         assert_eq!(warnings(&calm()), [""; 0]);
         // Systems other than Linux have no counters.
-        assert_eq!(warnings(&Measured::default()), [""; 0]);
-        let signs: [(fn(&mut Measured), &str); 6] = [
-            (|measured| measured.lost_within_s = 0.75, "took 750ms"),
+        assert_eq!(warnings(&Measurements::default()), [""; 0]);
+        let signs: [(fn(&mut Measurements), &str); 6] = [
+            (|measured| measured.disconnect_window_s = 0.75, "took 750ms"),
             (|measured| measured.listen_overflows = Some(7), "dropped 7"),
             (|measured| measured.listen_drops = Some(8), "dropped 8"),
             (|measured| measured.syn_retransmits = Some(9), "retransmitted 9"),
-            (|measured| measured.timers_late_s = 0.15, "up to 150ms late"),
-            (|measured| measured.busiest_second = Some(0.99), "99%"),
+            (|measured| measured.max_timer_delay_s = 0.15, "up to 150ms late"),
+            (|measured| measured.peak_cpu_ratio = Some(0.99), "99%"),
         ];
         for (sign, told) in signs {
             let mut measured = calm();

@@ -33,7 +33,7 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, look: Look) -
             match &check.fit {
                 Some(fit) => row.extend([
                     format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
-                    sparkline(&fit.tenths(), look.glyphs),
+                    sparkline(&fit.decile_counts(), look.glyphs),
                     p_value(fit.p_value),
                 ]),
                 None => row.extend([String::new(), String::new(), String::new()]),

@@ -3,7 +3,7 @@ use core::str::FromStr;
 use stagger_core::breaker::CircuitBreaker;
 use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Ratio, Seed};
-use stagger_sim::outage::Process;
+use stagger_sim::outage::ProcessGuards;
 
 use crate::storm::parse;
 
@@ -55,16 +55,16 @@ impl Guards {
     }
 
     /// Creates a process with new guards of this kind.
-    pub(super) fn process(&self, seed: Seed) -> Process {
+    pub(super) fn process(&self, seed: Seed) -> ProcessGuards {
         let process = match self.budget {
-            None => Process::unguarded(),
-            Some(Budget::Tokens) => Process::unguarded().budget(Tokens::new()),
-            Some(Budget::Window) => Process::unguarded().budget(Window::new()),
-            Some(Budget::Lifetime) => Process::unguarded().budget(Lifetime::new()),
-            Some(Budget::Throttle) => Process::unguarded().budget(grpc_throttle()),
-            Some(Budget::Concurrent) => Process::unguarded().budget(Concurrent::new()),
-            Some(Budget::Adaptive) => Process::unguarded().budget(Adaptive::new(seed)),
-            Some(Budget::SuccessRate) => Process::unguarded().budget(SuccessRate::new()),
+            None => ProcessGuards::none(),
+            Some(Budget::Tokens) => ProcessGuards::none().budget(Tokens::new()),
+            Some(Budget::Window) => ProcessGuards::none().budget(Window::new()),
+            Some(Budget::Lifetime) => ProcessGuards::none().budget(Lifetime::new()),
+            Some(Budget::Throttle) => ProcessGuards::none().budget(grpc_throttle()),
+            Some(Budget::Concurrent) => ProcessGuards::none().budget(Concurrent::new()),
+            Some(Budget::Adaptive) => ProcessGuards::none().budget(Adaptive::new(seed)),
+            Some(Budget::SuccessRate) => ProcessGuards::none().budget(SuccessRate::new()),
         };
         match self.breaker {
             None => process,

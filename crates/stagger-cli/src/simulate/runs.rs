@@ -3,19 +3,19 @@ use core::time::Duration;
 use std::thread;
 
 use stagger_core::Seed;
-use stagger_sim::storm::{Figures, Storm};
-use stagger_sim::{Runs, Watch};
+use stagger_sim::storm::{RunFigures, StormReport};
+use stagger_sim::{Progress, Sweep};
 
 use super::scenario::AnyScenario;
 use super::strategy::Strategy;
 use crate::error::CliError;
-use crate::storm::{Interrupt, Progress};
+use crate::storm::{Interrupt, ProgressLine};
 use crate::term::Term;
 
 /// Results of all runs, or of those that finished before an interrupt.
 #[derive(Debug)]
 pub(super) struct SimulationResult {
-    pub(super) storm: Storm,
+    pub(super) storm: StormReport,
     pub(super) planned: usize,
     pub(super) finished: usize,
 }
@@ -34,34 +34,35 @@ pub(super) fn simulate(
     interrupt: &Interrupt,
     term: &Term,
 ) -> Result<SimulationResult, CliError> {
-    let watch = Watch::new();
+    let progress = Progress::new();
     let planned = strategies.len() * seeds.len();
     let is_done = AtomicBool::new(false);
     let figures = thread::scope(|scope| {
         let reporter = scope.spawn(|| {
-            let mut progress = Progress::new(term);
+            let mut line = ProgressLine::new(term);
             while !is_done.load(Ordering::Relaxed) {
                 if interrupt.is_requested() {
-                    watch.cancel();
+                    progress.cancel_token().cancel();
                 }
-                progress.update(|| {
+                line.update(|| {
                     let runs = if planned == 1 { "run" } else { "runs" };
-                    format!("simulating {planned} {runs}: {:.0}%", watch.share() * 100.0)
+                    format!("simulating {planned} {runs}: {:.0}%", progress.fraction() * 100.0)
                 });
                 thread::park_timeout(POLL_INTERVAL);
             }
         });
-        let figures = Runs::new()
-            .each(strategies, seeds, &watch, |strategy, seed, watch| scenario.run(strategy, seed, watch).transpose());
+        let figures = Sweep::new().run(strategies, seeds, &progress, |strategy, seed, progress| {
+            scenario.run(strategy, seed, progress).transpose()
+        });
         is_done.store(true, Ordering::Relaxed);
         reporter.thread().unpark();
         figures
     });
-    let mut storm = Storm::new(scenario.scene());
+    let mut storm = StormReport::new(scenario.scene());
     let mut finished = 0;
     for (strategy, runs) in strategies.iter().zip(figures) {
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));
-        let runs: Result<Vec<(Seed, Figures)>, _> =
+        let runs: Result<Vec<(Seed, RunFigures)>, _> =
             runs.map(|(seed, run)| run.map(|figures| (seed, figures))).collect();
         let mut runs = runs.map_err(|unfit| CliError::usage(format_args!("{}: {unfit} (reconnect)", strategy.name)))?;
         if runs.is_empty() {
@@ -69,14 +70,14 @@ pub(super) fn simulate(
         }
         // Charts show the first run only, so drop the samples of the others.
         for (_, figures) in runs.iter_mut().skip(1) {
-            if let Figures::Reconnect(figures) = figures {
+            if let RunFigures::Reconnect(figures) = figures {
                 figures.sample_s.clear();
             }
         }
         finished += runs.len();
-        storm = storm.with(&*strategy.name, &strategy.policy, runs);
+        storm = storm.with_strategy(&*strategy.name, &strategy.policy, runs);
         if let Some(guards) = &strategy.guards {
-            storm = storm.guarded(guards.text());
+            storm = storm.with_guards(guards.text());
         }
     }
     Ok(SimulationResult { storm, planned, finished })

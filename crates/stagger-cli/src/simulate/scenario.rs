@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::{First, Hints};
-use stagger_sim::storm::{Figures, FluidFigures, Scene};
-use stagger_sim::{ScenarioError, Watch, fluid, occ, outage, reconnect};
+use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
+use stagger_sim::storm::{FluidReport, RunFigures, ScenarioSpec};
+use stagger_sim::{Progress, ScenarioError, fluid, occ, outage, reconnect};
 
 use super::args::ScenarioKind;
 use super::guards::Guards;
@@ -15,10 +15,10 @@ use crate::storm::{SAMPLED_CLIENTS, parse};
 /// Scenario of any kind.
 #[derive(Debug)]
 pub(super) enum AnyScenario {
-    Reconnect(reconnect::Scenario),
-    Fluid(reconnect::Scenario),
-    Outage(outage::Scenario, Vec<Guards>),
-    Occ(occ::Scenario),
+    Reconnect(reconnect::ReconnectScenario),
+    Fluid(reconnect::ReconnectScenario),
+    Outage(outage::OutageScenario, Vec<Guards>),
+    Occ(occ::OccScenario),
 }
 
 const CLIENTS: u64 = 10_000;
@@ -45,10 +45,10 @@ impl AnyScenario {
     }
 
     /// Returns the description of the scenario for the report.
-    pub(super) fn scene(&self) -> Scene {
+    pub(super) fn scene(&self) -> ScenarioSpec {
         match self {
             Self::Reconnect(scenario) => scenario.into(),
-            Self::Fluid(scenario) => Scene::fluid(scenario),
+            Self::Fluid(scenario) => ScenarioSpec::fluid(scenario),
             Self::Outage(scenario, _) => scenario.into(),
             Self::Occ(scenario) => scenario.into(),
         }
@@ -71,19 +71,28 @@ impl AnyScenario {
     ///
     /// # Errors
     /// The fluid model does not support the policy.
-    pub(super) fn run(&self, strategy: &Strategy, seed: Seed, watch: &Watch) -> Result<Option<Figures>, fluid::Unfit> {
+    pub(super) fn run(
+        &self,
+        strategy: &Strategy,
+        seed: Seed,
+        progress: &Progress,
+    ) -> Result<Option<RunFigures>, fluid::NotSimulable> {
         let policy = &strategy.policy;
         Ok(match self {
-            Self::Reconnect(scenario) => scenario.watched(policy, seed, watch).map(|figures| (&figures).into()),
-            Self::Fluid(scenario) => Some(FluidFigures::of(scenario.clients(), &fluid::run(scenario, policy)?).into()),
+            Self::Reconnect(scenario) => {
+                scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into())
+            }
+            Self::Fluid(scenario) => {
+                Some(FluidReport::from_figures(scenario.clients(), &fluid::run(scenario, policy)?).into())
+            }
             Self::Outage(scenario, _) => {
                 let process = |seed| match &strategy.guards {
                     Some(guards) => guards.process(seed),
-                    None => outage::Process::unguarded(),
+                    None => outage::ProcessGuards::none(),
                 };
-                scenario.watched(policy, process, seed, watch).map(|figures| (&figures).into())
+                scenario.run_with_progress(policy, process, seed, progress).map(|figures| (&figures).into())
             }
-            Self::Occ(scenario) => scenario.watched(policy, seed, watch).map(|figures| (&figures).into()),
+            Self::Occ(scenario) => scenario.run_with_progress(policy, seed, progress).map(|figures| (&figures).into()),
         })
     }
 }
@@ -99,8 +108,8 @@ enum Model {
 /// scenario.
 type Built<T> = Result<Result<T, ScenarioError>, CliError>;
 
-fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario> {
-    let mut builder = reconnect::Scenario::builder(settings.take("clients", parse::count)?.unwrap_or(CLIENTS));
+fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::ReconnectScenario> {
+    let mut builder = reconnect::ReconnectScenario::builder(settings.take("clients", parse::count)?.unwrap_or(CLIENTS));
     if let Some(rate) = settings.take("capacity", parse::rate)? {
         builder = builder.rate(rate);
     }
@@ -111,19 +120,19 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario
         builder = builder.one_way(least, most.unwrap_or(least));
     }
     if let Some(time) = settings.take("disconnect-window", parse::duration)? {
-        builder = builder.hits_within(time);
+        builder = builder.disconnect_window(time);
     }
     if let Some(time) = settings.take("down", parse::duration)? {
         builder = builder.down_for(time);
     }
-    let firsts = [("after-delay", First::AfterDelay), ("immediate", First::AtOnce)];
+    let firsts = [("after-delay", FirstAttempt::AfterDelay), ("immediate", FirstAttempt::Immediate)];
     if let Some(first) = settings.take("first-attempt", |text| parse::keyword(text, &firsts))? {
-        builder = builder.first(first);
+        builder = builder.first_attempt(first);
     }
     if model == Model::PerClient
-        && let Some(hints) = settings.take("retry-after", retry_after)?
+        && let Some(retry_after) = settings.take("retry-after", retry_after)?
     {
-        builder = builder.hints(hints);
+        builder = builder.retry_after(retry_after);
     }
     if let Some(horizon) = settings.take("horizon", parse::duration)? {
         builder = builder.horizon(horizon);
@@ -131,16 +140,17 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Scenario
     Ok(builder.sample(SAMPLED_CLIENTS).build())
 }
 
-fn retry_after(text: &str) -> Result<Hints, String> {
-    let words = [("none", Hints::Silent), ("staggered", Hints::Slots), ("reservations", Hints::Appointments)];
+fn retry_after(text: &str) -> Result<RetryAfter, String> {
+    let words =
+        [("none", RetryAfter::None), ("staggered", RetryAfter::Staggered), ("reservations", RetryAfter::Reservations)];
     let word = parse::keyword(text, &words);
     word.or_else(|error| {
-        parse::duration(text).map(Hints::After).map_err(|_| format!("{error}, or a duration such as 5s"))
+        parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration such as 5s"))
     })
 }
 
 fn outage(settings: &mut Settings) -> Built<AnyScenario> {
-    let mut builder = outage::Scenario::builder(settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE));
+    let mut builder = outage::OutageScenario::builder(settings.take("rate", parse::rate)?.unwrap_or(REQUEST_RATE));
     if let Some(capacity) = settings.take("capacity", parse::rate)? {
         builder = builder.capacity(capacity);
     }
@@ -150,7 +160,7 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     if let Some(processes) = settings.take("processes", parse::count_u32)? {
         builder = builder.processes(processes);
     }
-    let kinds = [("stall", outage::Outage::Stall), ("reject", outage::Outage::Reject)];
+    let kinds = [("stall", outage::OutageKind::Stall), ("reject", outage::OutageKind::Reject)];
     let kind = settings.take("outage", |text| parse::keyword(text, &kinds))?.unwrap_or_default();
     let begins = settings.take("start", parse::duration)?.unwrap_or(Duration::from_secs(20));
     let lasts = settings.take("down", parse::duration)?.unwrap_or(Duration::from_secs(2));
@@ -168,8 +178,8 @@ fn outage(settings: &mut Settings) -> Built<AnyScenario> {
     Ok(builder.build().map(|scenario| AnyScenario::Outage(scenario, guards.unwrap_or_default())))
 }
 
-fn occ(settings: &mut Settings) -> Built<occ::Scenario> {
-    let mut builder = occ::Scenario::builder(settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS));
+fn occ(settings: &mut Settings) -> Built<occ::OccScenario> {
+    let mut builder = occ::OccScenario::builder(settings.take("clients", parse::count)?.unwrap_or(OCC_CLIENTS));
     if let Some((mean, deviation)) = settings.take("one-way", |text| parse::duration_pair(text, &["+-", "±"]))? {
         builder = builder.one_way(mean, deviation.unwrap_or_default());
     }

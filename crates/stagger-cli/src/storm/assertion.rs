@@ -1,7 +1,7 @@
 use core::fmt;
 
 use stagger_sim::lint::parse_number;
-use stagger_sim::storm::Scene;
+use stagger_sim::storm::ScenarioSpec;
 
 use super::metric::{Metric, Quantity, metrics};
 use super::parse;
@@ -49,7 +49,7 @@ pub(crate) struct Failure {
 ///
 /// # Errors
 /// An assertion cannot be parsed.
-pub(crate) fn parse_assertions(lists: &[String], scene: &Scene) -> Result<Vec<Assertion>, CliError> {
+pub(crate) fn parse_assertions(lists: &[String], scene: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
     let all = lists.iter().map(|list| Assertion::parse_list(list, metrics(scene))).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
@@ -145,11 +145,11 @@ mod tests {
     use super::*;
 
     fn reconnect() -> &'static [Metric] {
-        metrics(&Scene::from(&stagger_sim::reconnect::Scenario::builder(1).build().unwrap()))
+        metrics(&ScenarioSpec::from(&stagger_sim::reconnect::ReconnectScenario::builder(1).build().unwrap()))
     }
 
     fn results() -> Results {
-        let runs = vec![json!({"seed": 3, "peak_1s": 600, "took_p99_s": null, "e_time": null})];
+        let runs = vec![json!({"seed": 3, "peak_1s": 600, "recovered_p99_s": null, "efficiency_time": null})];
         let row = StrategyResult { name: "ours".to_owned(), policy: String::new(), guards: None, runs };
         Results { metrics: reconnect(), rows: vec![row] }
     }
@@ -161,9 +161,9 @@ mod tests {
             ("peak_1s=600", None),
             ("peak_1s<600", Some("peak_1s<600: peak_1s is 600 for ours with seed 3")),
             ("peak_1s>=0.7k", Some("peak_1s>=0.7k: peak_1s is 600 for ours with seed 3")),
-            ("recovered_p99<=30s", Some("recovered_p99<=30s: took_p99_s is never for ours with seed 3")),
+            ("recovered_p99<=30s", Some("recovered_p99<=30s: recovered_p99_s is never for ours with seed 3")),
             ("took_p99>30s", None),
-            ("e_time>=5%", Some("e_time>=5%: e_time is - for ours with seed 3")),
+            ("efficiency_time>=5%", Some("efficiency_time>=5%: efficiency_time is - for ours with seed 3")),
         ] {
             let failures: Vec<_> = Assertion::parse_list(text, reconnect()).unwrap()[0].failures(&results());
             assert_eq!(failures.first().map(ToString::to_string).as_deref(), want, "{text}");

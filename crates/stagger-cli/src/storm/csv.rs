@@ -1,6 +1,6 @@
 use csv::Writer;
 use serde_json::Value;
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::results::Results;
 use super::timeline::Timeline;
@@ -33,7 +33,7 @@ pub(crate) fn metrics(results: &Results) -> Result<Vec<u8>, CliError> {
 ///
 /// # Errors
 /// The CSV cannot be written.
-pub(crate) fn time_series(storm: &Storm) -> Result<Vec<u8>, CliError> {
+pub(crate) fn time_series(storm: &StormReport) -> Result<Vec<u8>, CliError> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(["strategy", "seed", "t_s", "attempts", "successes"]).map_err(csv_error)?;
     for strategy in &storm.strategies {

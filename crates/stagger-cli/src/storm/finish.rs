@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::assertion::Assertion;
 use super::interrupt::INTERRUPTED;
@@ -23,7 +23,7 @@ pub(crate) struct RunCount {
 /// # Errors
 /// An output cannot be written.
 pub(crate) fn finish(
-    storm: &Storm,
+    storm: &StormReport,
     runs: RunCount,
     assertions: &[Assertion],
     outputs: Outputs,

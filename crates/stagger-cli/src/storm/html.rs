@@ -1,4 +1,4 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::measurements::{is_measured, measurements, unreliable_runs};
@@ -15,7 +15,7 @@ const SCRIPT_SHA256: &str = include_str!("report.js.sha256");
 
 /// Returns the report as one self-contained page, readable without its script. `command` is the command line that
 /// reproduces it.
-pub(crate) fn page(storm: &Storm, results: &Results, charts: &[Chart], json: &str, command: &str) -> String {
+pub(crate) fn page(storm: &StormReport, results: &Results, charts: &[Chart], json: &str, command: &str) -> String {
     let title = escaped(&describe_scenario(&storm.scenario));
     let hash = SCRIPT_SHA256.trim();
     let mut out = format!(

@@ -1,51 +1,51 @@
 use core::time::Duration;
 
-use stagger_sim::storm::{Measured, Storm};
+use stagger_sim::storm::{Measurements, StormReport};
 
 use crate::plan::brief::brief;
 use crate::plot::Unit;
 
 /// Whether anything of it was really made.
-pub(crate) fn is_measured(storm: &Storm) -> bool {
+pub(crate) fn is_measured(storm: &StormReport) -> bool {
     measured_runs(storm).next().is_some()
 }
 
 /// What was seen of the machine while a storm was really made, a sentence for each run.
-pub(crate) fn measurements(storm: &Storm) -> Vec<String> {
+pub(crate) fn measurements(storm: &StormReport) -> Vec<String> {
     measured_runs(storm).map(|(name, measured)| format!("{name}: {}", describe(measured))).collect()
 }
 
 /// Which runs are doubtful, and why, a sentence for each.
-pub(crate) fn unreliable_runs(storm: &Storm) -> Vec<String> {
-    let doubted = measured_runs(storm).filter(|(_, measured)| !measured.doubts.is_empty());
+pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
+    let doubted = measured_runs(storm).filter(|(_, measured)| !measured.warnings.is_empty());
     doubted
         .map(|(name, measured)| {
-            let doubts = measured.doubts.join("; ");
-            format!("doubtful: {name}: the machine may have shaped it, and not the policy: {doubts}")
+            let warnings = measured.warnings.join("; ");
+            format!("doubtful: {name}: the machine may have shaped it, and not the policy: {warnings}")
         })
         .collect()
 }
 
-fn measured_runs(storm: &Storm) -> impl Iterator<Item = (&str, &Measured)> {
+fn measured_runs(storm: &StormReport) -> impl Iterator<Item = (&str, &Measurements)> {
     storm
         .strategies
         .iter()
         .flat_map(|strategy| strategy.runs.iter().filter_map(|run| Some((&*strategy.name, run.measured.as_ref()?))))
 }
 
-fn describe(measured: &Measured) -> String {
+fn describe(measured: &Measurements) -> String {
     let time = |seconds: f64| brief(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     let count = |number: u64| Unit::Count.label(number as f64);
-    let mut parts = vec![format!("connections lost within {}", time(measured.lost_within_s))];
+    let mut parts = vec![format!("connections lost within {}", time(measured.disconnect_window_s))];
     if let Some(down) = measured.down_s {
         parts.push(format!("server down for {}", time(down)));
     }
     if let Some(server) = &measured.server {
-        let (arrived, refused) = (count(server.arrived), count(server.refused));
+        let (arrived, refused) = (count(server.arrived), count(server.rejected));
         parts.push(format!("the server saw {arrived} attempts and refused {refused}"));
     }
-    parts.push(format!("timers up to {} late", time(measured.timers_late_s)));
-    if let Some(share) = measured.busiest_second {
+    parts.push(format!("timers up to {} late", time(measured.max_timer_delay_s)));
+    if let Some(share) = measured.peak_cpu_ratio {
         parts.push(format!("processors busy for {:.0}% of the busiest second", share * 100.0));
     }
     let dropped = measured.listen_overflows.zip(measured.listen_drops);
@@ -65,22 +65,27 @@ fn describe(measured: &Measured) -> String {
 #[cfg(test)]
 mod tests {
     use stagger_core::{Policy, Seed};
-    use stagger_sim::reconnect::Scenario;
+    use stagger_sim::reconnect::ReconnectScenario;
 
     use super::*;
 
     #[test]
     fn what_was_measured_is_told_with_its_doubts_and_what_was_simulated_is_not() {
-        let scenario = Scenario::builder(3).build().unwrap();
+        let scenario = ReconnectScenario::builder(3).build().unwrap();
         let run = scenario.run(&Policy::DEFAULT, Seed::new(1));
-        let simulated = Storm::new(&scenario).with("ours, simulated", &Policy::DEFAULT, [(Seed::new(1), &run)]);
+        let simulated =
+            StormReport::new(&scenario).with_strategy("ours, simulated", &Policy::DEFAULT, [(Seed::new(1), &run)]);
         assert!(!is_measured(&simulated) && measurements(&simulated).is_empty());
 
-        let mut measured = Measured::default();
-        (measured.down_s, measured.lost_within_s) = (Some(0.25), 0.04);
-        (measured.doubts, measured.timers_late_s) = (vec!["late".to_owned(), "busy".to_owned()], 0.002);
-        let made =
-            |measured| simulated.clone().with("ours", &Policy::DEFAULT, [(Seed::new(1), &run)]).measured(measured);
+        let mut measured = Measurements::default();
+        (measured.down_s, measured.disconnect_window_s) = (Some(0.25), 0.04);
+        (measured.warnings, measured.max_timer_delay_s) = (vec!["late".to_owned(), "busy".to_owned()], 0.002);
+        let made = |measured| {
+            simulated
+                .clone()
+                .with_strategy("ours", &Policy::DEFAULT, [(Seed::new(1), &run)])
+                .with_measurements(measured)
+        };
         let storm = made(measured.clone());
         let told = measurements(&storm);
         assert_eq!(told.len(), 1);
@@ -88,7 +93,7 @@ mod tests {
             assert!(told[0].contains(part), "{part}: {told:?}");
         }
         assert!(unreliable_runs(&storm)[0].ends_with("late; busy"));
-        measured.doubts.clear();
+        measured.warnings.clear();
         (measured.listen_overflows, measured.listen_drops) = (Some(0), Some(5));
         (measured.syn_retransmits, measured.segments_retransmitted) = (Some(6), Some(7));
         let storm = made(measured);

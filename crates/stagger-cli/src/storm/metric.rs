@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use serde_json::Value;
-use stagger_sim::storm::Scene;
+use stagger_sim::storm::ScenarioSpec;
 
 use crate::plan::brief::brief;
 use crate::plot::Unit;
@@ -70,11 +70,11 @@ const RECONNECT: [Metric; 30] = [
     metric("attempts_per_client", "attempts each", Number, Lower, Always),
     metric("attempts_p50", "attempts p50", Count, Lower, FilesOnly),
     metric("attempts_p99", "attempts p99", Count, Lower, WithRoom),
-    metric("attempts_most", "most attempts", Count, Lower, FilesOnly),
-    metric("took_p50_s", "recovered p50", Seconds, Lower, Always),
-    metric("took_p95_s", "recovered p95", Seconds, Lower, FilesOnly),
-    metric("took_p99_s", "recovered p99", Seconds, Lower, Always),
-    metric("took_mean_s", "recovered mean", Seconds, Lower, FilesOnly),
+    metric("attempts_max", "most attempts", Count, Lower, FilesOnly),
+    metric("recovered_p50_s", "recovered p50", Seconds, Lower, Always),
+    metric("recovered_p95_s", "recovered p95", Seconds, Lower, FilesOnly),
+    metric("recovered_p99_s", "recovered p99", Seconds, Lower, Always),
+    metric("recovered_mean_s", "recovered mean", Seconds, Lower, FilesOnly),
     metric("t50_s", "half back at", Seconds, Lower, FilesOnly),
     metric("t99_s", "99% back at", Seconds, Lower, FilesOnly),
     metric("t100_s", "all back at", Seconds, Lower, WithRoom),
@@ -84,11 +84,11 @@ const RECONNECT: [Metric; 30] = [
     metric("peak_in_flight", "peak in flight", Count, Lower, FilesOnly),
     metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
     metric("waited_mean_s", "waited mean", Seconds, Lower, FilesOnly),
-    metric("fairness_took", "recovered p99 / p50", Number, Lower, FilesOnly),
+    metric("fairness_recovered", "recovered p99 / p50", Number, Lower, FilesOnly),
     metric("fairness_attempts", "attempts p99 / p50", Number, Lower, FilesOnly),
-    metric("e_attempts", "efficiency: attempts", Share, Higher, FilesOnly),
-    metric("e_time", "efficiency: time", Share, Higher, WithRoom),
-    metric("e_ttc", "efficiency: mean time", Share, Higher, FilesOnly),
+    metric("efficiency_attempts", "efficiency: attempts", Share, Higher, FilesOnly),
+    metric("efficiency_time", "efficiency: time", Share, Higher, WithRoom),
+    metric("efficiency_mean_time", "efficiency: mean time", Share, Higher, FilesOnly),
     metric("bin_s", "bin", Seconds, Neither, FilesOnly),
 ];
 
@@ -97,12 +97,12 @@ const FLUID: [Metric; 12] = [
     metric("peak_100ms", "peak in 100ms", Count, Lower, Always),
     metric("peak_1s", "peak in 1s", Count, Lower, Always),
     metric("attempts_per_client", "attempts each", Number, Lower, Always),
-    metric("took_mean_s", "recovered mean", Seconds, Lower, Always),
+    metric("recovered_mean_s", "recovered mean", Seconds, Lower, Always),
     metric("t50_s", "half back at", Seconds, Lower, Always),
     metric("t99_s", "99% back at", Seconds, Lower, Always),
     metric("t100_s", "all back at", Seconds, Lower, WithRoom),
-    metric("connected_share", "connected", Share, Higher, FilesOnly),
-    metric("gave_up_share", "gave up", Share, Lower, WithRoom),
+    metric("connected_ratio", "connected", Share, Higher, FilesOnly),
+    metric("gave_up_ratio", "gave up", Share, Lower, WithRoom),
     metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
     metric("bin_s", "bin", Seconds, Neither, FilesOnly),
 ];
@@ -110,12 +110,12 @@ const FLUID: [Metric; 12] = [
 const OUTAGE: [Metric; 9] = [
     metric("metastable", "stays down", Bool, Lower, Always),
     metric("recovery_s", "recovered after", Seconds, Lower, Always),
-    metric("success", "success", Share, Higher, Always),
+    metric("success_ratio", "success", Share, Higher, Always),
     metric("amplification", "attempts each", Number, Lower, Always),
     metric("peak_1s", "peak in 1s", Count, Lower, Always),
-    metric("last_goodput", "goodput at the end", Share, Higher, WithRoom),
-    metric("last_attempts", "attempts each at the end", Number, Lower, WithRoom),
-    metric("refused", "refused by breakers", Count, Neither, WithRoom),
+    metric("final_goodput", "goodput at the end", Share, Higher, WithRoom),
+    metric("final_attempts_per_request", "attempts each at the end", Number, Lower, WithRoom),
+    metric("rejected", "refused by breakers", Count, Neither, WithRoom),
     metric("bin_s", "bin", Seconds, Neither, FilesOnly),
 ];
 
@@ -132,12 +132,12 @@ const OCC: [Metric; 9] = [
 ];
 
 /// The figures that a scenario gives, in the order in which they are shown.
-pub(crate) const fn metrics(scene: &Scene) -> &'static [Metric] {
+pub(crate) const fn metrics(scene: &ScenarioSpec) -> &'static [Metric] {
     match scene {
-        Scene::Reconnect(_) => &RECONNECT,
-        Scene::Fluid(_) => &FLUID,
-        Scene::Outage(_) => &OUTAGE,
-        Scene::Occ(_) => &OCC,
+        ScenarioSpec::Reconnect(_) => &RECONNECT,
+        ScenarioSpec::Fluid(_) => &FLUID,
+        ScenarioSpec::Outage(_) => &OUTAGE,
+        ScenarioSpec::Occ(_) => &OCC,
         _ => &[],
     }
 }
@@ -196,10 +196,10 @@ mod tests {
             ("peak_1s", Some(1_234.4), "1,234"),
             ("attempts_p99", Some(6.5), "6.5"),
             ("attempts_per_client", Some(4.0), "4.00"),
-            ("took_p99_s", Some(15.23), "15.2s"),
-            ("took_p99_s", None, "never"),
-            ("e_time", None, "-"),
-            ("success", Some(0.98765), "98.8%"),
+            ("recovered_p99_s", Some(15.23), "15.2s"),
+            ("recovered_p99_s", None, "never"),
+            ("efficiency_time", None, "-"),
+            ("success_ratio", Some(0.98765), "98.8%"),
             ("metastable", Some(1.0), "yes"),
             ("metastable", Some(0.5), "50% of runs"),
         ] {
@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn never_is_worse_than_late() {
-        let p99 = of("took_p99_s");
+        let p99 = of("recovered_p99_s");
         assert!(
             p99.is_better(Some(1e9), None) && !p99.is_better(None, Some(1e9)) && p99.is_better(Some(1.0), Some(2.0))
         );
-        assert!(of("success").is_better(Some(0.9), Some(0.8)));
+        assert!(of("success_ratio").is_better(Some(0.9), Some(0.8)));
     }
 }

@@ -28,5 +28,5 @@ pub(crate) use compare::{apply_sweep, named_policies, number_duplicates};
 pub(crate) use finish::{RunCount, finish};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use outputs::{OutputArgs, Outputs};
-pub(crate) use progress::Progress;
+pub(crate) use progress::ProgressLine;
 pub(crate) use timeline::SAMPLED_CLIENTS;

@@ -2,7 +2,7 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Rate, WordError, parse_count};
+use stagger_sim::lint::{ParseValueError, Rate, parse_count};
 
 /// Parses an integer of at least 1: `10000`, `10_000`, `10k`, `1.5M`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
@@ -17,7 +17,7 @@ pub(crate) fn count_u32(text: &str) -> Result<u32, String> {
 
 /// Parses a rate per second: `500`, `500/s`, `30/min`, `2k/s`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    text.parse().map(Rate::get).map_err(|error: WordError| error.to_string())
+    text.parse().map(Rate::get).map_err(|error: ParseValueError| error.to_string())
 }
 
 /// Parses a finite duration.

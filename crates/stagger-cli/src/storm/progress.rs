@@ -6,7 +6,7 @@ use crate::term::{Term, stderr_width};
 
 /// Progress line on standard error. It is redrawn in place and erased at the end.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     started: Option<Instant>,
     is_drawn: bool,
 }
@@ -14,7 +14,7 @@ pub(crate) struct Progress {
 /// Time after which the line appears, so that short operations do not show one.
 const SHOW_AFTER: Duration = Duration::from_millis(400);
 
-impl Progress {
+impl ProgressLine {
     /// Creates a progress line; it stays hidden unless standard error can redraw lines.
     pub(crate) fn new(term: &Term) -> Self {
         Self { started: term.stderr.redraws.then(Instant::now), is_drawn: false }
@@ -32,7 +32,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_drawn {
             let _ = write!(io::stderr(), "\r\x1b[K");

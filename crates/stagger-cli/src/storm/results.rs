@@ -1,5 +1,5 @@
 use serde_json::Value;
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::metric::{Metric, Visibility, metrics};
 use crate::error::CliError;
@@ -43,8 +43,8 @@ impl crate::plot::Cell for Cell {
 impl Results {
     /// # Errors
     /// It cannot be written as JSON.
-    pub(crate) fn from_storm(storm: &Storm) -> Result<Self, CliError> {
-        let row = |strategy: &stagger_sim::storm::Strategy| {
+    pub(crate) fn from_storm(storm: &StormReport) -> Result<Self, CliError> {
+        let row = |strategy: &stagger_sim::storm::StrategyReport| {
             let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
             let runs = runs.map_err(|error| CliError::io("cannot write JSON", error))?;
             Ok(StrategyResult {
@@ -118,14 +118,14 @@ impl StrategyResult {
 }
 
 /// What was simulated, in a line.
-pub(crate) fn describe_scenario(scene: &Scene) -> String {
+pub(crate) fn describe_scenario(scene: &ScenarioSpec) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
-    let herd = |kind: &str, scene: &stagger_sim::storm::ReconnectScene| {
+    let herd = |kind: &str, scene: &stagger_sim::storm::ReconnectSpec| {
         let mut text = format!(
             "{kind}: {} clients lose their connection within {}; the server takes {}/s, {} may wait, messages take {} to {}",
             count(scene.clients as f64),
-            time(scene.hits_within_s),
+            time(scene.disconnect_window_s),
             count(scene.rate),
             count(f64::from(scene.backlog)),
             time(scene.one_way_min_s),
@@ -134,32 +134,32 @@ pub(crate) fn describe_scenario(scene: &Scene) -> String {
         if scene.down_for_s > 0.0 {
             text.push_str(&format!(", and it is down for {}", time(scene.down_for_s)));
         }
-        match (scene.hints, scene.hint_s) {
+        match (scene.retry_after, scene.retry_after_s) {
             (_, Some(hint)) => text.push_str(&format!("; it says \"not before {}\"", time(hint))),
-            (stagger_sim::storm::Hints::Slots, _) => text.push_str("; it gives slots"),
-            (stagger_sim::storm::Hints::Appointments, _) => text.push_str("; it gives appointments"),
+            (stagger_sim::storm::RetryAfterSpec::Staggered, _) => text.push_str("; it gives slots"),
+            (stagger_sim::storm::RetryAfterSpec::Reservations, _) => text.push_str("; it gives appointments"),
             _ => {}
         }
         text
     };
     match scene {
-        Scene::Reconnect(scene) => herd("reconnect", scene),
-        Scene::Fluid(scene) => herd("fluid", scene),
-        Scene::Outage(scene) => format!(
+        ScenarioSpec::Reconnect(scene) => herd("reconnect", scene),
+        ScenarioSpec::Fluid(scene) => herd("fluid", scene),
+        ScenarioSpec::Outage(scene) => format!(
             "outage: {} requests/s from {} processes; the server does {}/s, {} may wait, and from {} on it {} for {}; clients wait {}",
             count(scene.rate),
             count(f64::from(scene.processes)),
             count(scene.capacity),
             count(f64::from(scene.queue)),
-            time(scene.begins_s),
+            time(scene.start_s),
             match scene.outage {
-                stagger_sim::storm::Outage::Reject => "turns everyone away",
+                stagger_sim::storm::OutageKindSpec::Reject => "turns everyone away",
                 _ => "stands still",
             },
-            time(scene.lasts_s),
+            time(scene.duration_s),
             time(scene.timeout_s),
         ),
-        Scene::Occ(scene) => format!(
+        ScenarioSpec::Occ(scene) => format!(
             "occ: {} clients write one row; messages take {}, give or take {}",
             count(scene.clients as f64),
             time(scene.one_way_mean_s),

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::measurements::{measurements, unreliable_runs};
 use super::metric::Visibility;
@@ -13,7 +13,7 @@ const SPARKLINE_WIDTH: usize = 20;
 pub(crate) const TABLE_SHARE: f64 = 0.995;
 
 /// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
-pub(crate) fn summary(storm: &Storm, results: &Results, look: Look) -> String {
+pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> String {
     let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", look);
     out.push('\n');
     let until = end_time(storm, TABLE_SHARE);
@@ -54,7 +54,7 @@ pub(crate) fn summary(storm: &Storm, results: &Results, look: Look) -> String {
 }
 
 /// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.
-pub(crate) fn end_time(storm: &Storm, share: f64) -> f64 {
+pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
     let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
     runs.filter_map(|run| Timeline::from_figures(&run.figures))
         .map(|timeline| timeline.time_of_share(share))
@@ -73,10 +73,10 @@ pub(crate) fn seeds(results: &Results) -> Option<String> {
 }
 
 /// What the figures come to, in a sentence.
-pub(crate) fn conclusion(storm: &Storm, results: &Results) -> Option<String> {
+pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<String> {
     let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
     match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => {
+        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => {
             let peak = find("peak_1s")?;
             let results = results.assertion_targets();
             let column = results.column(peak);
@@ -97,7 +97,7 @@ pub(crate) fn conclusion(storm: &Storm, results: &Results) -> Option<String> {
                 crate::plot::Unit::Count.label(scene.rate),
             ))
         }
-        Scene::Outage(_) => {
+        ScenarioSpec::Outage(_) => {
             let column = results.column(find("metastable")?);
             let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
             let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();

@@ -1,4 +1,4 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::chart::Chart;
 use super::measurements::unreliable_runs;
@@ -12,7 +12,12 @@ use crate::plot::svg::{Page, document};
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn write(storm: &Storm, results: &Results, charts: &[Chart], directory: &Directory) -> Result<(), CliError> {
+pub(crate) fn write(
+    storm: &StormReport,
+    results: &Results,
+    charts: &[Chart],
+    directory: &Directory,
+) -> Result<(), CliError> {
     for chart in charts {
         let page = Page {
             title: chart.title.to_owned(),

@@ -1,4 +1,4 @@
-use stagger_sim::storm::Figures;
+use stagger_sim::storm::RunFigures;
 
 use crate::plot::Point;
 
@@ -17,18 +17,18 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// Returns the time series of a run; `None` if the scenario has none.
-    pub(crate) fn from_figures(figures: &Figures) -> Option<Self> {
+    pub(crate) fn from_figures(figures: &RunFigures) -> Option<Self> {
         let floats = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
         Some(match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 Self { bin_s: figures.bin_s, attempts: floats(&figures.arrivals), successes: floats(&figures.connects) }
             }
-            Figures::Outage(figures) => Self {
+            RunFigures::Outage(figures) => Self {
                 bin_s: figures.bin_s,
                 attempts: floats(&figures.attempts),
                 successes: floats(&figures.successes),
             },
-            Figures::Fluid(figures) => {
+            RunFigures::Fluid(figures) => {
                 Self { bin_s: figures.bin_s, attempts: figures.arrivals.clone(), successes: Vec::new() }
             }
             _ => return None,

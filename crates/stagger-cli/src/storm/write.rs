@@ -1,4 +1,4 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::charts::charts;
 use super::outputs::Outputs;
@@ -12,7 +12,7 @@ use crate::plot::Look;
 ///
 /// # Errors
 /// An output cannot be written.
-pub(crate) fn write(storm: &Storm, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
+pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
     let takes_stdout = outputs.take_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
     let document = to_json(storm)?;

@@ -23,11 +23,11 @@ fn json(args: &[&str]) -> Value {
 
 #[test]
 fn the_answers_that_decided_stand_beside_the_policy() {
-    let text = said(advise(&["--for", "far", "--idempotent", "key", "--patience", "5s"]).env("COLUMNS", "100"));
+    let text = said(advise(&["--for", "far", "--idempotent", "key", "--deadline", "5s"]).env("COLUMNS", "100"));
     assert!(text.starts_with("retry, by this policy:\n  exponential base=200ms cap=10s "), "{text}");
     assert!(text.contains("\n  idempotent key: send the same key with every attempt\n"), "{text}");
     assert!(text.contains("\n  transient not said: taken to go away by itself"), "{text}");
-    assert!(text.contains("\n  patience 5s: no attempt starts later"), "{text}");
+    assert!(text.contains("\n  deadline 5s: no attempt starts later"), "{text}");
     assert!(!text.contains("if all lose their connection"), "nothing could be computed: {text}");
 }
 
@@ -36,7 +36,7 @@ fn what_must_not_be_retried_has_no_policy() {
     for (args, verdict) in [
         (&["--transient", "no"][..], "do-not-retry"),
         (&["--idempotent", "no"], "do-not-retry"),
-        (&["--patience", "20ms"], "hedge"),
+        (&["--deadline", "20ms"], "hedge"),
     ] {
         let document = json(args);
         assert_eq!(

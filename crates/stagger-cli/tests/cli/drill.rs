@@ -8,7 +8,7 @@ use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use crate::support::{Files, PATIENCE, Running, eventually, see, stagger, state};
 
@@ -26,7 +26,7 @@ fn drill(args: &[&str]) -> Command {
 
 /// The document of a drill that went well, and how it was written.
 #[track_caller]
-fn storm(command: &mut Command) -> (Storm, Value) {
+fn storm(command: &mut Command) -> (StormReport, Value) {
     let seen = see(command.arg("--json"));
     let document: Value = serde_json::from_str(&seen.exits(0).stdout).expect("it is JSON");
     (serde_json::from_value(document.clone()).expect("it is a storm"), document)
@@ -56,7 +56,7 @@ fn everyone_comes_back_after_a_real_kill_and_clients_and_server_count_the_same()
     let names: Vec<&str> = storm.strategies.iter().map(|strategy| &*strategy.name).collect();
     assert_eq!(names, ["eager, measured", "eager, simulated"]);
     let [made, simulated] = [&storm.strategies[0].runs[0], &storm.strategies[1].runs[0]];
-    let Figures::Reconnect(figures) = &made.figures else { panic!("{:?}", made.figures) };
+    let RunFigures::Reconnect(figures) = &made.figures else { panic!("{:?}", made.figures) };
     assert_eq!((figures.clients, figures.connected, figures.gave_up, figures.unfinished), (150, 150, 0, 0));
     assert_eq!(figures.connects.iter().sum::<u32>(), 150);
     // Nobody has two attempts underway.
@@ -65,11 +65,11 @@ fn everyone_comes_back_after_a_real_kill_and_clients_and_server_count_the_same()
     let measured = made.measured.as_ref().expect("it was made");
     let server = measured.server.as_ref().expect("the server said what it had seen");
     assert_eq!((server.accepted, server.active), (150, 150));
-    assert_eq!(server.arrived, server.accepted + server.refused);
+    assert_eq!(server.arrived, server.accepted + server.rejected);
     // Those that came while nobody listened were refused by the kernel.
-    assert!(server.arrived <= figures.attempts && server.refused > 0, "{server:?}, {} attempts", figures.attempts);
+    assert!(server.arrived <= figures.attempts && server.rejected > 0, "{server:?}, {} attempts", figures.attempts);
     assert!(server.peak_backlog <= 21, "{server:?}");
-    assert!(measured.down_s.is_some_and(|down| down > 0.0) && measured.lost_within_s > 0.0, "{measured:?}");
+    assert!(measured.down_s.is_some_and(|down| down > 0.0) && measured.disconnect_window_s > 0.0, "{measured:?}");
     assert!(measured.listen_drops.is_some() || !cfg!(target_os = "linux"), "{measured:?}");
     assert_eq!(simulated.measured, None);
 }
@@ -81,7 +81,7 @@ fn what_is_measured_is_near_what_is_simulated_unless_the_run_is_doubtful() {
     for _ in 0..3 {
         let (storm, _) = storm(&mut drill(&["--compare", EAGER]));
         let figures = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
-            Figures::Reconnect(figures) => (figures.attempts_per_client, figures.t99_s.expect("everyone is back")),
+            RunFigures::Reconnect(figures) => (figures.attempts_per_client, figures.t99_s.expect("everyone is back")),
             other => panic!("{other:?}"),
         });
         let figures: Vec<(f64, f64)> = figures.collect();
@@ -91,7 +91,7 @@ fn what_is_measured_is_near_what_is_simulated_unless_the_run_is_doubtful() {
         if is_near {
             return;
         }
-        let doubts = &storm.strategies[0].runs[0].measured.as_ref().expect("it was made").doubts;
+        let doubts = &storm.strategies[0].runs[0].measured.as_ref().expect("it was made").warnings;
         assert!(!doubts.is_empty(), "nothing speaks against (measured, simulated) {figures:?}");
     }
 }
@@ -192,7 +192,7 @@ fn an_interrupted_drill_keeps_what_is_finished_and_leaves_no_half_of_a_file() {
     running.signal(Signal::INT);
     let seen = running.end();
     seen.exits(130).says("interrupted: 1 of 2 runs are finished");
-    let storm: Storm = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let storm: StormReport = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(storm.strategies.len(), 2, "measured and simulated");
     let is_gone = |pid: &core::num::NonZeroI32| Pid::from_raw(pid.get()).is_none_or(|pid| state(pid).is_none());
     eventually("the servers' end", || servers.iter().all(is_gone));
@@ -227,7 +227,7 @@ fn a_server_of_ones_own_is_watched_while_a_command_restarts_it() {
     let (mut second, _) = server(&address);
     let (storm, _) = drilled.join().expect("the drill went well");
     let run = &storm.strategies[0].runs[0];
-    let Figures::Reconnect(figures) = &run.figures else { panic!("{:?}", run.figures) };
+    let RunFigures::Reconnect(figures) = &run.figures else { panic!("{:?}", run.figures) };
     assert_eq!((figures.clients, figures.connected), (40, 40));
     let measured = run.measured.as_ref().expect("it was made");
     assert_eq!(measured.server, None, "nobody can ask it");

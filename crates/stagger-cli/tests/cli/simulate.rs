@@ -68,7 +68,7 @@ fn the_table_the_markdown_and_the_csv_are_those_that_are_committed() {
 #[test]
 fn every_scenario_has_its_figures() {
     for (args, kind, figure) in [
-        (&["reconnect", "--clients", "100"][..], "reconnect", "took_p99_s"),
+        (&["reconnect", "--clients", "100"][..], "reconnect", "recovered_p99_s"),
         (&["fluid", "--clients", "50M", "--capacity", "100k/s", "-n", "inf"], "fluid", "t99_s"),
         (&["occ", "--clients", "20"], "occ", "calls_per_client"),
         (&["outage", "--rate", "50", "--capacity", "60", "--horizon", "1m"], "outage", "metastable"),
@@ -97,7 +97,7 @@ fn settings_reach_the_scenario() {
     ])));
     let wanted = json(
         r#"{"kind": "reconnect", "clients": 1500, "rate": 0.5, "backlog": 7, "one_way_min_s": 0.005, "one_way_max_s": 0.009,
-            "hits_within_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first": "at-once", "hints": "after", "hint_s": 4.0}"#,
+            "disconnect_window_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first_attempt": "immediate", "retry_after": "fixed", "retry_after_s": 4.0}"#,
     );
     assert_eq!(document["scenario"], wanted);
 }

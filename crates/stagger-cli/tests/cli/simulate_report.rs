@@ -158,7 +158,7 @@ fn the_tables_beside_the_pictures_agree_with_the_figures() {
         let shares: f64 = column(&attempts, 1).iter().sum();
         assert!((shares - 100.0).abs() < 0.1, "{shares}");
         assert!((number(&costs[strategy][2]) - figure("peak_1s")).abs() < 1e-9, "{costs:?}");
-        assert!((number(&costs[strategy][1]) - figure("took_p99_s")).abs() < 0.06, "{costs:?}");
+        assert!((number(&costs[strategy][1]) - figure("recovered_p99_s")).abs() < 0.06, "{costs:?}");
         let sample = figures(&document, strategy)["sample_s"][0][0].as_f64().unwrap();
         let shown = singles[0][1 + strategy].split(' ').next().unwrap();
         let shown = number(shown) / if shown.ends_with("ms") { 1_000.0 } else { 1.0 };

@@ -3,26 +3,26 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::arena::Arena;
-use super::front::Wish;
 use super::manner::Manner;
+use super::pareto_front::Wish;
 use super::search::{Limits, Search};
-use super::{Answers, Front, Question};
-use crate::{ScenarioError, Watch};
+use super::{Answers, ParetoFront, Question};
+use crate::{Progress, ScenarioError};
 
 /// What to do, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    verdict: Verdict,
+    recommendation: Recommendation,
     reasons: Vec<Reason>,
     policy: Option<Policy>,
-    guarding: Guarding,
-    front: Option<Front>,
+    guards: RecommendedGuards,
+    front: Option<ParetoFront>,
 }
 
 /// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum Recommendation {
     /// Retry, by the policy.
     Retry,
     /// Send a second copy of what is slow, and do not retry.
@@ -34,9 +34,9 @@ pub enum Verdict {
 /// What should bound the retries of all calls together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Guarding {
+pub enum RecommendedGuards {
     /// The policy is enough.
-    Nothing,
+    None,
     /// A budget for retries, and a circuit breaker.
     BudgetAndBreaker,
 }
@@ -50,14 +50,14 @@ pub struct Reason {
     /// The answer; `None` if it was not given, and what was assumed is in what follows.
     pub answer: Option<String>,
     /// What follows.
-    pub therefore: String,
+    pub conclusion: String,
 }
 
 impl Advice {
     /// Whether to retry.
     #[must_use]
-    pub const fn verdict(&self) -> Verdict {
-        self.verdict
+    pub const fn recommendation(&self) -> Recommendation {
+        self.recommendation
     }
 
     /// Which answers decided, in the order of the questions.
@@ -66,7 +66,7 @@ impl Advice {
         &self.reasons
     }
 
-    /// The policy; `None` unless the verdict is to retry.
+    /// The policy; `None` unless the recommendation is to retry.
     #[must_use]
     pub const fn policy(&self) -> Option<&Policy> {
         self.policy.as_ref()
@@ -74,13 +74,13 @@ impl Advice {
 
     /// What should bound the retries of all calls together.
     #[must_use]
-    pub const fn guarding(&self) -> Guarding {
-        self.guarding
+    pub const fn guards(&self) -> RecommendedGuards {
+        self.guards
     }
 
     /// What was computed; `None` unless it is known how many clients there are, ten or more, and what their server takes.
     #[must_use]
-    pub const fn front(&self) -> Option<&Front> {
+    pub const fn front(&self) -> Option<&ParetoFront> {
         self.front.as_ref()
     }
 }
@@ -93,30 +93,30 @@ impl Advice {
 /// # Errors
 /// [`ScenarioError`] if the fleet and its server are beyond what can be simulated: an outage of more than 76 hours, a rate
 /// above a billion.
-pub fn advise(answers: &Answers, seed: Seed, watch: &Watch) -> Result<Advice, ScenarioError> {
-    if let Some((verdict, reason)) = answers.never() {
-        let (reasons, guarding) = (vec![reason], Guarding::Nothing);
-        return Ok(Advice { verdict, reasons, policy: None, guarding, front: None });
+pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
+    if let Some((recommendation, reason)) = answers.never() {
+        let (reasons, guards) = (vec![reason], RecommendedGuards::None);
+        return Ok(Advice { recommendation, reasons, policy: None, guards, front: None });
     }
-    let manner = Manner::of(answers.place.purpose);
+    let manner = Manner::of(answers.context.purpose);
     let limits = Limits {
-        least_wait: answers.least_wait.unwrap_or(Duration::ZERO),
-        max_elapsed: answers.place.deadline.filter(|_| !manner.keeps_up()),
+        min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
+        max_elapsed: answers.context.deadline.filter(|_| !manner.keeps_up()),
     };
-    let front = front(answers, &manner, limits, seed, watch)?;
+    let front = front(answers, &manner, limits, seed, progress)?;
     let policy = match &front {
         Some(front) => front.best().policy,
         None => limits.apply(&manner.usual).unwrap_or(manner.usual),
     };
     let mut reasons = answers.reasons(&manner);
     let recovery = front.as_ref().map(|front| front.best().predicted.recovery.unwrap_or(Duration::MAX));
-    if manner.keeps_up() && recovery > answers.place.deadline {
-        reasons.iter_mut().filter(|reason| reason.question == Question::Patience).for_each(|reason| {
-            reason.therefore =
+    if manner.keeps_up() && recovery > answers.context.deadline {
+        reasons.iter_mut().filter(|reason| reason.question == Question::Deadline).for_each(|reason| {
+            reason.conclusion =
                 "nothing that was tried has the clients back in time; advised is what would be without it".into();
         });
     }
-    Ok(Advice { verdict: Verdict::Retry, reasons, policy: Some(policy), guarding: answers.guarding(), front })
+    Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), guards: answers.guards(), front })
 }
 
 fn front(
@@ -124,10 +124,10 @@ fn front(
     manner: &Manner,
     limits: Limits,
     seed: Seed,
-    watch: &Watch,
-) -> Result<Option<Front>, ScenarioError> {
-    let many = answers.place.clients.filter(|clients| clients.get() >= Answers::SOME);
-    let (Some(clients), Some(capacity)) = (many, answers.place.capacity) else { return Ok(None) };
+    progress: &Progress,
+) -> Result<Option<ParetoFront>, ScenarioError> {
+    let many = answers.context.clients.filter(|clients| clients.get() >= Answers::SOME);
+    let (Some(clients), Some(capacity)) = (many, answers.context.capacity) else { return Ok(None) };
     let (clients, capacity) = (clients.get(), capacity.get());
     let outage = answers.outage.unwrap_or(Duration::ZERO);
     let arena = Arena::new(clients, capacity, outage, seed)?;
@@ -135,9 +135,9 @@ fn front(
         arena: &arena,
         manner,
         limits,
-        window: arena.least_recovery.saturating_sub(outage),
+        window: arena.min_recovery_time.saturating_sub(outage),
         outage,
-        wish: Wish { capacity, patience: answers.place.deadline },
+        wish: Wish { capacity, patience: answers.context.deadline },
     };
-    Ok(search.run(watch))
+    Ok(search.run(progress))
 }

@@ -2,9 +2,9 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-use super::front::{Candidate, Prediction};
-use crate::reconnect::{Figures, Scenario};
-use crate::{Runs, ScenarioError, Series, Watch, fluid};
+use super::pareto_front::{Candidate, Prediction};
+use crate::reconnect::{ReconnectFigures, ReconnectScenario};
+use crate::{Progress, ScenarioError, Sweep, TimeSeries, fluid};
 
 /// Where policies are tried: the fleet before its server, with no more clients than it takes to tell policies apart.
 ///
@@ -13,15 +13,15 @@ use crate::{Runs, ScenarioError, Series, Watch, fluid};
 /// the smaller one's server takes 800 a second.
 pub(super) struct Arena {
     /// For figures that are shown.
-    shown: Scenario,
+    shown: ReconnectScenario,
     /// For a first look at policies that have no mean field.
-    rough: Scenario,
+    rough: ReconnectScenario,
     /// All clients, by those that are shown.
     scale: f64,
     /// Whether the mean field answers sooner than a simulation would.
     by_field: bool,
     /// Nothing brings all clients back sooner.
-    pub(super) least_recovery: Duration,
+    pub(super) min_recovery_time: Duration,
     seed: Seed,
 }
 
@@ -49,21 +49,21 @@ const LONGEST: Duration = Duration::from_secs(76 * 3_600);
 impl Arena {
     pub(super) fn new(clients: u64, capacity: f64, outage: Duration, seed: Seed) -> Result<Self, ScenarioError> {
         let window = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
-        let least_recovery = window.saturating_add(outage);
-        let horizon = least_recovery.saturating_mul(PATIENCE).saturating_add(AN_HOUR).min(LONGEST);
+        let min_recovery_time = window.saturating_add(outage);
+        let horizon = min_recovery_time.saturating_mul(PATIENCE).saturating_add(AN_HOUR).min(LONGEST);
         let scenario = |most: u64| {
             let simulated = clients.min(most);
             let rate = capacity * simulated as f64 / clients as f64;
             let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
-            Scenario::builder(simulated).rate(rate).backlog(backlog).down_for(outage).horizon(horizon).build()
+            ReconnectScenario::builder(simulated).rate(rate).backlog(backlog).down_for(outage).horizon(horizon).build()
         };
         let shown = scenario(SHOWN)?;
         Ok(Self {
             shown,
             rough: scenario(ROUGH)?,
             scale: clients as f64 / shown.clients() as f64,
-            by_field: least_recovery <= FIELD_LASTS,
-            least_recovery,
+            by_field: min_recovery_time <= FIELD_LASTS,
+            min_recovery_time,
             seed,
         })
     }
@@ -78,36 +78,37 @@ impl Arena {
     }
 
     /// A first look, by the mean field where there is one.
-    pub(super) fn look(&self, policies: &[Policy], watch: &Watch) -> Vec<Candidate> {
+    pub(super) fn look(&self, policies: &[Policy], progress: &Progress) -> Vec<Candidate> {
         let clients = self.scale * self.simulated() as f64;
-        let one = |policy: &Policy, seed: Seed, watch: &Watch| {
-            if watch.is_cancelled() {
+        let one = |policy: &Policy, seed: Seed, progress: &Progress| {
+            if progress.is_cancelled() {
                 return None;
             }
             match self.by_field.then(|| fluid::run(&self.shown, policy)) {
                 Some(Ok(figures)) => Some(of_field(&figures, clients)),
                 _ => {
-                    let figures = self.rough.watched(policy, seed, watch)?;
+                    let figures = self.rough.run_with_progress(policy, seed, progress)?;
                     Some(mean(&[figures], clients / self.rough.clients() as f64))
                 }
             }
         };
-        let looked = Runs::new().each(policies, &[self.seed.for_call(0)], watch, one);
+        let looked = Sweep::new().run(policies, &[self.seed.for_call(0)], progress, one);
         candidates(policies, looked.into_iter().map(|runs| runs.into_iter().flatten().next()))
     }
 
     /// Client by client, with seeds that the first look has not seen. Says also how often somebody tried at the most.
-    pub(super) fn simulate(&self, policies: &[Policy], watch: &Watch) -> Vec<(Candidate, u64)> {
+    pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
         let seeds: Vec<_> = (1..=u64::from(self.runs())).map(|run| self.seed.for_call(run)).collect();
-        let each =
-            Runs::new().each(policies, &seeds, watch, |policy, seed, watch| self.shown.watched(policy, seed, watch));
-        let whole = each.into_iter().map(|runs| runs.into_iter().collect::<Option<Vec<Figures>>>());
+        let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
+            self.shown.run_with_progress(policy, seed, progress)
+        });
+        let whole = each.into_iter().map(|runs| runs.into_iter().collect::<Option<Vec<ReconnectFigures>>>());
         policies
             .iter()
             .zip(whole)
             .filter_map(|(policy, runs)| {
                 let runs = runs?;
-                let most = runs.iter().map(|run| run.attempts_most).max().unwrap_or(0);
+                let most = runs.iter().map(|run| run.attempts_max).max().unwrap_or(0);
                 Some((Candidate { policy: *policy, predicted: mean(&runs, self.scale) }, most))
             })
             .collect()
@@ -119,8 +120,8 @@ fn candidates(policies: &[Policy], predicted: impl Iterator<Item = Option<Predic
     policies.iter().zip(predicted).filter_map(|(&policy, it)| Some(Candidate { policy, predicted: it? })).collect()
 }
 
-fn of_field(figures: &fluid::Figures, clients: f64) -> Prediction {
-    let second = (1.0 / Series::BIN.as_secs_f64()).round() as usize;
+fn of_field(figures: &fluid::FluidFigures, clients: f64) -> Prediction {
+    let second = (1.0 / TimeSeries::BIN_WIDTH.as_secs_f64()).round() as usize;
     let sums = figures.arrivals.windows(second).map(|bins| bins.iter().sum::<f64>());
     // Where it all takes less than a second there is no window.
     let peak = sums.fold(0.0, f64::max).max(figures.arrivals.iter().take(second).sum());
@@ -133,9 +134,9 @@ fn of_field(figures: &fluid::Figures, clients: f64) -> Prediction {
 }
 
 /// The means of some runs; what never happened in one of them never happens.
-fn mean(runs: &[Figures], scale: f64) -> Prediction {
+fn mean(runs: &[ReconnectFigures], scale: f64) -> Prediction {
     let count = runs.len() as f64;
-    let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / count;
+    let mean = |of: &dyn Fn(&ReconnectFigures) -> f64| runs.iter().map(of).sum::<f64>() / count;
     let times: Option<Duration> = runs.iter().map(|run| run.t99).sum();
     Prediction {
         peak_second: mean(&|run| run.peak_second() as f64) * scale,

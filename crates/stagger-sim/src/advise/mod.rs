@@ -6,22 +6,22 @@
 //!
 //! Where the clients and what their server takes are known, policies are tried in a mass disconnect
 //! ([`reconnect`](crate::reconnect)): first by the mean field ([`fluid`](crate::fluid)) where there is one, then those that
-//! nothing beats client by client, with the clients in [`Front::simulated`]. What comes out is a [`Front`]: for each of its
+//! nothing beats client by client, with the clients in [`ParetoFront::simulated`]. What comes out is a [`ParetoFront`]: for each of its
 //! policies, whatever brings the clients back sooner makes the server's peak higher.
 //!
 //! ```
 //! use core::num::NonZeroU64;
 //! use stagger_core::Seed;
-//! use stagger_sim::Watch;
-//! use stagger_sim::advise::{Answers, Verdict, advise};
-//! use stagger_sim::lint::{Circumstances, Purpose, Rate};
+//! use stagger_sim::Progress;
+//! use stagger_sim::advise::{Answers, Recommendation, advise};
+//! use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
 //!
-//! let fleet = Circumstances::default()
+//! let fleet = DeploymentContext::default()
 //!     .purpose(Purpose::Reconnecting)
 //!     .clients(NonZeroU64::new(10_000).expect("it is not 0"))
 //!     .capacity(Rate::per_second(500.0).expect("it is above 0"));
-//! let advice = advise(&Answers::of(fleet), Seed::new(1), &Watch::new())?;
-//! assert_eq!(advice.verdict(), Verdict::Retry);
+//! let advice = advise(&Answers::from_context(fleet), Seed::new(1), &Progress::new())?;
+//! assert_eq!(advice.recommendation(), Recommendation::Retry);
 //! // No policy without a spread is on the front, and 20 s is what the server needs.
 //! let policy = advice.policy().expect("it is worth retrying");
 //! assert!(policy.spread().as_secs() >= 20);
@@ -33,15 +33,15 @@
 mod advice;
 mod answers;
 mod arena;
-mod front;
 mod manner;
+mod pareto_front;
 mod question;
 mod rust;
 mod search;
 mod tree;
 
-pub use advice::{Advice, Guarding, Reason, Verdict, advise};
+pub use advice::{Advice, Reason, Recommendation, RecommendedGuards, advise};
 pub use answers::{Answers, Transience};
-pub use front::{Candidate, Front, Prediction};
+pub use pareto_front::{Candidate, ParetoFront, Prediction};
 pub use question::Question;
-pub use rust::rust;
+pub use rust::rust_code;

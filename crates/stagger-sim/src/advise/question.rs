@@ -17,9 +17,9 @@ pub enum Question {
     /// How long it is down.
     Outage,
     /// How long it may take until it has succeeded.
-    Patience,
+    Deadline,
     /// How long each wait is at least.
-    LeastWait,
+    MinDelay,
 }
 
 impl Question {
@@ -31,11 +31,11 @@ impl Question {
         Self::Clients,
         Self::Capacity,
         Self::Outage,
-        Self::Patience,
-        Self::LeastWait,
+        Self::Deadline,
+        Self::MinDelay,
     ];
 
-    /// Its name in kebab-case, which is also that of the flag: `least-wait`.
+    /// Its name in kebab-case, which is also that of the flag: `min-delay`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,8 +45,8 @@ impl Question {
             Self::Clients => "clients",
             Self::Capacity => "capacity",
             Self::Outage => "outage",
-            Self::Patience => "patience",
-            Self::LeastWait => "least-wait",
+            Self::Deadline => "deadline",
+            Self::MinDelay => "min-delay",
         }
     }
 
@@ -65,22 +65,22 @@ impl Question {
             Self::Clients => "How many clients do it at once, against one server? (a number, like 10k)",
             Self::Capacity => "What does that server take? (like 500/s)",
             Self::Outage => "How long is it down? (like 5s; 0: it is there again at once)",
-            Self::Patience => "How long may it take until it has succeeded? (like 30s)",
-            Self::LeastWait => "How long is each wait at least? (like 100ms)",
+            Self::Deadline => "How long may it take until it has succeeded? (like 30s)",
+            Self::MinDelay => "How long is each wait at least? (like 100ms)",
         }
     }
 
     /// Whether the answer can still change anything, after what has been answered.
     #[must_use]
-    pub fn matters(self, answers: &Answers) -> bool {
+    pub fn applies_to(self, answers: &Answers) -> bool {
         let ended = answers.never().is_some();
-        let many = answers.place.clients.is_none_or(|clients| clients.get() >= Answers::SOME);
+        let many = answers.context.clients.is_none_or(|clients| clients.get() >= Answers::SOME);
         match self {
             Self::Transient => true,
             Self::Idempotent => answers.transience != Some(Transience::Permanent),
-            Self::Purpose | Self::Clients | Self::Patience | Self::LeastWait => !ended,
-            Self::Capacity => !ended && answers.place.clients.is_some() && many,
-            Self::Outage => !ended && answers.place.clients.is_some() && many && answers.place.capacity.is_some(),
+            Self::Purpose | Self::Clients | Self::Deadline | Self::MinDelay => !ended,
+            Self::Capacity => !ended && answers.context.clients.is_some() && many,
+            Self::Outage => !ended && answers.context.clients.is_some() && many && answers.context.capacity.is_some(),
         }
     }
 }

@@ -10,12 +10,12 @@ use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
 ///
 /// let policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
 /// assert_eq!(
-///     rust(&policy).as_deref(),
+///     rust_code(&policy).as_deref(),
 ///     Some("policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts())")
 /// );
 /// ```
 #[must_use]
-pub fn rust(policy: &Policy) -> Option<String> {
+pub fn rust_code(policy: &Policy) -> Option<String> {
     let cap = policy.cap()?;
     let (plain, begun) = match *policy.backoff() {
         Backoff::Exponential { base, .. } if policy.jitter() == Jitter::Decorrelated => {

@@ -3,9 +3,9 @@ use core::time::Duration;
 use stagger_core::{Jitter, Policy};
 
 use super::arena::Arena;
-use super::front::{Candidate, Front, Wish, unbeaten};
 use super::manner::{Attempts, CAP_IN_BASES, MULTIPLIERS, Manner, Spreads};
-use crate::Watch;
+use super::pareto_front::{Candidate, ParetoFront, Wish, unbeaten};
+use crate::Progress;
 
 /// What is searched, and for what.
 pub(super) struct Search<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Search<'a> {
 /// What holds for every policy that is advised.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    pub(super) least_wait: Duration,
+    pub(super) min_delay: Duration,
     pub(super) max_elapsed: Option<Duration>,
 }
 
@@ -42,11 +42,11 @@ impl Limits {
     /// The policy within these limits; `None` if there is none.
     pub(super) fn apply(self, policy: &Policy) -> Option<Policy> {
         let mut builder = policy.to_builder();
-        if !self.least_wait.is_zero() {
-            let cap = policy.cap().unwrap_or(Duration::MAX).max(self.least_wait.saturating_mul(CAP_IN_BASES));
-            builder = builder.cap(cap).floor(self.least_wait);
-            if policy.base() < self.least_wait {
-                builder = builder.base(self.least_wait);
+        if !self.min_delay.is_zero() {
+            let cap = policy.cap().unwrap_or(Duration::MAX).max(self.min_delay.saturating_mul(CAP_IN_BASES));
+            builder = builder.cap(cap).floor(self.min_delay);
+            if policy.base() < self.min_delay {
+                builder = builder.base(self.min_delay);
             }
         }
         if let Some(limit) = self.max_elapsed {
@@ -58,8 +58,8 @@ impl Limits {
 
 impl Search<'_> {
     /// The front, and how many were tried; `None` if nothing came to its end.
-    pub(super) fn run(&self, watch: &Watch) -> Option<Front> {
-        let mut looked = self.arena.look(&self.space(), watch);
+    pub(super) fn run(&self, progress: &Progress) -> Option<ParetoFront> {
+        let mut looked = self.arena.look(&self.space(), progress);
         for _ in 0..ROUNDS {
             let best = looked[self.wish.best(&looked)?].policy;
             let mut near = self.near(&best);
@@ -67,22 +67,22 @@ impl Search<'_> {
             if near.is_empty() {
                 break;
             }
-            looked.extend(self.arena.look(&near, watch));
+            looked.extend(self.arena.look(&near, progress));
         }
         let best = looked[self.wish.best(&looked)?];
         let mut chosen: Vec<Policy> = thinned(&unbeaten(&looked)).iter().map(|known| known.policy).collect();
         if !chosen.contains(&best.policy) {
             chosen.push(best.policy);
         }
-        let verified = self.arena.simulate(&chosen, watch);
+        let verified = self.arena.simulate(&chosen, progress);
         let candidates = unbeaten(&verified.iter().map(|(known, most)| self.limited(known, *most)).collect::<Vec<_>>());
-        Some(Front {
+        Some(ParetoFront {
             best: self.wish.best(&candidates)?,
             candidates,
-            simulated: self.arena.simulated(),
+            simulated_clients: self.arena.simulated(),
             runs: self.arena.runs(),
-            tried: looked.len(),
-            least_recovery: self.arena.least_recovery,
+            tried_policies: looked.len(),
+            min_recovery_time: self.arena.min_recovery_time,
         })
     }
 
@@ -133,7 +133,7 @@ impl Search<'_> {
         let bases = NEAR
             .map(|by| readable(base.mul_f64(by)))
             .into_iter()
-            .filter(|varied| (shortest.max(self.limits.least_wait)..=longest).contains(varied))
+            .filter(|varied| (shortest.max(self.limits.min_delay)..=longest).contains(varied))
             .map(|varied| policy.to_builder().base(varied));
         spreads.chain(bases).filter_map(|builder| builder.build().ok()).collect()
     }

@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 
 use super::manner::Manner;
-use super::{Answers, Guarding, Question, Reason, Transience, Verdict};
+use super::{Answers, Question, Reason, Recommendation, RecommendedGuards, Transience};
 use crate::lint::{Idempotency, Purpose};
 
 /// Below this a retry comes too late, and a second copy does not.
@@ -11,31 +11,32 @@ const TIGHT: Duration = Duration::from_millis(100);
 
 impl Answers {
     /// The answers that end it: with them there is nothing to retry.
-    pub(super) fn never(&self) -> Option<(Verdict, Reason)> {
-        let because = |verdict, question, therefore: &str| Some((verdict, self.reason(question, therefore)));
+    pub(super) fn never(&self) -> Option<(Recommendation, Reason)> {
+        let because =
+            |recommendation, question, conclusion: &str| Some((recommendation, self.reason(question, conclusion)));
         if self.transience == Some(Transience::Permanent) {
-            let therefore = "it fails the same way every time; a rule tells such errors from those that go away";
-            return because(Verdict::DoNotRetry, Question::Transient, therefore);
+            let conclusion = "it fails the same way every time; a rule tells such errors from those that go away";
+            return because(Recommendation::DoNotRetry, Question::Transient, conclusion);
         }
-        if self.place.idempotency == Some(Idempotency::No) {
-            let therefore = "a failure does not say whether it was carried out, and a retry would do it twice; send a key \
+        if self.context.idempotency == Some(Idempotency::No) {
+            let conclusion = "a failure does not say whether it was carried out, and a retry would do it twice; send a key \
                              that is the same for all attempts, and it may be retried";
-            return because(Verdict::DoNotRetry, Question::Idempotent, therefore);
+            return because(Recommendation::DoNotRetry, Question::Idempotent, conclusion);
         }
-        let waited_for = !matches!(self.place.purpose, Some(Purpose::Background | Purpose::Reconnecting));
-        if waited_for && self.place.deadline.is_some_and(|patience| patience < TIGHT) {
-            let therefore =
+        let waited_for = !matches!(self.context.purpose, Some(Purpose::Background | Purpose::Reconnecting));
+        if waited_for && self.context.deadline.is_some_and(|patience| patience < TIGHT) {
+            let conclusion =
                 "a retry would come too late: send a second copy of the slow request, and take the first answer";
-            return because(Verdict::Hedge, Question::Patience, therefore);
+            return because(Recommendation::Hedge, Question::Deadline, conclusion);
         }
         None
     }
 
     /// What bounds the retries of all calls together.
-    pub(super) fn guarding(&self) -> Guarding {
-        match self.place.clients {
-            Some(clients) if clients.get() > Self::MANY => Guarding::BudgetAndBreaker,
-            _ => Guarding::Nothing,
+    pub(super) fn guards(&self) -> RecommendedGuards {
+        match self.context.clients {
+            Some(clients) if clients.get() > Self::MANY => RecommendedGuards::BudgetAndBreaker,
+            _ => RecommendedGuards::None,
         }
     }
 
@@ -43,28 +44,28 @@ impl Answers {
     pub(super) fn reasons(&self, manner: &Manner) -> Vec<Reason> {
         Question::ALL
             .into_iter()
-            .filter(|question| question.matters(self))
-            .filter_map(|question| Some(self.reason(question, self.therefore(question, manner)?)))
+            .filter(|question| question.applies_to(self))
+            .filter_map(|question| Some(self.reason(question, self.conclusion(question, manner)?)))
             .collect()
     }
 
-    fn reason(&self, question: Question, therefore: impl Into<String>) -> Reason {
-        Reason { question, answer: self.answered(question), therefore: therefore.into() }
+    fn reason(&self, question: Question, conclusion: impl Into<String>) -> Reason {
+        Reason { question, answer: self.answer_text(question), conclusion: conclusion.into() }
     }
 
-    fn therefore(&self, question: Question, manner: &Manner) -> Option<String> {
+    fn conclusion(&self, question: Question, manner: &Manner) -> Option<String> {
         let text = match question {
             Question::Transient => match self.transience {
                 Some(_) => "a retry can help",
                 None => "taken to go away by itself; what does not is not to be retried",
             },
-            Question::Idempotent => match self.place.idempotency {
+            Question::Idempotent => match self.context.idempotency {
                 Some(Idempotency::ByKey) => "send the same key with every attempt",
                 Some(_) => "a retry does no harm",
                 None => "taken to do no harm when carried out twice; what does is not to be retried",
             },
             Question::Purpose => manner.because,
-            Question::Clients => match self.place.clients.map(|clients| clients.get()) {
+            Question::Clients => match self.context.clients.map(|clients| clients.get()) {
                 Some(0..Self::SOME) => "so few cannot make a storm: jitter is optional, and does no harm",
                 Some(Self::SOME..=Self::MANY) => "so many want jitter, drawn inside the cap",
                 Some(_) => {
@@ -73,7 +74,7 @@ impl Answers {
                 }
                 None => "not known, so nothing is computed; jitter does no harm to few either",
             },
-            Question::Capacity => match self.place.clients.zip(self.place.capacity) {
+            Question::Capacity => match self.context.clients.zip(self.context.capacity) {
                 Some((clients, capacity)) => {
                     let seconds = clients.get() as f64 / capacity.get();
                     let window = Compact(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
@@ -85,12 +86,12 @@ impl Answers {
                 Some(outage) if !outage.is_zero() => "clients that come while it is down come again",
                 _ => "everyone is cut off, and the server is there again at once",
             },
-            Question::Patience => match (self.place.deadline?, manner.keeps_up()) {
+            Question::Deadline => match (self.context.deadline?, manner.keeps_up()) {
                 (_, true) => "the peak is kept as low as the clients are still back in time",
                 (_, false) => "no attempt starts later: whoever asked has given up",
             },
-            Question::LeastWait => {
-                self.least_wait?;
+            Question::MinDelay => {
+                self.min_delay?;
                 "no delay is drawn below it; the draw spans what is above"
             }
         };

@@ -4,7 +4,7 @@ use super::chunks::{Bin, Chunks};
 use super::event::{CLIENT_BITS, Event};
 use super::order::Order;
 use super::world::{Interrupted, World};
-use crate::Watch;
+use crate::Progress;
 
 /// The widest bin: 16 ms. The counters of the sort within one are as many as it has microseconds.
 const WIDEST: u32 = 14;
@@ -21,7 +21,7 @@ const BLOCK: usize = 64;
 const INDEX_BITS: u32 = u64::BITS - WIDEST - CLIENT_BITS;
 
 /// The fast engine: see the module.
-pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
+pub(crate) fn run<W: World>(world: &mut W, progress: &Progress) -> Result<(), Interrupted> {
     let count = world.count();
     let fresh = world.client();
     let mut calendar = Calendar::new(world.shortest(), count as usize, INDEX_BITS, fresh);
@@ -31,7 +31,7 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
             calendar.push(Event::new(at, id), &client);
         }
     }
-    let mut progress = watch.begin(u64::from(count));
+    let mut run_progress = progress.start_run(u64::from(count));
     let (mut events, mut clients) = ([Event::new(0, 0); BLOCK], [fresh; BLOCK]);
     let mut next = [None; BLOCK];
     while calendar.take() {
@@ -53,9 +53,9 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
                 }
             }
         }
-        progress.tell(world.through())?;
+        run_progress.report(world.through())?;
     }
-    progress.tell(world.through())
+    run_progress.report(world.through())
 }
 
 /// Events in bins of time, each with its client.

@@ -3,19 +3,19 @@ use std::collections::BinaryHeap;
 
 use super::event::Event;
 use super::world::{Interrupted, World};
-use crate::Watch;
+use crate::Progress;
 
-/// How many events there are between two looks at the watch.
+/// How many events there are between two looks at the progress.
 const LOOK: u64 = 1 << 14;
 
 /// The reference: one event after the other, from a binary heap.
-pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrupted> {
+pub(crate) fn run<W: World>(world: &mut W, progress: &Progress) -> Result<(), Interrupted> {
     let mut clients = vec![world.client(); world.count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());
     for (id, client) in (0..).zip(&mut clients) {
         events.extend(world.begin(id, client).map(|at| Reverse(Event::new(at, id))));
     }
-    let mut progress = watch.begin(clients.len() as u64);
+    let mut run_progress = progress.start_run(clients.len() as u64);
     let mut taken = 0_u64;
     while let Some(Reverse(event)) = events.pop() {
         let id = event.client();
@@ -23,8 +23,8 @@ pub(crate) fn run<W: World>(world: &mut W, watch: &Watch) -> Result<(), Interrup
         events.extend(next.map(|at| Reverse(Event::new(at, id))));
         taken += 1;
         if taken % LOOK == 0 {
-            progress.tell(world.through())?;
+            run_progress.report(world.through())?;
         }
     }
-    progress.tell(world.through())
+    run_progress.report(world.through())
 }

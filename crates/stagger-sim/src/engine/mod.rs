@@ -35,10 +35,10 @@ pub enum Engine {
 }
 
 impl Engine {
-    pub(crate) fn run<W: World>(self, world: &mut W, watch: &crate::Watch) -> Result<(), Interrupted> {
+    pub(crate) fn run<W: World>(self, world: &mut W, progress: &crate::Progress) -> Result<(), Interrupted> {
         match self {
-            Self::Calendar => run_calendar(world, watch),
-            Self::Heap => run_heap(world, watch),
+            Self::Calendar => run_calendar(world, progress),
+            Self::Heap => run_heap(world, progress),
         }
     }
 }

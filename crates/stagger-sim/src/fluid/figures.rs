@@ -3,7 +3,7 @@ use core::time::Duration;
 /// What came of a scenario, in shares of its clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Figures {
+pub struct FluidFigures {
     /// Attempts for each client.
     pub attempts_per_client: f64,
     /// The share of the clients that is connected in the end.
@@ -22,10 +22,10 @@ pub struct Figures {
     pub t100: Option<Duration>,
     /// How long clients took from their own loss, of those that were connected: the mean. They are taken to have lost it as
     /// late as everyone on average, so where few come in it is too small by as much as those were the first.
-    pub took_mean: Duration,
+    pub recovered_mean: Duration,
 }
 
-impl Figures {
+impl FluidFigures {
     /// The most arrivals in a tenth of a second, as a share of the clients.
     #[must_use]
     pub fn peak(&self) -> f64 {

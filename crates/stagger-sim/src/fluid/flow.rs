@@ -6,8 +6,8 @@ use super::cohort::Cohort;
 use super::law::Law;
 use super::outlook::Outlook;
 use super::step::{STEP, STEPS_OF_A_BIN, steps, time};
-use super::{Figures, Unfit};
-use crate::reconnect::Scenario;
+use super::{FluidFigures, NotSimulable};
+use crate::reconnect::ReconnectScenario;
 
 /// It is over when fewer than this are still waiting, and less than half a client.
 const NOBODY: f64 = 1e-6;
@@ -21,11 +21,11 @@ const MOST_ROOM: usize = 1 << 26;
 /// What happens in a scenario with this policy, if its clients are too many to count.
 ///
 /// # Errors
-/// [`Unfit`] where shares of clients are not enough.
-pub fn run(scenario: &Scenario, policy: &Policy) -> Result<Figures, Unfit> {
+/// [`NotSimulable`] where shares of clients are not enough.
+pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Result<FluidFigures, NotSimulable> {
     match Outlook::new(scenario, policy)? {
         Some(outlook) => Flow::new(scenario).run(&outlook, policy.max_elapsed().map_or(f64::INFINITY, steps)),
-        None => Ok(Figures { gave_up: 1.0, ..Figures::default() }),
+        None => Ok(FluidFigures { gave_up: 1.0, ..FluidFigures::default() }),
     }
 }
 
@@ -35,7 +35,7 @@ struct Flow {
     /// On the way out, for first attempts; on the way back and out again, for the others.
     ways: [Vec<f64>; 2],
     back: f64,
-    hits_within: f64,
+    disconnect_window: f64,
     horizon: usize,
     up_at: usize,
     /// What the server does in a step, and what may wait.
@@ -46,11 +46,11 @@ struct Flow {
     times: f64,
     /// The share that was let in and has its answer after the horizon.
     beyond: f64,
-    figures: Figures,
+    figures: FluidFigures,
 }
 
 impl Flow {
-    fn new(scenario: &Scenario) -> Self {
+    fn new(scenario: &ReconnectScenario) -> Self {
         let clients = scenario.clients() as f64;
         let (least, most) = scenario.one_way();
         let (least, most) = (steps(least), steps(most));
@@ -58,7 +58,7 @@ impl Flow {
             half_a_client: 0.5 / clients,
             ways: [1, 2].map(|ways| Law::of_ways(ways, least, most)),
             back: (least + most) / 2.0,
-            hits_within: steps(Duration::from_micros(scenario.hits_within)),
+            disconnect_window: steps(Duration::from_micros(scenario.disconnect_window)),
             horizon: steps(Duration::from_micros(scenario.horizon)) as usize,
             up_at: steps(Duration::from_micros(scenario.up_at)) as usize,
             rate: scenario.rate() * STEP.as_secs_f64() / clients,
@@ -66,11 +66,11 @@ impl Flow {
             waiting: 0.0,
             times: 0.0,
             beyond: 0.0,
-            figures: Figures::default(),
+            figures: FluidFigures::default(),
         }
     }
 
-    fn run(mut self, outlook: &Outlook, limit: f64) -> Result<Figures, Unfit> {
+    fn run(mut self, outlook: &Outlook, limit: f64) -> Result<FluidFigures, NotSimulable> {
         let last = outlook.after.len() - 1;
         let mut cohorts: Vec<_> = (0..=last).map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
         let mut arrived = vec![0.0; cohorts.len()];
@@ -81,7 +81,7 @@ impl Flow {
                 break;
             }
             if step as f64 > limit {
-                return Err(Unfit::Elapsed);
+                return Err(NotSimulable::Elapsed);
             }
             let hit = self.hit(step);
             if hit > 0.0 {
@@ -110,21 +110,21 @@ impl Flow {
             }
             cohorts.iter_mut().filter(|cohort| cohort.is_busy(step)).for_each(|cohort| cohort.advance(step));
             if work > MOST_WORK || cohorts.iter().map(Cohort::room).sum::<usize>() > MOST_ROOM {
-                return Err(Unfit::Work);
+                return Err(NotSimulable::Work);
             }
             let next = self.next(step, &cohorts);
             self.waiting = (self.waiting - self.rate * (next - step - 1) as f64).max(0.0);
             step = next;
         }
-        self.figures.took_mean =
-            time((self.times / self.figures.connected.max(f64::MIN_POSITIVE) - self.hits_within / 2.0).max(0.0));
+        self.figures.recovered_mean =
+            time((self.times / self.figures.connected.max(f64::MIN_POSITIVE) - self.disconnect_window / 2.0).max(0.0));
         Ok(self.figures)
     }
 
     /// The next step after this one in which anything happens; the horizon, and then the one behind it, if there is none.
     fn next(&self, step: usize, cohorts: &[Cohort]) -> usize {
         let next = step + 1;
-        if (next as f64) < self.hits_within {
+        if (next as f64) < self.disconnect_window {
             return next;
         }
         let busy = cohorts.iter().filter_map(|cohort| cohort.next(next)).min();
@@ -133,7 +133,7 @@ impl Flow {
 
     /// The share of the clients that is hit in this step.
     fn hit(&self, step: usize) -> f64 {
-        let until = |step: f64| if step >= self.hits_within { 1.0 } else { step / self.hits_within };
+        let until = |step: f64| if step >= self.disconnect_window { 1.0 } else { step / self.disconnect_window };
         match step {
             0 => until(1.0),
             step => until(step as f64 + 1.0) - until(step as f64),

@@ -9,14 +9,14 @@
 //! what chance does to few clients is not in its figures.
 //!
 //! Policies whose delays depend on the delays drawn before have no cohorts, and some settings need to know more of a client
-//! than its number of retries: [`Unfit`] says which.
+//! than its number of retries: [`NotSimulable`] says which.
 //!
 //! ```
 //! use core::time::Duration;
 //! use stagger_core::Policy;
-//! use stagger_sim::{fluid, reconnect::Scenario};
+//! use stagger_sim::{fluid, reconnect::ReconnectScenario};
 //!
-//! let scenario = Scenario::builder(1_000_000).rate(20_000.0).backlog(10_000).build()?;
+//! let scenario = ReconnectScenario::builder(1_000_000).rate(20_000.0).backlog(10_000).build()?;
 //! let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts().build()?;
 //! let figures = fluid::run(&scenario, &policy)?;
 //! assert!((figures.attempts_per_client - 6.268).abs() < 0.03);
@@ -27,10 +27,10 @@ mod cohort;
 mod figures;
 mod flow;
 mod law;
+mod not_simulable;
 mod outlook;
 mod step;
-mod unfit;
 
-pub use figures::Figures;
+pub use figures::FluidFigures;
 pub use flow::run;
-pub use unfit::Unfit;
+pub use not_simulable::NotSimulable;

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-use super::Unfit;
+use super::NotSimulable;
 use super::law::Law;
 use super::step::steps;
-use crate::reconnect::{First, Hints, Scenario};
+use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
 /// What clients have before them, by the attempt that they wait for.
 pub(super) struct Outlook {
@@ -26,19 +26,19 @@ const MOST_RETRIES: u32 = 256;
 
 impl Outlook {
     /// `None` if there is no attempt at all.
-    pub(super) fn new(scenario: &Scenario, policy: &Policy) -> Result<Option<Self>, Unfit> {
+    pub(super) fn new(scenario: &ReconnectScenario, policy: &Policy) -> Result<Option<Self>, NotSimulable> {
         let limit = policy.max_attempts().map(|limit| limit.get());
         for (is_unfit, why) in [
-            (!policy.has_independent_delays(), Unfit::Delays),
-            (scenario.hints() != Hints::Silent, Unfit::Hints),
-            (scenario.one_way().1 > LONGEST_WAY, Unfit::Network),
-            (limit.is_some_and(|limit| limit > MOST_ATTEMPTS), Unfit::Attempts),
+            (!policy.has_independent_delays(), NotSimulable::Delays),
+            (scenario.retry_after() != RetryAfter::None, NotSimulable::RetryAfter),
+            (scenario.one_way().1 > LONGEST_WAY, NotSimulable::Network),
+            (limit.is_some_and(|limit| limit > MOST_ATTEMPTS), NotSimulable::Attempts),
         ] {
             if is_unfit {
                 return Err(why);
             }
         }
-        let by_spread = scenario.first == First::AtOnce || !policy.spread().is_zero();
+        let by_spread = scenario.first_attempt == FirstAttempt::Immediate || !policy.spread().is_zero();
         let (first, next) = if by_spread {
             (Some(Law::uniform(0.0, steps(policy.spread()))), 1)
         } else {

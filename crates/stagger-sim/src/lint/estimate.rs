@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use stagger_core::{Backoff, Jitter, Policy};
 
-use super::Circumstances;
+use super::DeploymentContext;
 
 /// What a fleet that loses all of its connections at once will do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
     /// Nothing can bring all clients back sooner: their number by the capacity.
-    pub recovery_at_least: Duration,
+    pub min_recovery_time: Duration,
     /// How often each client knocks, on average; `None` where the closed form does not hold.
     pub attempts_per_client: Option<f64>,
     /// Where the figures are from.
@@ -33,10 +33,10 @@ pub enum Basis {
 /// 10⁴ to 10⁶ clients, for `m` from 1.5 to 4 and `T` from 20 to 100 s, as long as the cap did not bind: it is given
 /// only where the cap is at least 0.6 T, and T at least ten times the base.
 #[must_use]
-pub fn estimate(policy: &Policy, circumstances: &Circumstances) -> Option<Estimate> {
-    let window = circumstances.window()?;
+pub fn estimate(policy: &Policy, context: &DeploymentContext) -> Option<Estimate> {
+    let window = context.min_recovery_time()?;
     Some(Estimate {
-        recovery_at_least: window,
+        min_recovery_time: window,
         attempts_per_client: attempts_per_client(policy, window),
         basis: Basis::ClosedForm,
     })
@@ -63,7 +63,7 @@ mod tests {
     use crate::lint::Rate;
 
     fn attempts(policy: &str, window: u64) -> Option<f64> {
-        let fleet = Circumstances::default()
+        let fleet = DeploymentContext::default()
             .clients(NonZeroU64::new(window * 1_000).unwrap())
             .capacity(Rate::per_second(1_000.0).unwrap());
         estimate(&policy.parse().unwrap(), &fleet).unwrap().attempts_per_client
@@ -101,6 +101,6 @@ mod tests {
 
     #[test]
     fn without_size_and_capacity_there_is_none() {
-        assert_eq!(estimate(&Policy::DEFAULT, &Circumstances::default()), None);
+        assert_eq!(estimate(&Policy::DEFAULT, &DeploymentContext::default()), None);
     }
 }

@@ -2,7 +2,7 @@ use core::fmt;
 
 use stagger_core::Policy;
 
-use super::Circumstances;
+use super::DeploymentContext;
 use super::change::Change;
 use super::rule::{Found, Rule, Severity};
 use super::rules::ALL;
@@ -13,19 +13,19 @@ use super::subject::Subject;
 pub struct Finding {
     rule: &'static Rule,
     facts: Vec<String>,
-    help: Help,
+    help: Suggestion,
 }
 
 /// What mends a finding. It reads as one line: the settings first, then what else there is to say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Help {
+pub struct Suggestion {
     change: Option<(Change, Policy)>,
     advice: Option<String>,
 }
 
 impl Finding {
     pub(super) fn of_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
-        Self { rule, facts, help: Help { change: None, advice: Some(advice.into()) } }
+        Self { rule, facts, help: Suggestion { change: None, advice: Some(advice.into()) } }
     }
 
     /// The rule.
@@ -42,12 +42,12 @@ impl Finding {
 
     /// What mends it.
     #[must_use]
-    pub const fn help(&self) -> &Help {
+    pub const fn suggestion(&self) -> &Suggestion {
         &self.help
     }
 }
 
-impl Help {
+impl Suggestion {
     /// Settings in the words of the policy language, `jitter=full cap=10s`, to be set in the policy; or a whole policy,
     /// where no setting of this one helps. `None` if what mends it is not in the policy. With it the rule is silent.
     #[must_use]
@@ -68,7 +68,7 @@ impl Help {
     }
 }
 
-impl fmt::Display for Help {
+impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.change, &self.advice) {
             (Some((change, _)), Some(advice)) => write!(f, "{change} ({advice})"),
@@ -84,34 +84,34 @@ const TOGETHER: &str = "no single change mends it: what is named above hangs tog
 
 /// What the rules find in a policy, in the order of their codes.
 #[must_use]
-pub fn findings(policy: &Policy, circumstances: &Circumstances) -> Vec<Finding> {
-    let found = all_found(policy, circumstances);
+pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
+    let found = all_found(policy, context);
     let before: Vec<&Rule> = found.iter().map(|(rule, _)| *rule).collect();
     found
         .into_iter()
         .map(|(rule, found)| {
             let best = |changes: Vec<Change>| {
                 let changes = changes.into_iter().filter_map(|change| change.applied_to(policy));
-                best(rule, changes, circumstances, &before)
+                best(rule, changes, context, &before)
             };
             let change = best(found.changes).or_else(|| best(found.last_resort.into_iter().collect()));
             let advice = match (&change, found.advice) {
                 (None, None) => Some(TOGETHER.to_owned()),
                 (_, advice) => advice,
             };
-            let help = Help { change, advice };
+            let help = Suggestion { change, advice };
             Finding { rule, facts: found.facts, help }
         })
         .collect()
 }
 
-/// The policy after what [`findings`] would change in it, one finding after the other, as long as each change leaves
+/// The policy after what [`check`] would change in it, one finding after the other, as long as each change leaves
 /// fewer warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules
 /// want opposite things. What rules in `allowed` find is meant, and stays as it is.
 #[must_use]
-pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule]) -> Policy {
+pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Policy {
     let count = |policy: &Policy| {
-        let found = all_found(policy, circumstances);
+        let found = all_found(policy, context);
         let of = |severity| move |rule: &&Rule| rule.severity() == severity && !allowed.contains(rule);
         let rules = || found.iter().map(|(rule, _)| *rule);
         (rules().filter(of(Severity::Warning)).count(), rules().filter(of(Severity::Note)).count())
@@ -119,7 +119,7 @@ pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule])
     let mut latest = *policy;
     loop {
         let now = count(&latest);
-        let found = findings(&latest, circumstances);
+        let found = check(&latest, context);
         let changes =
             found.iter().filter(|found| !allowed.contains(&found.rule)).filter_map(|found| found.help.policy());
         match changes.into_iter().find(|changed| count(changed) < now) {
@@ -129,8 +129,8 @@ pub fn mended(policy: &Policy, circumstances: &Circumstances, allowed: &[&Rule])
     }
 }
 
-fn all_found(policy: &Policy, circumstances: &Circumstances) -> Vec<(&'static Rule, Found)> {
-    let subject = Subject::new(policy, circumstances);
+fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Found)> {
+    let subject = Subject::new(policy, context);
     ALL.into_iter().filter_map(|rule| Some((rule, (rule.judge)(&subject)?))).collect()
 }
 
@@ -138,12 +138,12 @@ fn all_found(policy: &Policy, circumstances: &Circumstances) -> Vec<(&'static Ru
 fn best(
     rule: &Rule,
     changes: impl Iterator<Item = (Change, Policy)>,
-    circumstances: &Circumstances,
+    context: &DeploymentContext,
     before: &[&Rule],
 ) -> Option<(Change, Policy)> {
     let mut second = None;
     for (change, policy) in changes {
-        let after = all_found(&policy, circumstances);
+        let after = all_found(&policy, context);
         if after.iter().any(|(found, _)| *found == rule) {
             continue;
         }

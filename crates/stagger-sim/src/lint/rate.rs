@@ -2,7 +2,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
 
-use super::WordError;
+use super::ParseValueError;
 
 /// So many a second: finite and more than 0.
 ///
@@ -31,25 +31,27 @@ impl fmt::Display for Rate {
 }
 
 impl FromStr for Rate {
-    type Err = WordError;
+    type Err = ParseValueError;
 
-    fn from_str(text: &str) -> Result<Self, WordError> {
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
         const KNOWN: &str = "a number above 0 a second, like 500/s, 30/min or 2k/s";
         let (number, seconds) = match text.split_once('/') {
             None | Some((_, "s" | "sec" | "second")) => (text.split('/').next().unwrap_or(text), 1.0),
             Some((number, "m" | "min" | "minute")) => (number, 60.0),
             Some((number, "h" | "hour")) => (number, 3_600.0),
-            Some(_) => return Err(WordError::new(text, KNOWN)),
+            Some(_) => return Err(ParseValueError::new(text, KNOWN)),
         };
-        scaled(number).and_then(|number| Self::per_second(number / seconds)).ok_or_else(|| WordError::new(text, KNOWN))
+        scaled(number)
+            .and_then(|number| Self::per_second(number / seconds))
+            .ok_or_else(|| ParseValueError::new(text, KNOWN))
     }
 }
 
 /// Reads a number of clients or requests: `10000`, `10_000`, `10k`, `1.5M`.
 ///
 /// # Errors
-/// [`WordError`] if it is not a whole number of at least 1.
-pub fn parse_count(text: &str) -> Result<NonZeroU64, WordError> {
+/// [`ParseValueError`] if it is not a whole number of at least 1.
+pub fn parse_count(text: &str) -> Result<NonZeroU64, ParseValueError> {
     let plain = || text.replace('_', "").parse().ok();
     let short = || {
         let number = scaled(text)?;
@@ -57,15 +59,15 @@ pub fn parse_count(text: &str) -> Result<NonZeroU64, WordError> {
         let whole = number.fract() == 0.0 && (1.0..9e15).contains(&number);
         if whole { NonZeroU64::new(number as u64) } else { None }
     };
-    plain().or_else(short).ok_or_else(|| WordError::new(text, "a whole number of at least 1, like 10000 or 10k"))
+    plain().or_else(short).ok_or_else(|| ParseValueError::new(text, "a whole number of at least 1, like 10000 or 10k"))
 }
 
 /// Reads a decimal number, with a `k` or an `M` behind it: `2.5`, `600`, `10k`.
 ///
 /// # Errors
-/// [`WordError`] if it is none; a sign, `inf` and `nan` are none.
-pub fn parse_number(text: &str) -> Result<f64, WordError> {
-    scaled(text).ok_or_else(|| WordError::new(text, "a number, like 2.5, 600 or 10k"))
+/// [`ParseValueError`] if it is none; a sign, `inf` and `nan` are none.
+pub fn parse_number(text: &str) -> Result<f64, ParseValueError> {
+    scaled(text).ok_or_else(|| ParseValueError::new(text, "a number, like 2.5, 600 or 10k"))
 }
 
 /// A decimal number with a `k` or an `M` behind it.

@@ -45,7 +45,7 @@ impl Rule {
 
     /// The rule with this code or name, in either case of letters.
     #[must_use]
-    pub fn named(text: &str) -> Option<&'static Self> {
+    pub fn find(text: &str) -> Option<&'static Self> {
         Self::all().find(|rule| rule.code.eq_ignore_ascii_case(text) || rule.name.eq_ignore_ascii_case(text))
     }
 
@@ -75,13 +75,13 @@ impl Rule {
 
     /// Why that matters, in one sentence.
     #[must_use]
-    pub const fn why(&self) -> &'static str {
+    pub const fn rationale(&self) -> &'static str {
         self.why
     }
 
     /// When exactly it speaks, what to do, and where that is known from.
     #[must_use]
-    pub const fn more(&self) -> &'static str {
+    pub const fn details(&self) -> &'static str {
         self.more
     }
 }

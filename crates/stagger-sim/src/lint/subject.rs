@@ -4,14 +4,14 @@ use core::time::Duration;
 use stagger_core::text::Compact;
 use stagger_core::{Backoff, Policy};
 
-use super::Circumstances;
-use super::circumstances::Purpose;
+use super::DeploymentContext;
+use super::context::Purpose;
 
-/// A policy in its circumstances, with what several rules want to know of it. Everything about delays is read from the
+/// A policy in its context, with what several rules want to know of it. Everything about delays is read from the
 /// policy's forecasts.
 pub(super) struct Subject<'a> {
     pub(super) policy: &'a Policy,
-    pub(super) circumstances: &'a Circumstances,
+    pub(super) context: &'a DeploymentContext,
     /// The bounds of each retry that can come about, from retry 1, at most [`HORIZON`] of them.
     pub(super) delays: Vec<(Duration, Duration)>,
 }
@@ -24,12 +24,12 @@ const COUNTABLE: u32 = 100_000;
 const LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(policy: &'a Policy, circumstances: &'a Circumstances) -> Self {
+    pub(super) fn new(policy: &'a Policy, context: &'a DeploymentContext) -> Self {
         let last = policy.max_attempts().map_or(HORIZON, |attempts| (attempts.get() - 1).min(HORIZON));
         let limit = policy.max_elapsed().unwrap_or(LIFETIME);
         let starts_in_time = |n: &u32| policy.elapsed_bounds(*n).is_none_or(|(least, _)| least <= limit);
         let delays = (1..=last).take_while(starts_in_time).map_while(|n| policy.bounds(n)).collect();
-        Self { policy, circumstances, delays }
+        Self { policy, context, delays }
     }
 
     /// There is a retry.
@@ -39,7 +39,7 @@ impl<'a> Subject<'a> {
 
     /// It is known that there is only one client, which nobody can be in step with.
     pub(super) fn alone(&self) -> bool {
-        self.circumstances.clients.is_some_and(|clients| clients.get() == 1)
+        self.context.clients.is_some_and(|clients| clients.get() == 1)
     }
 
     /// Some delay is drawn from more than one length.
@@ -54,7 +54,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn purpose(&self) -> Option<Purpose> {
-        self.circumstances.purpose
+        self.context.purpose
     }
 
     /// The ceilings grow.
@@ -111,7 +111,7 @@ impl<'a> Subject<'a> {
     /// The longest time from the start of a call to the end of its last attempt; `None` if there is no end, or none
     /// that is worth counting up to. Attempts take their time-out, if that is known.
     pub(super) fn worst(&self) -> Option<Duration> {
-        let timeout = self.circumstances.attempt_timeout.unwrap_or_default();
+        let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
             let waits = match attempts {
                 1 => self.policy.spread(),
@@ -183,8 +183,8 @@ pub(super) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn with<T>(policy: &str, circumstances: Circumstances, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
-        ask(&Subject::new(&policy.parse().unwrap(), &circumstances))
+    fn with<T>(policy: &str, context: DeploymentContext, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
+        ask(&Subject::new(&policy.parse().unwrap(), &context))
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             ("exponential max-attempts=inf", 64),
             ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", 3),
         ] {
-            assert_eq!(with(policy, Circumstances::default(), |subject| subject.delays.len()), want, "{policy}");
+            assert_eq!(with(policy, DeploymentContext::default(), |subject| subject.delays.len()), want, "{policy}");
         }
     }
 
@@ -210,29 +210,25 @@ mod tests {
             ("exponential base=1s cap=5s", 9, 0.0),
             ("exponential base=1s cap=5s jitter=none", 9, 1.0),
         ] {
-            let got = with(policy, Circumstances::default(), |subject| subject.share_at_cap(retry, 0.1));
+            let got = with(policy, DeploymentContext::default(), |subject| subject.share_at_cap(retry, 0.1));
             assert!((got - want).abs() < 0.01, "{policy}, retry {retry}: {got}");
         }
     }
 
     #[test]
     fn the_worst_case_counts_waits_and_attempts_up_to_the_limit() {
-        let timeout = Circumstances::default().attempt_timeout(Duration::from_secs(10));
-        for (policy, circumstances, want) in [
-            ("exponential base=1s cap=30s max-attempts=4", Circumstances::default(), Some(7)),
+        let timeout = DeploymentContext::default().attempt_timeout(Duration::from_secs(10));
+        for (policy, context, want) in [
+            ("exponential base=1s cap=30s max-attempts=4", DeploymentContext::default(), Some(7)),
             ("exponential base=1s cap=30s max-attempts=4 spread=3s", timeout, Some(50)),
             ("exponential base=1s cap=30s max-attempts=4 max-elapsed=5s", timeout, Some(15)),
-            ("exponential max-attempts=inf max-elapsed=5s", Circumstances::default(), Some(5)),
+            ("exponential max-attempts=inf max-elapsed=5s", DeploymentContext::default(), Some(5)),
             ("exponential max-attempts=inf", timeout, None),
             ("exponential max-attempts=4294967295", timeout, None),
             ("exponential max-attempts=4294967295 max-elapsed=5s", timeout, Some(15)),
             ("stop spread=3s", timeout, Some(13)),
         ] {
-            assert_eq!(
-                with(policy, circumstances, |subject| subject.worst()),
-                want.map(Duration::from_secs),
-                "{policy}"
-            );
+            assert_eq!(with(policy, context, |subject| subject.worst()), want.map(Duration::from_secs), "{policy}");
         }
     }
 

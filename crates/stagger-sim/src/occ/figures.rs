@@ -3,7 +3,7 @@ use core::time::Duration;
 /// What came of a scenario with one policy and one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Figures {
+pub struct OccFigures {
     /// The clients there were.
     pub clients: u64,
     /// Writes that arrived at the server, successful or not: attempts.
@@ -18,7 +18,7 @@ pub struct Figures {
     pub window: Duration,
 }
 
-impl Figures {
+impl OccFigures {
     /// c: attempts for each client; 1 is the limit.
     #[must_use]
     pub fn calls_per_client(&self) -> f64 {

@@ -21,11 +21,11 @@
 //! With W the time of two messages, one write is made in W at most, so everyone needs W for each client, and one attempt for
 //! each. Without knowing of each other clients cannot have both: attempts that come by chance at a rate of ρ in W make
 //! `c = 1 + ρ` attempts and take `τ = (1 + ρ) / ρ` times W for each write, so `(c − 1)(τ − 1)` is 1 at best.
-//! [`Figures::to_limit`] says how far a policy is from that.
+//! [`OccFigures::to_limit`] says how far a policy is from that.
 
 mod figures;
 mod row;
 mod scenario;
 
-pub use figures::Figures;
-pub use scenario::{Scenario, ScenarioBuilder};
+pub use figures::OccFigures;
+pub use scenario::{OccScenario, OccScenarioBuilder};

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Outcome, Seed, State};
 
-use super::{Figures, Scenario};
+use super::{OccFigures, OccScenario};
 use crate::chance::normal;
 use crate::client::Rule;
 use crate::engine::{CLIENT_BITS, LAST, World};
@@ -10,7 +10,7 @@ use crate::time::micros;
 
 /// The row, and everyone who wants to write it.
 pub(super) struct Row<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a OccScenario,
     rule: Rule<'a>,
     messages: Seed,
     version: u32,
@@ -47,7 +47,7 @@ enum Way {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn new(scenario: &'a Scenario, rule: Rule<'a>, seed: Seed) -> Self {
+    pub(super) fn new(scenario: &'a OccScenario, rule: Rule<'a>, seed: Seed) -> Self {
         Self { scenario, rule, messages: seed.for_call(2), version: 0, calls: 0, written: 0, gave_up: 0, last: 0 }
     }
 
@@ -55,7 +55,7 @@ impl<'a> Row<'a> {
     fn way(&self, id: u32, attempt: u32, way: Way) -> u64 {
         let number = (u64::from(attempt) << CLIENT_BITS) | u64::from(id);
         let deviate = normal(self.messages.draw(number << 2 | way as u64));
-        let Scenario { mean, deviation, .. } = self.scenario;
+        let OccScenario { mean, deviation, .. } = self.scenario;
         (deviate * deviation + mean).abs() as u64
     }
 
@@ -70,8 +70,8 @@ impl<'a> Row<'a> {
         Some(at + self.way(id, client.state.attempt(), Way::Read))
     }
 
-    pub(super) fn figures(&self) -> Figures {
-        Figures {
+    pub(super) fn figures(&self) -> OccFigures {
+        OccFigures {
             clients: self.scenario.clients(),
             calls: self.calls,
             written: self.written,

@@ -4,21 +4,21 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::traffic::Traffic;
-use super::{Figures, Process};
+use super::{OutageFigures, ProcessGuards};
 use crate::engine::{CLIENT_BITS, LAST};
 use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
-use crate::{Engine, ScenarioError, ScenarioFault, Watch};
+use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
 /// What comes, which server it meets, and what happens to that. Plain data; what is built makes sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scenario {
+pub struct OutageScenario {
     pub(crate) rate: f64,
     pub(crate) capacity: f64,
     pub(crate) queue: u32,
     pub(crate) processes: u32,
-    pub(crate) outage: Outage,
+    pub(crate) outage: OutageKind,
     /// The rest is in microseconds.
     pub(crate) one_way: u64,
     pub(crate) timeout: u64,
@@ -27,15 +27,15 @@ pub struct Scenario {
     pub(crate) horizon: u64,
 }
 
-/// The settings of a [`Scenario`].
+/// The settings of a [`OutageScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct ScenarioBuilder {
+pub struct OutageScenarioBuilder {
     rate: f64,
     capacity: f64,
     queue: u32,
     processes: u32,
-    outage: Outage,
+    outage: OutageKind,
     one_way: Duration,
     timeout: Duration,
     begins: Duration,
@@ -46,7 +46,7 @@ pub struct ScenarioBuilder {
 /// What an outage is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Outage {
+pub enum OutageKind {
     /// The server stands still: nothing is begun, what is underway waits, and the queue fills.
     #[default]
     Stall,
@@ -57,17 +57,17 @@ pub enum Outage {
 /// There is memory for so many jobs or processes.
 const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
 
-impl Scenario {
+impl OutageScenario {
     pub(super) const MOST_REQUESTS: usize = 1 << CLIENT_BITS;
 
     /// So many requests a second, a billionth to a billion. The other settings are at their defaults.
-    pub const fn builder(rate: f64) -> ScenarioBuilder {
-        ScenarioBuilder {
+    pub const fn builder(rate: f64) -> OutageScenarioBuilder {
+        OutageScenarioBuilder {
             rate,
             capacity: 1_000.0,
             queue: 3_000,
             processes: 10,
-            outage: Outage::Stall,
+            outage: OutageKind::Stall,
             one_way: Duration::from_millis(5),
             timeout: Duration::from_secs(1),
             begins: Duration::from_secs(20),
@@ -85,46 +85,52 @@ impl Scenario {
     /// What happens with this policy, and with these guards in each process: they are made with a seed of their own, for
     /// those that want chance. The other seed is that of the whole run.
     #[must_use]
-    pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Figures {
-        self.run_on(Engine::Heap, policy, guards, seed)
+    pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
+        self.run_with_engine(Engine::Heap, policy, guards, seed)
     }
 
     /// [`run`](Self::run) on an engine of your choice; the figures are the same.
     #[must_use]
-    pub fn run_on(&self, engine: Engine, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Figures {
+    pub fn run_with_engine(
+        &self,
+        engine: Engine,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> ProcessGuards,
+        seed: Seed,
+    ) -> OutageFigures {
         // A watch that nobody else has is never cancelled.
-        self.watched_on(engine, policy, guards, seed, &Watch::new()).unwrap_or_default()
+        self.try_run(engine, policy, guards, seed, &Progress::new()).unwrap_or_default()
     }
 
     /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
     #[must_use]
-    pub fn watched(
+    pub fn run_with_progress(
         &self,
         policy: &Policy,
-        guards: impl Fn(Seed) -> Process,
+        guards: impl Fn(Seed) -> ProcessGuards,
         seed: Seed,
-        watch: &Watch,
-    ) -> Option<Figures> {
-        self.watched_on(Engine::Heap, policy, guards, seed, watch)
+        progress: &Progress,
+    ) -> Option<OutageFigures> {
+        self.try_run(Engine::Heap, policy, guards, seed, progress)
     }
 
-    fn watched_on(
+    fn try_run(
         &self,
         engine: Engine,
         policy: &Policy,
-        guards: impl Fn(Seed) -> Process,
+        guards: impl Fn(Seed) -> ProcessGuards,
         seed: Seed,
-        watch: &Watch,
-    ) -> Option<Figures> {
+        progress: &Progress,
+    ) -> Option<OutageFigures> {
         let own = seed.for_call(3);
         let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
         let mut traffic = Traffic::new(self, policy, processes, seed);
-        engine.run(&mut traffic, watch).ok()?;
+        engine.run(&mut traffic, progress).ok()?;
         Some(traffic.figures())
     }
 }
 
-impl ScenarioBuilder {
+impl OutageScenarioBuilder {
     /// How many jobs the server does in a second. Default 1,000. Range: a billionth to a billion.
     pub const fn capacity(self, capacity: f64) -> Self {
         Self { capacity, ..self }
@@ -141,8 +147,8 @@ impl ScenarioBuilder {
         Self { processes, ..self }
     }
 
-    /// What the outage is, when it begins and how long it lasts. Default [`Outage::Stall`], 20 s and 2 s.
-    pub const fn outage(self, outage: Outage, begins: Duration, lasts: Duration) -> Self {
+    /// What the outage is, when it begins and how long it lasts. Default [`OutageKind::Stall`], 20 s and 2 s.
+    pub const fn outage(self, outage: OutageKind, begins: Duration, lasts: Duration) -> Self {
         Self { outage, begins, lasts, ..self }
     }
 
@@ -164,22 +170,25 @@ impl ScenarioBuilder {
     /// Checks the settings.
     ///
     /// # Errors
-    /// Every [`ScenarioFault`] at once.
-    pub fn build(self) -> Result<Scenario, ScenarioError> {
+    /// Every [`ScenarioProblem`] at once.
+    pub fn build(self) -> Result<OutageScenario, ScenarioError> {
         let (begins, lasts, horizon) = (micros(self.begins), micros(self.lasts), micros(self.horizon));
         // A tenth more than on average, which chance never reaches.
         let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
         ScenarioError::check([
-            (ScenarioFault::Clients, !COUNTS.contains(&self.processes) || requests > Scenario::MOST_REQUESTS as f64),
-            (ScenarioFault::Rate, !is_rate(self.rate) || !is_rate(self.capacity)),
-            (ScenarioFault::Backlog, !COUNTS.contains(&self.queue)),
-            (ScenarioFault::Network, self.one_way > Network::LONGEST),
-            (ScenarioFault::Timeout, self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > LAST),
-            (ScenarioFault::BeyondHorizon, begins.saturating_add(lasts) > horizon),
-            (ScenarioFault::Horizon, horizon == 0 || horizon > LAST),
+            (
+                ScenarioProblem::Clients,
+                !COUNTS.contains(&self.processes) || requests > OutageScenario::MOST_REQUESTS as f64,
+            ),
+            (ScenarioProblem::Rate, !is_rate(self.rate) || !is_rate(self.capacity)),
+            (ScenarioProblem::Backlog, !COUNTS.contains(&self.queue)),
+            (ScenarioProblem::Network, self.one_way > Network::LONGEST),
+            (ScenarioProblem::Timeout, self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > LAST),
+            (ScenarioProblem::BeyondHorizon, begins.saturating_add(lasts) > horizon),
+            (ScenarioProblem::Horizon, horizon == 0 || horizon > LAST),
         ])?;
         let (one_way, timeout) = (micros(self.one_way), micros(self.timeout));
         let Self { rate, capacity, queue, processes, outage, .. } = self;
-        Ok(Scenario { rate, capacity, queue, processes, outage, one_way, timeout, begins, lasts, horizon })
+        Ok(OutageScenario { rate, capacity, queue, processes, outage, one_way, timeout, begins, lasts, horizon })
     }
 }

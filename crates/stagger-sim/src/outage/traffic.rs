@@ -1,19 +1,19 @@
 use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
 
 use super::server::{Fate, Server};
-use super::{Figures, Process, Scenario};
-use crate::Series;
+use super::{OutageFigures, OutageScenario, ProcessGuards};
+use crate::TimeSeries;
 use crate::chance::exponential;
 use crate::engine::World;
 use crate::time::{instant, micros};
 
 /// All requests, all processes and one server.
 pub(super) struct Traffic<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a OutageScenario,
     policy: &'a Policy,
     /// What the requests draw, as far as the policy lets them.
     seeds: Seed,
-    processes: Vec<Process>,
+    processes: Vec<ProcessGuards>,
     server: Server,
     /// When each request comes, and at which process.
     requests: Vec<(u64, u32)>,
@@ -24,11 +24,11 @@ pub(super) struct Traffic<'a> {
 
 #[derive(Default)]
 struct Tally {
-    attempts: Series,
-    requests: Series,
-    successes: Series,
+    attempts: TimeSeries,
+    requests: TimeSeries,
+    successes: TimeSeries,
     /// By the time at which the request had come.
-    served: Series,
+    served: TimeSeries,
     refused: u64,
     through: u64,
 }
@@ -57,7 +57,12 @@ enum Answer {
 }
 
 impl<'a> Traffic<'a> {
-    pub(super) fn new(scenario: &'a Scenario, policy: &'a Policy, processes: Vec<Process>, seed: Seed) -> Self {
+    pub(super) fn new(
+        scenario: &'a OutageScenario,
+        policy: &'a Policy,
+        processes: Vec<ProcessGuards>,
+        seed: Seed,
+    ) -> Self {
         let requests = requests(scenario, seed);
         let outage = (scenario.begins, scenario.begins + scenario.lasts);
         Self {
@@ -72,18 +77,18 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    pub(super) fn figures(self) -> Figures {
+    pub(super) fn figures(self) -> OutageFigures {
         let Tally { attempts, requests, successes, served, refused, .. } = self.tally;
-        Figures {
+        OutageFigures {
             rate: self.scenario.rate,
-            outage_began: core::time::Duration::from_micros(self.scenario.begins),
-            outage_ended: core::time::Duration::from_micros(self.scenario.begins + self.scenario.lasts),
+            outage_start: core::time::Duration::from_micros(self.scenario.begins),
+            outage_end: core::time::Duration::from_micros(self.scenario.begins + self.scenario.lasts),
             horizon: core::time::Duration::from_micros(self.scenario.horizon),
             attempts,
             requests,
             successes,
             served,
-            refused,
+            rejected: refused,
         }
     }
 
@@ -115,7 +120,7 @@ impl<'a> Traffic<'a> {
 
     /// The attempt has arrived. Says when the client hears what becomes of it.
     fn arrive(&mut self, now: u64, request: &mut Request) -> u64 {
-        let Scenario { one_way, timeout, .. } = *self.scenario;
+        let OutageScenario { one_way, timeout, .. } = *self.scenario;
         // A client waits for a round trip at least, so who is turned away at once always hears of it.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
         let (answer, heard) = match self.server.arrive(now) {
@@ -163,7 +168,7 @@ impl<'a> Traffic<'a> {
 }
 
 /// A Poisson stream up to the horizon.
-fn requests(scenario: &Scenario, seed: Seed) -> Vec<(u64, u32)> {
+fn requests(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
     let (gaps, places) = (seed.for_call(1), seed.for_call(2));
     let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
     let mut at = 0.0;
@@ -173,7 +178,7 @@ fn requests(scenario: &Scenario, seed: Seed) -> Vec<(u64, u32)> {
             (at as u64, ((u128::from(places.draw(n)) * processes) >> 64) as u32)
         })
         .take_while(|&(at, _)| at < scenario.horizon)
-        .take(Scenario::MOST_REQUESTS)
+        .take(OutageScenario::MOST_REQUESTS)
         .collect()
 }
 

@@ -1,13 +1,13 @@
 use core::time::Duration;
 
-use crate::Series;
+use crate::TimeSeries;
 
 /// What came of a scenario with one policy and one seed. Times run from the beginning of the scenario.
 ///
 /// Quantiles of times, and of attempts above 2,047, are good to a thousandth of themselves; everything else is exact.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Figures {
+pub struct ReconnectFigures {
     /// The clients there were.
     pub clients: u64,
     /// How many the server let in a second.
@@ -21,9 +21,9 @@ pub struct Figures {
     /// Clients that would have gone on after the horizon.
     pub unfinished: u64,
     /// Attempts that arrived, in each tenth of a second.
-    pub arrivals: Series,
+    pub arrivals: TimeSeries,
     /// Clients that were connected, in each tenth of a second.
-    pub connects: Series,
+    pub connects: TimeSeries,
     /// When the attempts of some clients arrived, as many as the scenario asked for; those who never made one are left out
     /// at the end.
     pub sample: Vec<Vec<Duration>>,
@@ -37,14 +37,14 @@ pub struct Figures {
     pub t99: Option<Duration>,
     /// When the last client was connected, exactly; `None` if some never were.
     pub t100: Option<Duration>,
-    /// How long clients took from their own loss, of those that were connected: the mean.
-    pub took_mean: Duration,
-    /// How long clients took from their own loss, half of all clients.
-    pub took_p50: Option<Duration>,
-    /// How long clients took from their own loss, 99 % of all clients.
-    pub took_p99: Option<Duration>,
-    /// How long clients took from their own loss, for each hundredth of all clients; it ends where the others never came in.
-    pub took_percentiles: Vec<Duration>,
+    /// How long clients recovered from their own loss, of those that were connected: the mean.
+    pub recovered_mean: Duration,
+    /// How long clients recovered from their own loss, half of all clients.
+    pub recovered_p50: Option<Duration>,
+    /// How long clients recovered from their own loss, 99 % of all clients.
+    pub recovered_p99: Option<Duration>,
+    /// How long clients recovered from their own loss, for each hundredth of all clients; it ends where the others never came in.
+    pub recovered_percentiles: Vec<Duration>,
     /// How long a client slept between its attempts, the mean of all clients.
     pub waited_mean: Duration,
     /// The attempts of a client, half of those that are through.
@@ -52,7 +52,7 @@ pub struct Figures {
     /// The attempts of a client, 99 % of those that are through.
     pub attempts_p99: Option<u64>,
     /// The most attempts of one client.
-    pub attempts_most: u64,
+    pub attempts_max: u64,
     /// How many clients made that many attempts, from 0 on, of those that are through; up to 2,047 attempts.
     pub clients_by_attempts: Vec<u64>,
 }
@@ -65,7 +65,7 @@ pub struct Efficiency {
     pub attempts: Option<f64>,
     /// `(clients / rate) / t100`; `None` if somebody never came in.
     pub time: Option<f64>,
-    /// `(clients / 2 · rate) / took_mean`; `None` if somebody never came in.
+    /// `(clients / 2 · rate) / recovered_mean`; `None` if somebody never came in.
     pub mean_time: Option<f64>,
 }
 
@@ -74,13 +74,13 @@ pub struct Efficiency {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fairness {
-    /// Of the times that clients took: p99 / p50; `None` if one of them never came.
-    pub took: Option<f64>,
+    /// Of the times that clients recovered: p99 / p50; `None` if one of them never came.
+    pub recovered: Option<f64>,
     /// Of the attempts of a client: p99 / p50; `None` if nobody is through.
     pub attempts: Option<f64>,
 }
 
-impl Figures {
+impl ReconnectFigures {
     /// Attempts for each client, the mean.
     #[must_use]
     pub fn attempts_per_client(&self) -> f64 {
@@ -103,15 +103,15 @@ impl Figures {
     /// The most arrivals in ten tenths of a second in a row.
     #[must_use]
     pub fn peak_second(&self) -> u64 {
-        self.arrivals.peak_of(10, Duration::ZERO)
+        self.arrivals.peak_over(10, Duration::ZERO)
     }
 
     /// For how long, in tenths of a second, more arrived than the server can take.
     #[must_use]
     pub fn overload(&self) -> Duration {
-        let most = self.rate * Series::BIN.as_secs_f64();
+        let most = self.rate * TimeSeries::BIN_WIDTH.as_secs_f64();
         let bins = self.arrivals.counts().iter().filter(|&&count| f64::from(count) > most).count();
-        Series::BIN.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
+        TimeSeries::BIN_WIDTH.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX))
     }
 
     /// How close it comes to the limits.
@@ -122,7 +122,7 @@ impl Figures {
         Efficiency {
             attempts: everyone.then(|| self.clients as f64 / self.attempts as f64),
             time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
-            mean_time: everyone.then(|| (best / 2.0 / self.took_mean.as_secs_f64()).min(1.0)),
+            mean_time: everyone.then(|| (best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
         }
     }
 
@@ -138,7 +138,7 @@ impl Figures {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let number = |count: Option<u64>| count.map(|count| count as f64);
         Fairness {
-            took: over(seconds(self.took_p99), seconds(self.took_p50)),
+            recovered: over(seconds(self.recovered_p99), seconds(self.recovered_p50)),
             attempts: over(number(self.attempts_p99), number(self.attempts_p50)),
         }
     }
@@ -155,18 +155,19 @@ mod tests {
     #[test]
     fn fairness_is_how_far_the_unluckiest_hundredth_is_from_the_middle() {
         let seconds = Duration::from_secs;
-        let mut figures = Figures { attempts_p50: Some(2), attempts_p99: Some(7), ..Figures::default() };
-        (figures.took_p50, figures.took_p99) = (Some(seconds(4)), Some(seconds(10)));
-        assert_eq!(figures.fairness(), Fairness { took: Some(2.5), attempts: Some(3.5) });
-        figures.took_p99 = None;
-        assert_eq!(figures.fairness().took, None, "a hundredth never came in");
-        (figures.took_p50, figures.took_p99) = (Some(Duration::ZERO), Some(seconds(1)));
-        assert_eq!(figures.fairness().took, None, "of nothing there is no multiple");
+        let mut figures =
+            ReconnectFigures { attempts_p50: Some(2), attempts_p99: Some(7), ..ReconnectFigures::default() };
+        (figures.recovered_p50, figures.recovered_p99) = (Some(seconds(4)), Some(seconds(10)));
+        assert_eq!(figures.fairness(), Fairness { recovered: Some(2.5), attempts: Some(3.5) });
+        figures.recovered_p99 = None;
+        assert_eq!(figures.fairness().recovered, None, "a hundredth never came in");
+        (figures.recovered_p50, figures.recovered_p99) = (Some(Duration::ZERO), Some(seconds(1)));
+        assert_eq!(figures.fairness().recovered, None, "of nothing there is no multiple");
     }
 
     #[test]
     fn attempts_that_connect_nobody_are_wasted() {
-        let figures = Figures { attempts: 12, connected: 5, ..Figures::default() };
+        let figures = ReconnectFigures { attempts: 12, connected: 5, ..ReconnectFigures::default() };
         assert_eq!(figures.wasted(), 7);
     }
 }

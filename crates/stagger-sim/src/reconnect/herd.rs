@@ -4,7 +4,7 @@ use stagger_core::{Outcome, State};
 
 use super::server::{Answer, Server};
 use super::tally::Tally;
-use super::{Figures, First, Scenario};
+use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
 use crate::client::Rule;
 use crate::engine::World;
 use crate::random;
@@ -12,7 +12,7 @@ use crate::time::micros;
 
 /// All clients before one server.
 pub(super) struct Herd<'a, S> {
-    scenario: &'a Scenario,
+    scenario: &'a ReconnectScenario,
     rule: Rule<'a>,
     chance: random::World,
     server: S,
@@ -27,18 +27,18 @@ pub(super) struct Client<N> {
 }
 
 impl<'a, S: Server> Herd<'a, S> {
-    pub(super) fn new(scenario: &'a Scenario, rule: Rule<'a>, chance: random::World, server: S) -> Self {
+    pub(super) fn new(scenario: &'a ReconnectScenario, rule: Rule<'a>, chance: random::World, server: S) -> Self {
         Self { scenario, rule, chance, server, tally: Tally::default() }
     }
 
-    pub(super) fn figures(self) -> Figures {
+    pub(super) fn figures(self) -> ReconnectFigures {
         self.tally.figures(self.scenario, self.server.peak_backlog())
     }
 
     /// When this client lost its connection.
     #[inline]
     fn lost_at(&self, id: u32) -> u64 {
-        self.chance.hit(id, self.scenario.hits_within)
+        self.chance.hit(id, self.scenario.disconnect_window)
     }
 
     /// The client sends its next attempt after this, from `now` on. Says when it arrives, which is not before `least`.
@@ -95,9 +95,9 @@ impl<S: Server> World for Herd<'_, S> {
 
     fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
         let now = self.lost_at(id);
-        let after = match self.scenario.first {
-            First::AfterDelay => self.rule.lost(id, &mut client.state, now),
-            First::AtOnce => Some(self.rule.called(id, &mut client.state, now)),
+        let after = match self.scenario.first_attempt {
+            FirstAttempt::AfterDelay => self.rule.lost(id, &mut client.state, now),
+            FirstAttempt::Immediate => Some(self.rule.called(id, &mut client.state, now)),
         };
         let way = self.chance.ways(id, 0).next;
         self.send(id, client, now, after, way, now)

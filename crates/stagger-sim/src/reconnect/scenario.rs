@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::{Admission, Hint, Policy, Seed};
 
-use super::Figures;
+use super::ReconnectFigures;
 use super::herd::Herd;
 use super::server::{Acceptor, Appointments, Plain, Server, Slots};
 use crate::client::Rule;
@@ -10,84 +10,84 @@ use crate::engine::{CLIENT_BITS, LAST};
 use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
-use crate::{Engine, ScenarioError, ScenarioFault, Watch, random};
+use crate::{Engine, Progress, ScenarioError, ScenarioProblem, random};
 
 /// A mass disconnect: how many lose their connection, and before which server. Plain data; what is built makes sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scenario {
+pub struct ReconnectScenario {
     pub(super) clients: u32,
     rate: f64,
     backlog: u32,
     pub(super) network: Network,
     /// The rest is in microseconds.
-    pub(crate) hits_within: u64,
+    pub(crate) disconnect_window: u64,
     pub(crate) up_at: u64,
     pub(crate) horizon: u64,
-    pub(crate) first: First,
-    hints: Hints,
+    pub(crate) first_attempt: FirstAttempt,
+    retry_after: RetryAfter,
     /// Clients of whom every attempt is kept.
     pub(super) sample: u32,
 }
 
-/// The settings of a [`Scenario`].
+/// The settings of a [`ReconnectScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct ScenarioBuilder {
+pub struct ReconnectScenarioBuilder {
     clients: u64,
     rate: f64,
     backlog: u32,
     one_way: (Duration, Duration),
-    hits_within: Duration,
+    disconnect_window: Duration,
     down_for: Duration,
     horizon: Duration,
-    first: First,
-    hints: Hints,
+    first_attempt: FirstAttempt,
+    retry_after: RetryAfter,
     sample: u32,
 }
 
 /// What a client does when its connection is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum First {
+pub enum FirstAttempt {
     /// It waits for the policy's spread or, without one, for the schedule's first delay: what
     /// [`Reconnect`](stagger_core::Reconnect) does.
     #[default]
     AfterDelay,
     /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
     /// plain call does, and several WebSocket clients.
-    AtOnce,
+    Immediate,
 }
 
 /// What the server tells those whom it refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Hints {
+pub enum RetryAfter {
     /// Nothing.
     #[default]
-    Silent,
+    None,
     /// "Not before": the same to everyone ([`Hint::Floor`]).
-    After(Duration),
+    Fixed(Duration),
     /// "Come then": the next free slot, reserved for this client alone ([`Hint::Slot`]). Slots are 2 % further apart than
     /// handshakes. Who comes without one is let in if there is room.
-    Slots,
+    Staggered,
     /// What [`Admission`] says, at the rate of the server and with its backlog as burst: appointments with tickets, and
     /// nobody overtakes those who have one.
-    Appointments,
+    Reservations,
 }
 
-impl Scenario {
+impl ReconnectScenario {
     /// So many clients, 1 to 67,108,864. The other settings are at their defaults.
-    pub const fn builder(clients: u64) -> ScenarioBuilder {
-        ScenarioBuilder {
+    pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
+        ReconnectScenarioBuilder {
             clients,
             rate: 1_000.0,
             backlog: 500,
             one_way: (Duration::from_millis(10), Duration::from_millis(40)),
-            hits_within: Duration::from_millis(300),
+            disconnect_window: Duration::from_millis(300),
             down_for: Duration::ZERO,
             horizon: Duration::from_secs(86_400),
-            first: First::AfterDelay,
-            hints: Hints::Silent,
+            first_attempt: FirstAttempt::AfterDelay,
+            retry_after: RetryAfter::None,
             sample: 0,
         }
     }
@@ -108,8 +108,8 @@ impl Scenario {
         self.backlog
     }
 
-    pub(crate) const fn hints(&self) -> Hints {
-        self.hints
+    pub(crate) const fn retry_after(&self) -> RetryAfter {
+        self.retry_after
     }
 
     /// The shortest and the longest time that a message is underway.
@@ -119,41 +119,48 @@ impl Scenario {
 
     /// What happens with this policy. The seed is that of the whole run; each client has its own.
     #[must_use]
-    pub fn run(&self, policy: &Policy, seed: Seed) -> Figures {
-        self.run_on(Engine::Calendar, policy, seed)
+    pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
+        self.run_with_engine(Engine::Calendar, policy, seed)
     }
 
     /// [`run`](Self::run) on an engine of your choice; the figures are the same.
     #[must_use]
-    pub fn run_on(&self, engine: Engine, policy: &Policy, seed: Seed) -> Figures {
+    pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> ReconnectFigures {
         // A watch that nobody else has is never cancelled.
-        self.watched_on(engine, policy, seed, &Watch::new()).unwrap_or_default()
+        self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
     }
 
     /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
     #[must_use]
-    pub fn watched(&self, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
-        self.watched_on(Engine::Calendar, policy, seed, watch)
+    pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
+        self.try_run(Engine::Calendar, policy, seed, progress)
     }
 
-    fn watched_on(&self, engine: Engine, policy: &Policy, seed: Seed, watch: &Watch) -> Option<Figures> {
+    fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
         let rule = Rule::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
-        match (self.hints, self.admission()) {
-            (Hints::Appointments, Some(admission)) => {
-                self.drive(engine, rule, seed, Appointments { acceptor, admission }, watch)
+        match (self.retry_after, self.admission()) {
+            (RetryAfter::Reservations, Some(admission)) => {
+                self.drive(engine, rule, seed, Appointments { acceptor, admission }, progress)
             }
-            (Hints::Slots, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, watch),
-            (Hints::After(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(Hint::Floor(after)) }, watch)
+            (RetryAfter::Staggered, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, progress),
+            (RetryAfter::Fixed(after), _) => {
+                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(Hint::Floor(after)) }, progress)
             }
-            _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, watch),
+            _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, progress),
         }
     }
 
-    fn drive(&self, engine: Engine, rule: Rule<'_>, seed: Seed, server: impl Server, watch: &Watch) -> Option<Figures> {
+    fn drive(
+        &self,
+        engine: Engine,
+        rule: Rule<'_>,
+        seed: Seed,
+        server: impl Server,
+        progress: &Progress,
+    ) -> Option<ReconnectFigures> {
         let mut herd = Herd::new(self, rule, random::World::new(seed), server);
-        engine.run(&mut herd, watch).ok()?;
+        engine.run(&mut herd, progress).ok()?;
         Some(herd.figures())
     }
 
@@ -163,7 +170,7 @@ impl Scenario {
     }
 }
 
-impl ScenarioBuilder {
+impl ReconnectScenarioBuilder {
     /// How many handshakes the server makes a second. Default 1,000. Range: a billionth to a billion.
     pub const fn rate(self, rate: f64) -> Self {
         Self { rate, ..self }
@@ -181,8 +188,8 @@ impl ScenarioBuilder {
     }
 
     /// Within what time the connections are lost. Default 300 ms.
-    pub const fn hits_within(self, time: Duration) -> Self {
-        Self { hits_within: time, ..self }
+    pub const fn disconnect_window(self, time: Duration) -> Self {
+        Self { disconnect_window: time, ..self }
     }
 
     /// How long the server is down, from the beginning. Default 0: it is there again at once.
@@ -195,14 +202,14 @@ impl ScenarioBuilder {
         Self { horizon, ..self }
     }
 
-    /// What a client does when its connection is lost. Default [`First::AfterDelay`].
-    pub const fn first(self, first: First) -> Self {
-        Self { first, ..self }
+    /// What a client does when its connection is lost. Default [`FirstAttempt::AfterDelay`].
+    pub const fn first_attempt(self, first_attempt: FirstAttempt) -> Self {
+        Self { first_attempt, ..self }
     }
 
-    /// What the server tells those whom it refuses. Default [`Hints::Silent`].
-    pub const fn hints(self, hints: Hints) -> Self {
-        Self { hints, ..self }
+    /// What the server tells those whom it refuses. Default [`RetryAfter::None`].
+    pub const fn retry_after(self, retry_after: RetryAfter) -> Self {
+        Self { retry_after, ..self }
     }
 
     /// Of how many clients every attempt is kept, for a picture. Which of them does not matter: chance makes no difference
@@ -214,29 +221,33 @@ impl ScenarioBuilder {
     /// Checks the settings.
     ///
     /// # Errors
-    /// Every [`ScenarioFault`] at once.
-    pub fn build(self) -> Result<Scenario, ScenarioError> {
-        let (horizon, hits_within, up_at) = (micros(self.horizon), micros(self.hits_within), micros(self.down_for));
+    /// Every [`ScenarioProblem`] at once.
+    pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
+        let (horizon, disconnect_window, up_at) =
+            (micros(self.horizon), micros(self.disconnect_window), micros(self.down_for));
         let rate_fits = is_rate(self.rate);
         ScenarioError::check([
-            (ScenarioFault::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
-            (ScenarioFault::Rate, !rate_fits),
-            (ScenarioFault::Backlog, self.backlog == 0),
-            (ScenarioFault::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::LONGEST),
-            (ScenarioFault::BeyondHorizon, hits_within.max(up_at) > horizon),
-            (ScenarioFault::Horizon, horizon == 0 || horizon > LAST),
-            (ScenarioFault::AppointmentRate, rate_fits && self.rate < 1.0 && self.hints == Hints::Appointments),
+            (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
+            (ScenarioProblem::Rate, !rate_fits),
+            (ScenarioProblem::Backlog, self.backlog == 0),
+            (ScenarioProblem::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::LONGEST),
+            (ScenarioProblem::BeyondHorizon, disconnect_window.max(up_at) > horizon),
+            (ScenarioProblem::Horizon, horizon == 0 || horizon > LAST),
+            (
+                ScenarioProblem::ReservationRate,
+                rate_fits && self.rate < 1.0 && self.retry_after == RetryAfter::Reservations,
+            ),
         ])?;
-        Ok(Scenario {
+        Ok(ReconnectScenario {
             clients: self.clients as u32,
             rate: self.rate,
             backlog: self.backlog,
             network: Network::new(self.one_way.0, self.one_way.1),
-            hits_within,
+            disconnect_window,
             up_at,
             horizon,
-            first: self.first,
-            hints: self.hints,
+            first_attempt: self.first_attempt,
+            retry_after: self.retry_after,
             sample: self.sample,
         })
     }

@@ -25,7 +25,7 @@ pub(super) trait Server {
 }
 
 /// A server that makes one handshake after the other, and lets a backlog of others wait: what a
-/// [`Scenario`](super::Scenario) has, and what a real server can do as well.
+/// [`ReconnectScenario`](super::ReconnectScenario) has, and what a real server can do as well.
 ///
 /// ```
 /// use core::time::Duration;
@@ -33,7 +33,7 @@ pub(super) trait Server {
 ///
 /// // A hundred handshakes a second, and one more may wait.
 /// let (mut acceptor, now) = (Acceptor::new(100.0, 2), Duration::from_secs(1));
-/// let arrives = [(); 3].map(|()| acceptor.arrives(now));
+/// let arrives = [(); 3].map(|()| acceptor.offer(now));
 /// assert_eq!(arrives, [Some(Duration::from_millis(1_010)), Some(Duration::from_millis(1_020)), None]);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Acceptor {
 
     /// Somebody arrives at this time, which is not before that of the last one: when their handshake is done, to the
     /// microsecond; `None` if there is no room for them.
-    pub fn arrives(&mut self, at: Duration) -> Option<Duration> {
+    pub fn offer(&mut self, at: Duration) -> Option<Duration> {
         self.take(micros(at)).map(|done| Duration::from_micros(done as u64))
     }
 

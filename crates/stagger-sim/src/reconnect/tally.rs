@@ -1,20 +1,20 @@
 use core::time::Duration;
 
-use super::{Figures, Scenario};
-use crate::Series;
+use super::{ReconnectFigures, ReconnectScenario};
+use crate::TimeSeries;
 use crate::histogram::Histogram;
-use crate::series::Underway;
+use crate::time_series::Underway;
 
 /// What is counted while a scenario runs. Times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    pub(super) arrivals: Series,
+    pub(super) arrivals: TimeSeries,
     pub(super) in_flight: Underway,
     /// What everyone waited in all. It fits: 2^26 clients wait for less than 2^38 µs each.
     pub(super) waited: u64,
     /// Clients whose next attempt would arrive after the horizon, or its answer.
     pub(super) beyond: u64,
-    connects: Series,
+    connects: TimeSeries,
     connected_at: Histogram,
     took: Histogram,
     /// Of each client that is through.
@@ -52,15 +52,15 @@ impl Tally {
         self.attempts.count() + self.beyond
     }
 
-    pub(super) fn figures(self, scenario: &Scenario, peak_backlog: u64) -> Figures {
+    pub(super) fn figures(self, scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
         let clients = scenario.clients();
         let Self { connected_at, took, attempts, .. } = &self;
         let time = |micros: Option<u64>| micros.map(Duration::from_micros);
         let through = attempts.count();
-        Figures {
+        ReconnectFigures {
             clients,
             rate: scenario.rate(),
-            attempts: self.arrivals.sum(),
+            attempts: self.arrivals.total(),
             connected: connected_at.count(),
             gave_up: self.gave_up,
             unfinished: self.beyond,
@@ -69,16 +69,16 @@ impl Tally {
             t50: time(connected_at.quantile(0.5, clients)),
             t99: time(connected_at.quantile(0.99, clients)),
             t100: time(connected_at.quantile(1.0, clients)),
-            took_mean: mean(took.sum(), took.count()),
-            took_p50: time(took.quantile(0.5, clients)),
-            took_p99: time(took.quantile(0.99, clients)),
-            took_percentiles: (1..=100)
+            recovered_mean: mean(took.sum(), took.count()),
+            recovered_p50: time(took.quantile(0.5, clients)),
+            recovered_p99: time(took.quantile(0.99, clients)),
+            recovered_percentiles: (1..=100)
                 .map_while(|percent| time(took.quantile(f64::from(percent) / 100.0, clients)))
                 .collect(),
             waited_mean: mean(u128::from(self.waited), clients),
             attempts_p50: attempts.quantile(0.5, through),
             attempts_p99: attempts.quantile(0.99, through),
-            attempts_most: attempts.largest(),
+            attempts_max: attempts.largest(),
             clients_by_attempts: attempts.small().to_vec(),
             sample: self.sample,
             arrivals: self.arrivals,

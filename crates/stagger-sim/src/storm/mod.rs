@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use stagger_core::{Policy, Seed};
-//! use stagger_sim::reconnect::Scenario;
-//! use stagger_sim::storm::Storm;
+//! use stagger_sim::reconnect::ReconnectScenario;
+//! use stagger_sim::storm::StormReport;
 //!
 //! let scenario = Scenario::builder(1_000).build()?;
 //! let runs = [1, 2].map(Seed::new).map(|seed| (seed, scenario.run(&Policy::DEFAULT, seed)));
-//! let storm = Storm::new(&scenario).with("default", &Policy::DEFAULT, runs.iter().map(|(seed, run)| (*seed, run)));
+//! let storm = StormReport::new(&scenario).with_strategy("default", &Policy::DEFAULT, runs.iter().map(|(seed, run)| (*seed, run)));
 //!
 //! let text = serde_json::to_string(&storm)?;
 //! assert!(text.starts_with(r#"{"schema":"stagger.storm/1","scenario":{"kind":"reconnect","clients":1000,"#));
@@ -19,11 +19,11 @@
 //! ```
 
 mod document;
-mod figures;
-mod measured;
-mod scene;
+mod measurements;
+mod report;
+mod spec;
 
-pub use document::{Run, Schema, Storm, Strategy};
-pub use figures::{Figures, FluidFigures, OccFigures, OutageFigures, ReconnectFigures};
-pub use measured::{Measured, Served};
-pub use scene::{First, Hints, OccScene, Outage, OutageScene, ReconnectScene, Scene};
+pub use document::{RunReport, SchemaVersion, StormReport, StrategyReport};
+pub use measurements::{Measurements, ServerCounts};
+pub use report::{FluidReport, OccReport, OutageReport, ReconnectReport, RunFigures};
+pub use spec::{FirstAttemptSpec, OccSpec, OutageKindSpec, OutageSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec};

@@ -3,20 +3,20 @@
 //! ```
 //! use core::time::Duration;
 //! use stagger_core::policy;
-//! use stagger_sim::reconnect::Scenario;
-//! use stagger_sim::testing::Storm;
+//! use stagger_sim::reconnect::ReconnectScenario;
+//! use stagger_sim::testing::StormTest;
 //!
-//! let scenario = Scenario::builder(10_000).rate(500.0).backlog(250).build()?;
+//! let scenario = ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build()?;
 //! let policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
-//! Storm::of(&scenario, &policy)
-//!     .everyone_recovers()
+//! StormTest::run(&scenario, &policy)
+//!     .all_clients_recover()
 //!     .peak_second_at_most(600)
 //!     .attempts_per_client_at_most(1.1)
 //!     .recovered_p99_within(Duration::from_secs(25));
 //! # Ok::<(), stagger_sim::ScenarioError>(())
 //! ```
 //!
-//! A [`Storm`] is a [mass disconnect](crate::reconnect), an [`Overload`] an [outage](crate::outage) under traffic that goes
+//! A [`StormTest`] is a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage) under traffic that goes
 //! on. Each runs once, when it is made, under a virtual clock. Each claim that does not hold panics at the line that made it,
 //! with what was claimed, all figures, and a picture of what the server saw:
 //!
@@ -46,5 +46,5 @@ mod plot;
 mod report;
 mod storm;
 
-pub use overload::Overload;
-pub use storm::Storm;
+pub use overload::OverloadTest;
+pub use storm::StormTest;

@@ -6,7 +6,7 @@ use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
 use super::report::{Report, claim, time};
-use crate::outage::{Figures, Process, Scenario};
+use crate::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
 /// An outage under traffic that has happened, under a virtual clock, and what may be claimed of it.
 ///
@@ -15,49 +15,54 @@ use crate::outage::{Figures, Process, Scenario};
 /// ```
 /// use stagger_core::budget::Tokens;
 /// use stagger_core::policy;
-/// use stagger_sim::outage::{Process, Scenario};
-/// use stagger_sim::testing::Overload;
+/// use stagger_sim::outage::{ProcessGuards, OutageScenario};
+/// use stagger_sim::testing::OverloadTest;
 ///
-/// let scenario = Scenario::builder(700.0).capacity(1_000.0).build()?;
+/// let scenario = OutageScenario::builder(700.0).capacity(1_000.0).build()?;
 /// let policy = policy!(exponential(ms(100), secs(2)).max_attempts(4));
 /// // Without the budget it would never come back.
-/// Overload::of(&scenario, &policy, |_| Process::unguarded().budget(Tokens::new()))
+/// OverloadTest::run(&scenario, &policy, |_| ProcessGuards::none().budget(Tokens::new()))
 ///     .is_not_metastable()
 ///     .amplification_at_most(1.1);
 /// # Ok::<(), stagger_sim::ScenarioError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Overload {
-    scenario: Scenario,
+pub struct OverloadTest {
+    scenario: OutageScenario,
     policy: Policy,
-    figures: Figures,
+    figures: OutageFigures,
 }
 
-impl Overload {
+impl OverloadTest {
     /// The scenario with this policy and these guards in each process, and always the same seed.
     #[must_use]
-    pub fn of(scenario: &Scenario, policy: &Policy, guards: impl Fn(Seed) -> Process) -> Self {
-        Self::with_seed(scenario, policy, guards, Seed::new(1))
+    pub fn run(scenario: &OutageScenario, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards) -> Self {
+        Self::run_with_seed(scenario, policy, guards, Seed::new(1))
     }
 
     /// The scenario with this policy, these guards in each process, and a seed of your own.
     #[must_use]
-    pub fn with_seed(scenario: &Scenario, policy: &Policy, guards: impl Fn(Seed) -> Process, seed: Seed) -> Self {
+    pub fn run_with_seed(
+        scenario: &OutageScenario,
+        policy: &Policy,
+        guards: impl Fn(Seed) -> ProcessGuards,
+        seed: Seed,
+    ) -> Self {
         Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, guards, seed) }
     }
 
     /// What came of it, for claims of your own.
     #[must_use]
-    pub const fn figures(&self) -> &Figures {
+    pub const fn figures(&self) -> &OutageFigures {
         &self.figures
     }
 }
 
 /// Each claim gives the overload back, for the next one.
 #[allow(clippy::must_use_candidate, reason = "a claim is made by the call")]
-impl Overload {
+impl OverloadTest {
     /// When the outage is over, it is over: requests succeed again before the horizon
-    /// ([`Figures::is_metastable`]).
+    /// ([`OutageFigures::is_metastable`]).
     ///
     /// # Panics
     /// If it does not hold.
@@ -68,7 +73,7 @@ impl Overload {
         self
     }
 
-    /// It is over within this time after the outage ([`Figures::recovery`]).
+    /// It is over within this time after the outage ([`OutageFigures::recovery`]).
     ///
     /// # Panics
     /// If it does not hold.
@@ -81,7 +86,7 @@ impl Overload {
     }
 
     /// A request costs at most so many attempts, on average, from the beginning of the outage on
-    /// ([`Figures::amplification`]); 1 is the least there can be.
+    /// ([`OutageFigures::amplification`]); 1 is the least there can be.
     ///
     /// # Panics
     /// If it does not hold.
@@ -92,18 +97,18 @@ impl Overload {
         self
     }
 
-    /// At least this share of the requests succeeds, from the beginning of the outage on ([`Figures::success`]), in 0..=1.
+    /// At least this share of the requests succeeds, from the beginning of the outage on ([`OutageFigures::success`]), in 0..=1.
     ///
     /// # Panics
     /// If it does not hold.
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
-        let success = self.figures.success();
+        let success = self.figures.success_ratio();
         claim(success >= share, format_args!("{success:.3} of the requests succeed: claimed are {share}"), self);
         self
     }
 
-    /// At most so many attempts are made in any second, from the beginning of the outage on ([`Figures::peak_second`]).
+    /// At most so many attempts are made in any second, from the beginning of the outage on ([`OutageFigures::peak_second`]).
     ///
     /// # Panics
     /// If it does not hold.
@@ -115,7 +120,7 @@ impl Overload {
     }
 }
 
-impl fmt::Display for Overload {
+impl fmt::Display for OverloadTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
         let scenario = format!(
@@ -123,16 +128,16 @@ impl fmt::Display for Overload {
             figures.rate,
             self.scenario.processes(),
             self.scenario.capacity,
-            Compact(figures.outage_began),
-            Compact(figures.outage_ended)
+            Compact(figures.outage_start),
+            Compact(figures.outage_end)
         );
         let rows = [
             ("scenario", scenario),
             ("attempts per request", format!("{:.3}; 1 is the least", figures.amplification())),
-            ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success())),
+            ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success_ratio())),
             ("over after", time(figures.recovery())),
             ("peak", format!("{} in 1s", figures.peak_second())),
-            ("at the end", format!("{:.1} % as many succeed as come on average", 100.0 * figures.last_goodput())),
+            ("at the end", format!("{:.1} % as many succeed as come on average", 100.0 * figures.final_goodput())),
         ];
         let plot = Plot { what: "attempts", series: &figures.attempts, capacity: self.scenario.capacity };
         Report { policy: &self.policy, rows: &rows, plot }.fmt(f)

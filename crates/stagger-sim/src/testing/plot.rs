@@ -2,13 +2,13 @@ use core::fmt;
 
 use stagger_core::text::Compact;
 
-use crate::Series;
+use crate::TimeSeries;
 
 /// What came to a server over time, drawn with characters: as high as the most of each stretch, so that no peak is lost.
 pub(super) struct Plot<'a> {
     /// What came: `arrivals`.
     pub(super) what: &'static str,
-    pub(super) series: &'a Series,
+    pub(super) series: &'a TimeSeries,
     /// What the server takes in a second.
     pub(super) capacity: f64,
 }
@@ -26,9 +26,9 @@ impl fmt::Display for Plot<'_> {
         let stretch = counts.len().div_ceil(COLUMNS).max(1);
         let most = |bins: &[u32]| f64::from(bins.iter().copied().max().unwrap_or(0));
         let columns: Vec<f64> = counts.chunks(stretch).map(most).collect();
-        let capacity = self.capacity * Series::BIN.as_secs_f64();
+        let capacity = self.capacity * TimeSeries::BIN_WIDTH.as_secs_f64();
         let highest = columns.iter().copied().fold(capacity, f64::max);
-        let time = |bins: usize| Compact(Series::BIN.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX)));
+        let time = |bins: usize| Compact(TimeSeries::BIN_WIDTH.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX)));
 
         let (what, of) = (self.what, time(stretch));
         writeln!(f, "  {what} in {}, the most of each {of}; ─ is what the server takes: {capacity}", time(1))?;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn lines(times: &[u64], capacity: f64) -> Vec<String> {
-        let mut series = Series::default();
+        let mut series = TimeSeries::default();
         times.iter().for_each(|&at| series.add(at * 1_000));
         let plot = Plot { what: "arrivals", series: &series, capacity };
         plot.to_string().lines().map(str::to_owned).collect()

@@ -6,42 +6,42 @@ use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
 use super::report::{Report, claim, time};
-use crate::reconnect::{Figures, Scenario};
+use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
 /// A mass disconnect that has happened, under a virtual clock, and what may be claimed of it.
 ///
 /// Printed, it is all figures and a picture of the arrivals; a claim that does not hold panics with the same.
 #[derive(Clone, Debug)]
-pub struct Storm {
-    scenario: Scenario,
+pub struct StormTest {
+    scenario: ReconnectScenario,
     policy: Policy,
-    figures: Figures,
+    figures: ReconnectFigures,
 }
 
-impl Storm {
+impl StormTest {
     /// The scenario with this policy, and always the same seed.
     #[must_use]
-    pub fn of(scenario: &Scenario, policy: &Policy) -> Self {
-        Self::with_seed(scenario, policy, Seed::new(1))
+    pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Self {
+        Self::run_with_seed(scenario, policy, Seed::new(1))
     }
 
     /// The scenario with this policy and a seed of your own.
     #[must_use]
-    pub fn with_seed(scenario: &Scenario, policy: &Policy, seed: Seed) -> Self {
+    pub fn run_with_seed(scenario: &ReconnectScenario, policy: &Policy, seed: Seed) -> Self {
         Self { scenario: *scenario, policy: *policy, figures: scenario.run(policy, seed) }
     }
 
     /// What came of it, for claims of your own.
     #[must_use]
-    pub const fn figures(&self) -> &Figures {
+    pub const fn figures(&self) -> &ReconnectFigures {
         &self.figures
     }
 }
 
 /// Each claim gives the storm back, for the next one.
 #[allow(clippy::must_use_candidate, reason = "a claim is made by the call")]
-impl Storm {
-    /// At most so many attempts arrive in any tenth of a second ([`Figures::peak`]).
+impl StormTest {
+    /// At most so many attempts arrive in any tenth of a second ([`ReconnectFigures::peak`]).
     ///
     /// # Panics
     /// If it does not hold.
@@ -52,7 +52,7 @@ impl Storm {
         self
     }
 
-    /// At most so many attempts arrive in any second ([`Figures::peak_second`]): compare it with what the server takes.
+    /// At most so many attempts arrive in any second ([`ReconnectFigures::peak_second`]): compare it with what the server takes.
     ///
     /// # Panics
     /// If it does not hold.
@@ -63,7 +63,7 @@ impl Storm {
         self
     }
 
-    /// A client makes at most so many attempts, on average ([`Figures::attempts_per_client`]); 1 is the least there can be.
+    /// A client makes at most so many attempts, on average ([`ReconnectFigures::attempts_per_client`]); 1 is the least there can be.
     ///
     /// # Panics
     /// If it does not hold.
@@ -74,13 +74,13 @@ impl Storm {
         self
     }
 
-    /// 99 % of all clients are back within this time from their own loss ([`Figures::took_p99`]).
+    /// 99 % of all clients are back within this time from their own loss ([`ReconnectFigures::recovered_p99`]).
     ///
     /// # Panics
     /// If it does not hold.
     #[track_caller]
     pub fn recovered_p99_within(&self, limit: Duration) -> &Self {
-        let took = self.figures.took_p99;
+        let took = self.figures.recovered_p99;
         let what = format_args!("99 % of the clients are back after {}: claimed are {}", time(took), Compact(limit));
         claim(took.is_some_and(|took| took <= limit), what, self);
         self
@@ -91,14 +91,14 @@ impl Storm {
     /// # Panics
     /// If it does not hold.
     #[track_caller]
-    pub fn everyone_recovers(&self) -> &Self {
-        let Figures { clients, connected, .. } = self.figures;
+    pub fn all_clients_recover(&self) -> &Self {
+        let ReconnectFigures { clients, connected, .. } = self.figures;
         claim(connected == clients, format_args!("{} of {clients} clients never come back", clients - connected), self);
         self
     }
 }
 
-impl fmt::Display for Storm {
+impl fmt::Display for StormTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
         let best = Duration::try_from_secs_f64(figures.clients as f64 / figures.rate).unwrap_or(Duration::MAX);
@@ -113,8 +113,8 @@ impl fmt::Display for Storm {
                 "recovered",
                 format!(
                     "half {}, 99 % {}, all {}; {} is the least",
-                    time(figures.took_p50),
-                    time(figures.took_p99),
+                    time(figures.recovered_p50),
+                    time(figures.recovered_p99),
                     time(figures.t100),
                     time(Some(best))
                 ),

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::summary::end_time;
@@ -10,11 +10,13 @@ use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Unit, Weight};
 const TENTHS: usize = 10;
 
 /// Returns the chart of open connections, or of successful requests, over time.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let (title, label, target, is_sum) = match &storm.scenario {
-        Scene::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
-        Scene::Outage(scene) => ("Successful requests over time", "successful requests in 1s", scene.rate, false),
+        ScenarioSpec::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
+        ScenarioSpec::Outage(scene) => {
+            ("Successful requests over time", "successful requests in 1s", scene.rate, false)
+        }
         _ => return None,
     };
     let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)

@@ -1,11 +1,11 @@
-use stagger_sim::storm::Storm;
+use stagger_sim::storm::StormReport;
 
 use super::super::chart::Chart;
 use super::super::results::Results;
 use super::{active, arrivals, attempts, raster, recovery, trade_off};
 
 /// Returns all charts that the scenario supports, the most informative first.
-pub(crate) fn charts(storm: &Storm, results: &Results) -> Vec<Chart> {
+pub(crate) fn charts(storm: &StormReport, results: &Results) -> Vec<Chart> {
     let charts = [
         arrivals::chart(storm),
         active::chart(storm),

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::summary::end_time;
@@ -7,7 +7,7 @@ use super::common::{RESOLUTION, ROWS, SHOWN_SHARE, first_runs, line};
 use crate::plot::{Axis, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
 /// Returns the chart of arrivals over time, one figure per strategy, all on the same scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let timelines: Vec<(usize, &str, Timeline)> = first_runs(storm)
         .filter_map(|(nth, name, figures)| Some((nth, name, Timeline::from_figures(figures)?)))
@@ -15,8 +15,8 @@ pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
     let bin_s = timelines.first()?.2.bin_s;
     let most = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
-        Scene::Reconnect(scene) | Scene::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
-        Scene::Outage(scene) => (scene.capacity, (scene.begins_s, scene.begins_s + scene.lasts_s)),
+        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
+        ScenarioSpec::Outage(scene) => (scene.capacity, (scene.start_s, scene.start_s + scene.duration_s)),
         _ => return None,
     };
     let most = most.max(capacity * bin_s);

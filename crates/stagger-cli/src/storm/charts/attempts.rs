@@ -1,14 +1,14 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
 use super::common::{ROWS, first_runs, line};
 use crate::plot::{Axis, Bar, Figure, Shape, Unit};
 
 /// Returns the chart of attempts per client, one figure per strategy, all on the same scale.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let counts: Vec<(usize, &str, Vec<f64>)> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let share = |count: &u64| *count as f64 / figures.clients as f64;
                 Some((nth, name, figures.clients_by_attempts.iter().map(share).collect()))
             }

@@ -1,6 +1,6 @@
 //! Parts that several charts share.
 
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use crate::plot::{Hue, Series, Shape, Weight};
 
@@ -22,13 +22,13 @@ pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
 }
 
 /// Appends a note if the chart does not show all strategies.
-pub(super) fn with_limit_note(text: &str, storm: &Storm) -> String {
+pub(super) fn with_limit_note(text: &str, storm: &StormReport) -> String {
     let rest = storm.strategies.len() > MAX_LINES;
     [text, if rest { "The first six strategies are shown." } else { "" }].join(" ").trim().to_owned()
 }
 
 /// Returns the first run of each strategy: charts of several runs would overlap.
-pub(super) fn first_runs(storm: &Storm) -> impl Iterator<Item = (usize, &str, &Figures)> {
+pub(super) fn first_runs(storm: &StormReport) -> impl Iterator<Item = (usize, &str, &RunFigures)> {
     let strategies = storm.strategies.iter().enumerate();
     strategies.filter_map(|(at, strategy)| Some((at, &*strategy.name, &strategy.runs.first()?.figures)))
 }

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Figures, Storm};
+use stagger_sim::storm::{RunFigures, StormReport};
 
 use super::super::chart::Chart;
 use super::super::summary::end_time;
@@ -12,11 +12,11 @@ const DOTS: usize = 2_500;
 const LISTED: usize = 12;
 
 /// Returns the chart of the attempts of individual clients, which shows synchronization that sums hide.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let samples: Vec<(usize, &str, &[Vec<f64>])> = first_runs(storm)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
+            RunFigures::Reconnect(figures) if !figures.sample_s.is_empty() => Some((nth, name, &*figures.sample_s)),
             _ => None,
         })
         .collect();

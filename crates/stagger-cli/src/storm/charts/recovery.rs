@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Figures, Scene, Storm};
+use stagger_sim::storm::{RunFigures, ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::common::{MAX_LINES, RESOLUTION, first_runs, line, with_limit_note};
@@ -8,14 +8,14 @@ use crate::plot::{Axis, Figure, Point, Shape, Spacing, Unit};
 const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// Returns the chart of the share of recovered clients, by the time since the server is up.
-pub(crate) fn chart(storm: &Storm) -> Option<Chart> {
-    let Scene::Reconnect(scene) = &storm.scenario else {
+pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
+    let ScenarioSpec::Reconnect(scene) = &storm.scenario else {
         return None;
     };
     let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
         .take(MAX_LINES)
         .filter_map(|(nth, name, figures)| match figures {
-            Figures::Reconnect(figures) => {
+            RunFigures::Reconnect(figures) => {
                 let mut sum = 0.0;
                 let share = |(bin, count): (usize, &u32)| {
                     sum += f64::from(*count);

@@ -1,4 +1,4 @@
-use stagger_sim::storm::{Scene, Storm};
+use stagger_sim::storm::{ScenarioSpec, StormReport};
 
 use super::super::chart::Chart;
 use super::super::metric::{Metric, Quantity};
@@ -7,12 +7,12 @@ use super::common::line;
 use crate::plot::{Axis, Figure, Point, Series, Shape, Unit};
 
 /// Returns the chart of server load against client recovery time, one point per run.
-pub(crate) fn chart(storm: &Storm, results: &Results) -> Option<Chart> {
+pub(crate) fn chart(storm: &StormReport, results: &Results) -> Option<Chart> {
     let (cost, time) = match &storm.scenario {
-        Scene::Reconnect(_) => ("peak_1s", "took_p99_s"),
-        Scene::Fluid(_) => ("peak_1s", "t99_s"),
-        Scene::Outage(_) => ("amplification", "recovery_s"),
-        Scene::Occ(_) => ("calls_per_client", "time_s"),
+        ScenarioSpec::Reconnect(_) => ("peak_1s", "recovered_p99_s"),
+        ScenarioSpec::Fluid(_) => ("peak_1s", "t99_s"),
+        ScenarioSpec::Outage(_) => ("amplification", "recovery_s"),
+        ScenarioSpec::Occ(_) => ("calls_per_client", "time_s"),
         _ => return None,
     };
     let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);

@@ -6,18 +6,18 @@ use stagger_core::Policy;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// The delays, in the order of the lines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
     /// The policies that the log itself names, each once, in the order of the lines.
     pub policies: Vec<Policy>,
     /// How many lines of JSON were understood and are about something else.
-    pub others: usize,
-    /// How many delays were left out because a server, or the command, had asked for them.
-    pub asked: usize,
+    pub other_lines: usize,
+    /// How many delays were left out because a server, or the command, had skipped_hints for them.
+    pub skipped_hints: usize,
 }
 
 /// A delay that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The line it was read from, from 1.
     pub line: usize,
     /// How long it was.

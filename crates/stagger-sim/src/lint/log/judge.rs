@@ -3,17 +3,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use stagger_core::Policy;
 
-use super::entry::{Entry, Log};
+use super::entry::{Log, LogEntry};
 use super::error::printable;
 use super::statistics::{busiest, clustered, resultant};
 use crate::lint::rules::{BEYOND_BOUNDS, IN_STEP, NOT_THE_POLICY, TOGETHER, WITHOUT_END};
 use crate::lint::subject::{brief, from_to, percent};
-use crate::lint::{Curve, Finding, Fit};
+use crate::lint::{Finding, GoodnessOfFit, QuantileCurve};
 
 /// What is to be found in delays that have happened, in the order of the rules' codes. A policy that they should have
 /// been drawn from makes more of it: without one there is no telling whether they lie where they should.
 #[must_use]
-pub fn findings(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
+pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
     let groups = groups(log);
     [
         in_step(&groups),
@@ -57,7 +57,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
             (share >= CLUSTERED).then(|| {
                 let many = delays.len();
                 format!(
-                    "{}: {} of {many} are equal to others; most often {}",
+                    "{}: {} of {many} are equal to other_lines; most often {}",
                     before(*retry),
                     percent(share),
                     brief(most)
@@ -77,7 +77,7 @@ const RETRIES: u32 = 64;
 fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
     let mut known: HashMap<Option<u32>, Option<(Duration, Duration)>> = HashMap::new();
     let mut bounds = |retry: Option<u32>| *known.entry(retry).or_insert_with(|| bounds_of(policy, retry));
-    let outside: Vec<(&Entry, Option<(Duration, Duration)>)> = log
+    let outside: Vec<(&LogEntry, Option<(Duration, Duration)>)> = log
         .entries
         .iter()
         .filter_map(|entry| match bounds(entry.retry) {
@@ -157,20 +157,20 @@ const FEWEST_DRAWS: usize = 20;
 const FALSE_ALARM: f64 = 0.001;
 
 fn not_the_policy(groups: &Groups, policy: &Policy) -> Option<Finding> {
-    let fits: Vec<(u32, usize, Fit)> = groups
+    let fits: Vec<(u32, usize, GoodnessOfFit)> = groups
         .iter()
         .filter(|(_, delays)| delays.len() >= FEWEST_DRAWS)
         .filter_map(|(retry, delays)| {
             let retry = (*retry)?;
             let bounds = policy.bounds(retry).filter(|(least, most)| least < most)?;
-            let curve = Curve::new(|shares| policy.quantiles(retry, shares))?;
-            Some((retry, delays.len(), Fit::new(&curve, bounds, delays)))
+            let curve = QuantileCurve::new(|shares| policy.quantiles(retry, shares))?;
+            Some((retry, delays.len(), GoodnessOfFit::new(&curve, bounds, delays)))
         })
         .collect();
     let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
     let facts: Vec<String> = fits
         .iter()
-        .filter(|(_, _, fit)| fit.strays(threshold))
+        .filter(|(_, _, fit)| fit.is_rejected(threshold))
         .map(|(retry, many, fit)| {
             let p = fit.p_value.min(fit.p_ends);
             format!(

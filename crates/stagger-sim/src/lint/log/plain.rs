@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::text::parse_duration;
 
-use super::entry::Entry;
+use super::entry::LogEntry;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Columns {
     ///
     /// # Errors
     /// What was expected instead.
-    pub(super) fn read(&self, line: usize, text: &str) -> Result<Entry, String> {
-        let mut entry = Entry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
+    pub(super) fn read(&self, line: usize, text: &str) -> Result<LogEntry, String> {
+        let mut entry = LogEntry { line, delay: Duration::ZERO, client: None, retry: None, time: None };
         let mut delay = None;
         let mut columns = self.0.iter();
         for word in words(text) {
@@ -61,7 +61,7 @@ impl Columns {
             }
         }
         let delay = delay.ok_or_else(|| format!("there is no delay; expected {EXPECTED}"))?;
-        Ok(Entry { delay, ..entry })
+        Ok(LogEntry { delay, ..entry })
     }
 }
 

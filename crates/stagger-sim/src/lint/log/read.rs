@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use super::entry::{Entry, Log};
-use super::error::{Fault, LogError};
+use super::entry::{Log, LogEntry};
+use super::error::{LineError, LogError};
 use super::plain::Columns;
 
 /// Reads a log: see the [module](super) for what is understood.
@@ -27,16 +27,16 @@ pub fn read(text: &str) -> Result<Log, LogError> {
             continue;
         }
         if let Err(message) = reader.line(at + 1, trimmed) {
-            reader.faults.push(Fault::new(at + 1, &message));
+            reader.errors.push(LineError::new(at + 1, &message));
         }
     }
-    if reader.faults.is_empty() { Ok(reader.log) } else { Err(LogError { faults: reader.faults }) }
+    if reader.errors.is_empty() { Ok(reader.log) } else { Err(LogError { errors: reader.errors }) }
 }
 
 #[derive(Default)]
 struct Reader {
     log: Log,
-    faults: Vec<Fault>,
+    errors: Vec<LineError>,
     columns: Option<Columns>,
     /// How many delays of each client there were, for those whose retries are not said.
     counts: HashMap<String, u32>,
@@ -61,7 +61,7 @@ impl Reader {
         Ok(())
     }
 
-    fn push(&mut self, mut entry: Entry) {
+    fn push(&mut self, mut entry: LogEntry) {
         if let (Some(client), None) = (&entry.client, entry.retry) {
             let count = self.counts.entry(client.clone()).or_insert(0);
             *count = count.saturating_add(1);
@@ -83,10 +83,10 @@ impl Reader {
             Line::Delay(delay) => {
                 // A run's lines do not name it.
                 let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
-                self.push(Entry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
+                self.push(LogEntry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
             }
-            Line::Asked => self.log.asked += 1,
-            Line::Other => self.log.others += 1,
+            Line::Asked => self.log.skipped_hints += 1,
+            Line::Other => self.log.other_lines += 1,
         }
         Ok(())
     }

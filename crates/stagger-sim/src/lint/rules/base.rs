@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::Backoff;
 
 use super::super::change::{delays, length, word};
-use super::super::circumstances::{Circumstances, Purpose};
+use super::super::context::{DeploymentContext, Purpose};
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, from_to};
 
@@ -66,7 +66,7 @@ pub(in crate::lint) static BELOW_TICK: Rule = Rule {
 const TICKS: u32 = 2;
 
 fn below_tick(subject: &Subject<'_>) -> Option<Found> {
-    let tick = subject.circumstances.tick.unwrap_or(Circumstances::TICK);
+    let tick = subject.context.tick.unwrap_or(DeploymentContext::TICK);
     let too_fine = |(least, most): &(Duration, Duration)| {
         let finer = least < most && most.saturating_sub(*least) < tick.saturating_mul(TICKS);
         !most.is_zero() && (*most < tick || finer)

@@ -1,5 +1,5 @@
 use super::super::change::length;
-use super::super::circumstances::{Budgeted, Purpose};
+use super::super::context::{Budgeted, Purpose};
 use super::super::estimate;
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, round_up, thousands};
@@ -21,8 +21,8 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
 };
 
 fn spread_too_short(subject: &Subject<'_>) -> Option<Found> {
-    let known = subject.circumstances;
-    let (clients, capacity, window) = (known.clients?, known.capacity?, known.window()?);
+    let known = subject.context;
+    let (clients, capacity, window) = (known.clients?, known.capacity?, known.min_recovery_time()?);
     let waited_for =
         matches!(subject.purpose(), Some(Purpose::Interactive | Purpose::Serverless | Purpose::Near | Purpose::Far));
     let (least, most) = *subject.delays.first()?;
@@ -73,7 +73,7 @@ const CLIENTS: u64 = 1_000;
 const REQUESTS: f64 = 100.0;
 
 fn no_budget(subject: &Subject<'_>) -> Option<Found> {
-    let known = subject.circumstances;
+    let known = subject.context;
     let many = known.clients.filter(|clients| clients.get() > CLIENTS);
     let busy = known.requests.filter(|requests| requests.get() > REQUESTS);
     let guarded = known.budget == Some(Budgeted::Yes) || subject.purpose() == Some(Purpose::Reconnecting);
@@ -115,7 +115,7 @@ pub(in crate::lint) static LAYERS: Rule = Rule {
 };
 
 fn layers(subject: &Subject<'_>) -> Option<Found> {
-    let layers = subject.circumstances.layers?.get();
+    let layers = subject.context.layers?.get();
     if layers < 2 || !subject.retries() {
         return None;
     }

@@ -6,7 +6,7 @@ use super::super::subject::{Subject, brief};
 
 pub(in crate::lint) static HINT_REFUSED: Rule = Rule {
     code: "S014",
-    name: "hint-refused",
+    name: "hint-above-limit",
     severity: Severity::Warning,
     title: "the server's usual hint ends the call",
     why: "a hint above `max-hint` is not followed: the call stops, instead of waiting as long as the server asks",
@@ -16,7 +16,7 @@ pub(in crate::lint) static HINT_REFUSED: Rule = Rule {
 };
 
 fn hint_refused(subject: &Subject<'_>) -> Option<Found> {
-    let (policy, hint) = (subject.policy, subject.circumstances.hint?);
+    let (policy, hint) = (subject.policy, subject.context.retry_after?);
     if !subject.retries() {
         return None;
     }
@@ -53,7 +53,7 @@ fn rendezvous(subject: &Subject<'_>) -> Option<Found> {
     if !exact || !subject.retries() || subject.alone() {
         return None;
     }
-    let hint = subject.circumstances.hint.map_or("5s".to_owned(), brief);
+    let hint = subject.context.retry_after.map_or("5s".to_owned(), brief);
     Some(
         Found::fact(format!("all who are told {hint} come back exactly {hint} later")).mend([word("hint", "at-least")]),
     )

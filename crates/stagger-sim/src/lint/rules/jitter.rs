@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::{Backoff, Policy, profile};
 
 use super::super::change::{Change, delays, length, word};
-use super::super::circumstances::Purpose;
+use super::super::context::Purpose;
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, percent, round_up};
 
@@ -141,7 +141,7 @@ fn first_in_step(subject: &Subject<'_>) -> Option<Found> {
     } else {
         format!("the first retry of every client comes exactly {} after a common failure", brief(most))
     };
-    let window = subject.circumstances.window();
+    let window = subject.context.min_recovery_time();
     let spread = Change::from([length("spread", window.map_or(SPREAD, round_up))]);
     let found = Found::fact(fact);
     if subject.purpose() == Some(Purpose::Reconnecting) || window.is_some() {

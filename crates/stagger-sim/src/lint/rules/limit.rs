@@ -3,7 +3,7 @@ use core::time::Duration;
 use stagger_core::{Policy, profile};
 
 use super::super::change::{length, word};
-use super::super::circumstances::Purpose;
+use super::super::context::Purpose;
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::{Subject, brief, thousands};
 
@@ -35,7 +35,7 @@ fn too_many_attempts(subject: &Subject<'_>) -> Option<Found> {
 
 pub(in crate::lint) static NO_END: Rule = Rule {
     code: "S011",
-    name: "no-end",
+    name: "no-retry-limit",
     severity: Severity::Warning,
     title: "no limit of attempts, and none of time",
     why: "a call that fails for good is retried for ever, and such calls only become more",
@@ -58,7 +58,7 @@ fn recommended(purpose: Option<Purpose>) -> Option<u32> {
 }
 
 fn no_end(subject: &Subject<'_>) -> Option<Found> {
-    let known = subject.circumstances;
+    let known = subject.context;
     let limited_outside = known.deadline.or(known.lease).or(known.invocation).is_some();
     let may_go_on = subject.purpose() == Some(Purpose::Reconnecting);
     let ends = subject.attempts().is_some() || subject.policy.max_elapsed().is_some();
@@ -96,7 +96,7 @@ pub(in crate::lint) static TOO_LONG: Rule = Rule {
 };
 
 fn too_long(subject: &Subject<'_>) -> Option<Found> {
-    let known = subject.circumstances;
+    let known = subject.context;
     let limits = [("deadline", known.deadline), ("lease", known.lease), ("invocation", known.invocation)];
     let (what, limit) =
         limits.into_iter().filter_map(|(what, limit)| Some((what, limit?))).min_by_key(|(_, limit)| *limit)?;
@@ -140,7 +140,7 @@ pub(in crate::lint) static ATTEMPTS_TOO_LONG: Rule = Rule {
 };
 
 fn attempts_too_long(subject: &Subject<'_>) -> Option<Found> {
-    let (timeout, deadline) = (subject.circumstances.attempt_timeout?, subject.circumstances.deadline?);
+    let (timeout, deadline) = (subject.context.attempt_timeout?, subject.context.deadline?);
     let attempts = subject.attempts().unwrap_or(1);
     let needed = timeout.saturating_mul(attempts);
     if needed <= deadline {

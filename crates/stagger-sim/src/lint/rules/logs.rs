@@ -33,7 +33,7 @@ pub(in crate::lint) static BEYOND_BOUNDS: Rule = Rule {
 
 pub(in crate::lint) static TOGETHER: Rule = Rule {
     code: "L003",
-    name: "log-synchronised",
+    name: "log-synchronized",
     severity: Severity::Warning,
     title: "the clients arrive in phase",
     why: "they hit the server in waves, one period apart, for as long as it is in trouble",
@@ -46,7 +46,7 @@ pub(in crate::lint) static TOGETHER: Rule = Rule {
 
 pub(in crate::lint) static WITHOUT_END: Rule = Rule {
     code: "L004",
-    name: "log-without-end",
+    name: "log-endless-retries",
     severity: Severity::Warning,
     title: "retries without end",
     why: "what has failed so often will fail again, and each such call only adds load",
@@ -57,7 +57,7 @@ pub(in crate::lint) static WITHOUT_END: Rule = Rule {
 
 pub(in crate::lint) static NOT_THE_POLICY: Rule = Rule {
     code: "L005",
-    name: "log-not-the-policy",
+    name: "log-policy-mismatch",
     severity: Severity::Warning,
     title: "the delays do not fall as the policy says",
     why: "what runs is not what was planned, so no forecast and no simulation of the policy tells anything about it",

@@ -1,5 +1,5 @@
 use super::super::change::word;
-use super::super::circumstances::Idempotency;
+use super::super::context::Idempotency;
 use super::super::rule::{Found, Rule, Severity};
 use super::super::subject::Subject;
 
@@ -17,7 +17,7 @@ pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
 };
 
 fn not_idempotent(subject: &Subject<'_>) -> Option<Found> {
-    if subject.circumstances.idempotency != Some(Idempotency::No) || !subject.retries() {
+    if subject.context.idempotency != Some(Idempotency::No) || !subject.retries() {
         return None;
     }
     let times =

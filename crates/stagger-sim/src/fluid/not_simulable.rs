@@ -3,11 +3,11 @@ use core::fmt;
 /// Why a scenario or a policy has no mean field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum NotSimulable {
     /// Delays depend on the delays that were drawn before.
     Delays,
     /// The server gives hints.
-    Hints,
+    RetryAfter,
     /// A message can be underway for more than ten seconds.
     Network,
     /// There is a limit of attempts, above 256.
@@ -19,11 +19,11 @@ pub enum Unfit {
 }
 
 /// A lower-case fragment, with the way out.
-impl fmt::Display for Unfit {
+impl fmt::Display for NotSimulable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Delays => "each delay depends on the one before it; simulate the clients one by one",
-            Self::Hints => "the server's hints are different for each client; simulate the clients one by one",
+            Self::RetryAfter => "the server's hints are different for each client; simulate the clients one by one",
             Self::Network => "messages are underway for more than 10 s; simulate the clients one by one",
             Self::Attempts => "the limit of attempts is above 256; lower it, or simulate the clients one by one",
             Self::Elapsed => "the limit of time stops clients before all are back; simulate the clients one by one",
@@ -32,4 +32,4 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl core::error::Error for Unfit {}
+impl core::error::Error for NotSimulable {}

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 /// How drawn delays lie in their interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
+pub struct GoodnessOfFit {
     /// The stretch of the interval, in shares of it, that the draws reach.
     pub reach: (f64, f64),
     /// The greatest distance between the draws' distribution and the forecast's: the statistic of
@@ -18,7 +18,7 @@ pub struct Fit {
     pub p_ends: f64,
     /// How many draws fell in each hundredth of the forecast's probability, from the shortest
     /// delays up: level where the forecast holds.
-    pub hundredths: [u32; 100],
+    pub percentile_counts: [u32; 100],
 }
 
 /// A distance that is nobody's concern, however surely it is there, and a share of draws that may
@@ -29,14 +29,14 @@ const NEGLIGIBLE_END: f64 = 0.001;
 /// Points at which the forecast's distribution is read.
 const POINTS: usize = 129;
 
-impl Fit {
+impl GoodnessOfFit {
     /// How `drawn` lies in a forecast whose bounds are these. It is sorted, from the shortest on; of nothing drawn
     /// there is nothing to say against it.
     #[must_use]
-    pub fn new(curve: &Curve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
+    pub fn new(curve: &QuantileCurve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
         let count = drawn.len().max(1) as f64;
         let mut distance = 0.0_f64;
-        let mut hundredths = [0; 100];
+        let mut percentile_counts = [0; 100];
         let mut before = 0;
         for same in drawn.chunk_by(|a, b| a == b) {
             let (below, at) = curve.around(same[0]);
@@ -45,7 +45,7 @@ impl Fit {
             // Draws of one length share its stretch of the forecast evenly.
             for i in 0..same.len() {
                 let place = below + (at - below) * (i as f64 + 0.5) / same.len() as f64;
-                hundredths[((place * 100.0) as usize).min(99)] += 1;
+                percentile_counts[((place * 100.0) as usize).min(99)] += 1;
             }
             before = upto;
         }
@@ -64,13 +64,13 @@ impl Fit {
             p_value: kolmogorov(distance, count),
             missed,
             p_ends: (2.0 * (1.0 - missed).powf(count)).min(1.0),
-            hundredths,
+            percentile_counts,
         }
     }
 
     /// Whether the draws contradict the forecast, if chance may make it look so with `threshold`.
     #[must_use]
-    pub fn strays(&self, threshold: f64) -> bool {
+    pub fn is_rejected(&self, threshold: f64) -> bool {
         let far = self.distance > NEGLIGIBLE && self.p_value < threshold;
         let short = self.missed > NEGLIGIBLE_END && self.p_ends < threshold;
         far || short
@@ -78,14 +78,14 @@ impl Fit {
 
     /// How many draws it takes into account.
     fn count(&self) -> u32 {
-        self.hundredths.iter().sum()
+        self.percentile_counts.iter().sum()
     }
 
     /// How far the draws lie above the forecast at each hundredth of its probability: the share of
     /// them that is at most so long, less the share that was to be expected.
-    pub fn excess(&self) -> impl Iterator<Item = f64> {
+    pub fn deviations(&self) -> impl Iterator<Item = f64> {
         let count = f64::from(self.count().max(1));
-        self.hundredths.iter().enumerate().scan(0, move |sum, (i, more)| {
+        self.percentile_counts.iter().enumerate().scan(0, move |sum, (i, more)| {
             *sum += more;
             Some(f64::from(*sum) / count - (i + 1) as f64 / 100.0)
         })
@@ -93,7 +93,7 @@ impl Fit {
 
     /// The distance beyond which draws count as astray, if chance may call them so with `threshold`.
     #[must_use]
-    pub fn allowed(&self, threshold: f64) -> f64 {
+    pub fn critical_distance(&self, threshold: f64) -> f64 {
         let count = f64::from(self.count().max(1));
         let (mut low, mut high) = (0.0, 1.0);
         // Twenty halvings are a millionth.
@@ -110,19 +110,19 @@ impl Fit {
 
     /// How many draws fell in each tenth.
     #[must_use]
-    pub fn tenths(&self) -> Vec<f64> {
-        self.hundredths.chunks(10).map(|tenth| f64::from(tenth.iter().sum::<u32>())).collect()
+    pub fn decile_counts(&self) -> Vec<f64> {
+        self.percentile_counts.chunks(10).map(|tenth| f64::from(tenth.iter().sum::<u32>())).collect()
     }
 }
 
 /// A forecast's distribution, read off its quantiles.
 #[derive(Debug)]
-pub struct Curve {
+pub struct QuantileCurve {
     /// Probabilities, and the lengths that are not exceeded with them.
     points: Vec<(f64, Duration)>,
 }
 
-impl Curve {
+impl QuantileCurve {
     /// The distribution whose quantiles these are; `None` where there is none. It asks for all of them at once.
     #[must_use]
     pub fn new(quantiles: impl FnOnce([f64; POINTS]) -> Option<[Duration; POINTS]>) -> Option<Self> {
@@ -178,12 +178,12 @@ fn kolmogorov(distance: f64, count: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn even(drawn: impl IntoIterator<Item = u64>) -> Fit {
+    fn even(drawn: impl IntoIterator<Item = u64>) -> GoodnessOfFit {
         let ms = Duration::from_millis;
-        let curve = Curve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64(1.0 + q)))).unwrap();
+        let curve = QuantileCurve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64(1.0 + q)))).unwrap();
         let mut drawn: Vec<Duration> = drawn.into_iter().map(ms).collect();
         drawn.sort();
-        Fit::new(&curve, (ms(1000), ms(2000)), &drawn)
+        GoodnessOfFit::new(&curve, (ms(1000), ms(2000)), &drawn)
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_allowed_is_where_draws_begin_to_stray() {
         let fit = even((0..1000).map(|i| 1000 + i));
-        let (threshold, allowed) = (1e-4, fit.allowed(1e-4));
+        let (threshold, allowed) = (1e-4, fit.critical_distance(1e-4));
         assert!(kolmogorov(allowed * 1.001, 1000.0) < threshold);
         assert!(kolmogorov(allowed * 0.999, 1000.0) > threshold);
     }
@@ -209,7 +209,7 @@ mod tests {
     fn reach_is_measured_in_the_interval_and_tenths_in_probability() {
         let fit = even([1250, 1500, 1750]);
         assert_eq!(fit.reach, (0.25, 0.75));
-        assert_eq!(fit.tenths(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(fit.decile_counts(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
         assert!((fit.distance - 0.25).abs() < 1e-9);
     }
 
@@ -217,10 +217,11 @@ mod tests {
     fn draws_of_one_length_share_its_stretch_of_the_forecast() {
         // Half of the probability lies on the upper end, where a cap has cut the rest off.
         let ms = Duration::from_millis;
-        let curve = Curve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64((1.0 + 2.0 * q).min(2.0))))).unwrap();
+        let curve =
+            QuantileCurve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64((1.0 + 2.0 * q).min(2.0))))).unwrap();
         let drawn: Vec<Duration> = (0..500).map(|i| ms(1000 + 2 * i)).chain((0..500).map(|_| ms(2000))).collect();
-        let fit = Fit::new(&curve, (ms(1000), ms(2000)), &drawn);
-        assert!(fit.tenths().iter().all(|&draws| (draws - 100.0).abs() <= 4.0), "{:?}", fit.tenths());
+        let fit = GoodnessOfFit::new(&curve, (ms(1000), ms(2000)), &drawn);
+        assert!(fit.decile_counts().iter().all(|&draws| (draws - 100.0).abs() <= 4.0), "{:?}", fit.decile_counts());
         assert!(fit.distance < 0.02, "{}", fit.distance);
     }
 
@@ -232,15 +233,15 @@ mod tests {
 
     #[test]
     fn draws_that_follow_the_forecast_have_no_excess_at_its_end() {
-        let excess: Vec<f64> = even((0..1000).map(|i| 1000 + i)).excess().collect();
+        let excess: Vec<f64> = even((0..1000).map(|i| 1000 + i)).deviations().collect();
         assert!(excess.iter().all(|share| share.abs() < 0.002), "{excess:?}");
-        assert_eq!(even([1001, 1002]).excess().next(), Some(0.99));
+        assert_eq!(even([1001, 1002]).deviations().next(), Some(0.99));
     }
 
     #[test]
     fn a_length_that_is_always_drawn_has_all_the_probability() {
         let second = Duration::from_secs(1);
-        let curve = Curve::new(|shares| Some(shares.map(|_| second))).unwrap();
+        let curve = QuantileCurve::new(|shares| Some(shares.map(|_| second))).unwrap();
         assert_eq!(curve.around(second), (0.0, 1.0));
         assert_eq!(curve.around(second / 2), (0.0, 0.0));
         assert_eq!(curve.around(second * 2), (1.0, 1.0));

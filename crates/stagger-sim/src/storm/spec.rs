@@ -7,22 +7,22 @@ use crate::{occ, outage, reconnect};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Scene {
+pub enum ScenarioSpec {
     /// A mass disconnect.
-    Reconnect(ReconnectScene),
+    Reconnect(ReconnectSpec),
     /// The mean field of a mass disconnect.
-    Fluid(ReconnectScene),
+    Fluid(ReconnectSpec),
     /// Requests, and a server that stands still for a while.
-    Outage(OutageScene),
+    Outage(OutageSpec),
     /// Everyone writes one row.
-    Occ(OccScene),
+    Occ(OccSpec),
 }
 
 /// The settings of a mass disconnect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct ReconnectScene {
+pub struct ReconnectSpec {
     /// How many lose their connection.
     pub clients: u64,
     /// How many the server lets in a second.
@@ -34,17 +34,17 @@ pub struct ReconnectScene {
     /// The longest time that a message is underway.
     pub one_way_max_s: f64,
     /// Within what time the connections are lost.
-    pub hits_within_s: f64,
+    pub disconnect_window_s: f64,
     /// How long the server is down.
     pub down_for_s: f64,
     /// When the simulation ends at the latest.
     pub horizon_s: f64,
     /// What a client does first.
-    pub first: First,
+    pub first_attempt: FirstAttemptSpec,
     /// What the server tells those whom it refuses.
-    pub hints: Hints,
+    pub retry_after: RetryAfterSpec,
     /// The hint that is the same for everyone, with `after`.
-    pub hint_s: Option<f64>,
+    pub retry_after_s: Option<f64>,
 }
 
 /// What a client does first.
@@ -52,11 +52,11 @@ pub struct ReconnectScene {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum First {
+pub enum FirstAttemptSpec {
     /// It waits for its policy's spread, or for the first delay.
     AfterDelay,
     /// It makes an attempt at once, or after its policy's spread.
-    AtOnce,
+    Immediate,
 }
 
 /// What a server tells those whom it refuses.
@@ -64,22 +64,22 @@ pub enum First {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Hints {
+pub enum RetryAfterSpec {
     /// Nothing.
-    Silent,
+    None,
     /// Not before: the same to everyone.
-    After,
+    Fixed,
     /// The next free slot, reserved for this client alone.
-    Slots,
+    Staggered,
     /// An appointment, with a ticket.
-    Appointments,
+    Reservations,
 }
 
 /// The settings of an outage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct OutageScene {
+pub struct OutageSpec {
     /// How many requests come in a second.
     pub rate: f64,
     /// How many jobs the server does in a second.
@@ -89,11 +89,11 @@ pub struct OutageScene {
     /// How many client processes there are.
     pub processes: u32,
     /// What the outage is.
-    pub outage: Outage,
+    pub outage: OutageKindSpec,
     /// When it begins.
-    pub begins_s: f64,
+    pub start_s: f64,
     /// How long it lasts.
-    pub lasts_s: f64,
+    pub duration_s: f64,
     /// How long a message is underway.
     pub one_way_s: f64,
     /// How long a client waits for an answer.
@@ -107,7 +107,7 @@ pub struct OutageScene {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Outage {
+pub enum OutageKindSpec {
     /// The server stands still.
     Stall,
     /// Everyone is turned away at once.
@@ -118,7 +118,7 @@ pub enum Outage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct OccScene {
+pub struct OccSpec {
     /// How many write the row.
     pub clients: u64,
     /// How long a message is underway, the mean.
@@ -131,28 +131,28 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-impl Scene {
+impl ScenarioSpec {
     /// The mean field of this mass disconnect.
     #[must_use]
-    pub fn fluid(scenario: &reconnect::Scenario) -> Self {
+    pub fn fluid(scenario: &reconnect::ReconnectScenario) -> Self {
         Self::Fluid(scenario.into())
     }
 }
 
-impl From<&reconnect::Scenario> for Scene {
-    fn from(scenario: &reconnect::Scenario) -> Self {
+impl From<&reconnect::ReconnectScenario> for ScenarioSpec {
+    fn from(scenario: &reconnect::ReconnectScenario) -> Self {
         Self::Reconnect(scenario.into())
     }
 }
 
-impl From<&reconnect::Scenario> for ReconnectScene {
-    fn from(scenario: &reconnect::Scenario) -> Self {
+impl From<&reconnect::ReconnectScenario> for ReconnectSpec {
+    fn from(scenario: &reconnect::ReconnectScenario) -> Self {
         let (least, most) = scenario.one_way();
-        let (hints, hint) = match scenario.hints() {
-            reconnect::Hints::Silent => (Hints::Silent, None),
-            reconnect::Hints::After(after) => (Hints::After, Some(after)),
-            reconnect::Hints::Slots => (Hints::Slots, None),
-            reconnect::Hints::Appointments => (Hints::Appointments, None),
+        let (retry_after, delay) = match scenario.retry_after() {
+            reconnect::RetryAfter::None => (RetryAfterSpec::None, None),
+            reconnect::RetryAfter::Fixed(after) => (RetryAfterSpec::Fixed, Some(after)),
+            reconnect::RetryAfter::Staggered => (RetryAfterSpec::Staggered, None),
+            reconnect::RetryAfter::Reservations => (RetryAfterSpec::Reservations, None),
         };
         Self {
             clients: scenario.clients(),
@@ -160,33 +160,33 @@ impl From<&reconnect::Scenario> for ReconnectScene {
             backlog: scenario.backlog(),
             one_way_min_s: least.as_secs_f64(),
             one_way_max_s: most.as_secs_f64(),
-            hits_within_s: seconds(scenario.hits_within),
+            disconnect_window_s: seconds(scenario.disconnect_window),
             down_for_s: seconds(scenario.up_at),
             horizon_s: seconds(scenario.horizon),
-            first: match scenario.first {
-                reconnect::First::AfterDelay => First::AfterDelay,
-                reconnect::First::AtOnce => First::AtOnce,
+            first_attempt: match scenario.first_attempt {
+                reconnect::FirstAttempt::AfterDelay => FirstAttemptSpec::AfterDelay,
+                reconnect::FirstAttempt::Immediate => FirstAttemptSpec::Immediate,
             },
-            hints,
-            hint_s: hint.map(|hint| hint.as_secs_f64()),
+            retry_after,
+            retry_after_s: delay.map(|delay| delay.as_secs_f64()),
         }
     }
 }
 
-impl From<&outage::Scenario> for Scene {
-    fn from(scenario: &outage::Scenario) -> Self {
-        let &outage::Scenario { rate, capacity, queue, processes, .. } = scenario;
-        Self::Outage(OutageScene {
+impl From<&outage::OutageScenario> for ScenarioSpec {
+    fn from(scenario: &outage::OutageScenario) -> Self {
+        let &outage::OutageScenario { rate, capacity, queue, processes, .. } = scenario;
+        Self::Outage(OutageSpec {
             rate,
             capacity,
             queue,
             processes,
             outage: match scenario.outage {
-                outage::Outage::Stall => Outage::Stall,
-                outage::Outage::Reject => Outage::Reject,
+                outage::OutageKind::Stall => OutageKindSpec::Stall,
+                outage::OutageKind::Reject => OutageKindSpec::Reject,
             },
-            begins_s: seconds(scenario.begins),
-            lasts_s: seconds(scenario.lasts),
+            start_s: seconds(scenario.begins),
+            duration_s: seconds(scenario.lasts),
             one_way_s: seconds(scenario.one_way),
             timeout_s: seconds(scenario.timeout),
             horizon_s: seconds(scenario.horizon),
@@ -194,9 +194,9 @@ impl From<&outage::Scenario> for Scene {
     }
 }
 
-impl From<&occ::Scenario> for Scene {
-    fn from(scenario: &occ::Scenario) -> Self {
-        Self::Occ(OccScene {
+impl From<&occ::OccScenario> for ScenarioSpec {
+    fn from(scenario: &occ::OccScenario) -> Self {
+        Self::Occ(OccSpec {
             clients: scenario.clients(),
             one_way_mean_s: scenario.mean / 1e6,
             one_way_deviation_s: scenario.deviation / 1e6,

@@ -4,19 +4,19 @@ use crate::time::micros;
 
 /// How often something happened in each tenth of a second from the beginning. A count ends at four billion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Series {
+pub struct TimeSeries {
     counts: Vec<u32>,
 }
 
 /// In microseconds. A constant, for events are many and divisions dear.
 const BIN: u64 = 100_000;
 
-impl Series {
+impl TimeSeries {
     /// The width of a bin: 100 ms. Bins begin at its multiples.
-    pub const BIN: Duration = Duration::from_micros(BIN);
+    pub const BIN_WIDTH: Duration = Duration::from_micros(BIN);
 
     /// It happened at this time once more.
-    pub fn count(&mut self, at: Duration) {
+    pub fn record(&mut self, at: Duration) {
         self.add(micros(at));
     }
 
@@ -43,7 +43,7 @@ impl Series {
 
     /// All counts together.
     #[must_use]
-    pub fn sum(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
@@ -61,12 +61,12 @@ impl Series {
     /// The largest count of a bin that does not begin before `from`; 0 of nothing.
     #[must_use]
     pub fn peak(&self, from: Duration) -> u64 {
-        self.peak_of(1, from)
+        self.peak_over(1, from)
     }
 
     /// The largest sum of `bins` bins in a row, none of which begins before `from`; 0 of nothing.
     #[must_use]
-    pub fn peak_of(&self, bins: usize, from: Duration) -> u64 {
+    pub fn peak_over(&self, bins: usize, from: Duration) -> u64 {
         let first = usize::try_from(micros(from).div_ceil(BIN)).unwrap_or(usize::MAX);
         let counts = self.counts.get(first..).unwrap_or_default();
         let (mut sum, mut peak) = (0, 0);
@@ -139,8 +139,8 @@ impl Underway {
 mod tests {
     use super::*;
 
-    fn series(times: &[u64]) -> Series {
-        let mut series = Series::default();
+    fn series(times: &[u64]) -> TimeSeries {
+        let mut series = TimeSeries::default();
         times.iter().for_each(|&at| series.add(at));
         series
     }
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(series.peak(Duration::ZERO), 3);
         assert_eq!(series.peak(Duration::from_micros(1)), 2);
         assert_eq!(series.peak(Duration::from_micros(200_001)), 0);
-        assert_eq!(series.peak_of(2, Duration::ZERO), 4);
-        assert_eq!(series.peak_of(2, Duration::from_millis(100)), 3);
+        assert_eq!(series.peak_over(2, Duration::ZERO), 4);
+        assert_eq!(series.peak_over(2, Duration::from_millis(100)), 3);
     }
 
     #[test]

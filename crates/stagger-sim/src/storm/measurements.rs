@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Measured {
+pub struct Measurements {
     /// Within what time the clients lost their connections.
-    pub lost_within_s: f64,
+    pub disconnect_window_s: f64,
     /// The least time that a message was underway when there was nothing else.
     pub one_way_min_s: f64,
     /// The longest time that a message was underway then.
@@ -16,7 +16,7 @@ pub struct Measured {
     /// How long the server was down.
     pub down_s: Option<f64>,
     /// What the server saw.
-    pub server: Option<Served>,
+    pub server: Option<ServerCounts>,
     /// Connections that the kernel dropped because nobody had accepted those before them (`ListenOverflows`).
     pub listen_overflows: Option<u64>,
     /// Connections that the kernel dropped, for whatever reason (`ListenDrops`).
@@ -27,11 +27,11 @@ pub struct Measured {
     /// All that the kernel sent again (`RetransSegs`).
     pub segments_retransmitted: Option<u64>,
     /// By how much the latest timer of the clients' process was late.
-    pub timers_late_s: f64,
+    pub max_timer_delay_s: f64,
     /// The share of its processors' time for which the machine was busy, in the busiest second.
-    pub busiest_second: Option<f64>,
+    pub peak_cpu_ratio: Option<f64>,
     /// Why it may have been the machine and not the policy that shaped the curve, in words; empty if nothing says so.
-    pub doubts: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// What a server saw, from the beginning of the scenario.
@@ -39,13 +39,13 @@ pub struct Measured {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Served {
+pub struct ServerCounts {
     /// Connections of TCP that it accepted.
     pub arrived: u64,
     /// Those that it let in.
     pub accepted: u64,
     /// Those that it refused, for there was no room.
-    pub refused: u64,
+    pub rejected: u64,
     /// The most handshakes that were waiting or underway.
     pub peak_backlog: u64,
     /// WebSockets that were open at the end.
@@ -53,5 +53,5 @@ pub struct Served {
     /// Those that arrived in each bin.
     pub arrivals: Vec<u32>,
     /// Those that it refused in each bin.
-    pub refusals: Vec<u32>,
+    pub rejections: Vec<u32>,
 }

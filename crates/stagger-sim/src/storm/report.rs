@@ -2,29 +2,29 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Series, fluid, occ, outage, reconnect};
+use crate::{TimeSeries, fluid, occ, outage, reconnect};
 
 /// What came of a run: which of them, the kind of the scenario says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 #[non_exhaustive]
-pub enum Figures {
+pub enum RunFigures {
     /// Of a mass disconnect.
-    Reconnect(Box<ReconnectFigures>),
+    Reconnect(Box<ReconnectReport>),
     /// Of requests and a server that stands still for a while.
-    Outage(OutageFigures),
+    Outage(OutageReport),
     /// Of everyone writing one row.
-    Occ(OccFigures),
+    Occ(OccReport),
     /// Of the mean field of a mass disconnect.
-    Fluid(FluidFigures),
+    Fluid(FluidReport),
 }
 
 /// What came of a mass disconnect. Times run from the beginning of the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct ReconnectFigures {
+pub struct ReconnectReport {
     /// The clients there were.
     pub clients: u64,
     /// Attempts that were sent.
@@ -36,7 +36,7 @@ pub struct ReconnectFigures {
     /// The attempts of a client, 99 % of them.
     pub attempts_p99: Option<u64>,
     /// The most attempts of one client.
-    pub attempts_most: u64,
+    pub attempts_max: u64,
     /// How many clients made that many attempts, from 0 on, up to 2,047.
     pub clients_by_attempts: Vec<u64>,
     /// Clients that are connected in the end.
@@ -66,27 +66,27 @@ pub struct ReconnectFigures {
     /// When the last client was connected.
     pub t100_s: Option<f64>,
     /// How long clients took from their own loss, the mean of those that were connected.
-    pub took_mean_s: f64,
+    pub recovered_mean_s: f64,
     /// How long clients took from their own loss, half of them.
-    pub took_p50_s: Option<f64>,
+    pub recovered_p50_s: Option<f64>,
     /// How long clients took from their own loss, 95 % of them.
-    pub took_p95_s: Option<f64>,
+    pub recovered_p95_s: Option<f64>,
     /// How long clients took from their own loss, 99 % of them.
-    pub took_p99_s: Option<f64>,
+    pub recovered_p99_s: Option<f64>,
     /// How long clients took from their own loss, for each hundredth of them; it ends where the others never came in.
-    pub took_percentiles_s: Vec<f64>,
+    pub recovered_percentiles_s: Vec<f64>,
     /// How long a client slept between its attempts, the mean.
     pub waited_mean_s: f64,
     /// How unequally long clients took: p99 over p50, 1 where all fare alike.
-    pub fairness_took: Option<f64>,
+    pub fairness_recovered: Option<f64>,
     /// How unequally often clients tried: p99 over p50, 1 where all fare alike.
     pub fairness_attempts: Option<f64>,
     /// How close to one attempt for each client.
-    pub e_attempts: Option<f64>,
+    pub efficiency_attempts: Option<f64>,
     /// How close to the least time in which the server can take everyone.
-    pub e_time: Option<f64>,
+    pub efficiency_time: Option<f64>,
     /// How close to half of that, which is the least mean time.
-    pub e_ttc: Option<f64>,
+    pub efficiency_mean_time: Option<f64>,
     /// When the attempts of some clients arrived.
     pub sample_s: Vec<Vec<f64>>,
     /// What a bin of the series is wide.
@@ -101,11 +101,11 @@ pub struct ReconnectFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct OutageFigures {
+pub struct OutageReport {
     /// Attempts for each request, from the outage on.
     pub amplification: f64,
     /// The share of the requests that succeeded, from the outage on.
-    pub success: f64,
+    pub success_ratio: f64,
     /// The most attempts in a second, from the outage on.
     pub peak_1s: u64,
     /// How long after the outage it was over.
@@ -113,11 +113,11 @@ pub struct OutageFigures {
     /// Whether it never was.
     pub metastable: bool,
     /// Requests that succeeded in the last ten seconds, as a share of those that come on average.
-    pub last_goodput: f64,
+    pub final_goodput: f64,
     /// Attempts in the last ten seconds, for each request that comes on average.
-    pub last_attempts: f64,
+    pub final_attempts_per_request: f64,
     /// Requests that a breaker refused.
-    pub refused: u64,
+    pub rejected: u64,
     /// What a bin of the series is wide.
     pub bin_s: f64,
     /// Requests that came in each bin.
@@ -132,7 +132,7 @@ pub struct OutageFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct OccFigures {
+pub struct OccReport {
     /// The clients there were.
     pub clients: u64,
     /// Writes that arrived, successful or not.
@@ -157,15 +157,15 @@ pub struct OccFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct FluidFigures {
+pub struct FluidReport {
     /// The clients there were.
     pub clients: u64,
     /// Attempts for each client, the mean.
     pub attempts_per_client: f64,
     /// The share of the clients that is connected in the end.
-    pub connected_share: f64,
+    pub connected_ratio: f64,
     /// The share of the clients that gave up.
-    pub gave_up_share: f64,
+    pub gave_up_ratio: f64,
     /// The most arrivals in a tenth of a second.
     pub peak_100ms: f64,
     /// The most arrivals in a second.
@@ -179,24 +179,24 @@ pub struct FluidFigures {
     /// When less than half a client was missing.
     pub t100_s: Option<f64>,
     /// How long clients took from their own loss, the mean of those that were connected.
-    pub took_mean_s: f64,
+    pub recovered_mean_s: f64,
     /// What a bin of the series is wide.
     pub bin_s: f64,
     /// Attempts that arrived in each bin.
     pub arrivals: Vec<f64>,
 }
 
-impl FluidFigures {
+impl FluidReport {
     /// What shares come to with so many clients.
     #[must_use]
-    pub fn of(clients: u64, figures: &fluid::Figures) -> Self {
+    pub fn from_figures(clients: u64, figures: &fluid::FluidFigures) -> Self {
         let whole = clients as f64;
         let arrivals: Vec<f64> = figures.arrivals.iter().map(|share| share * whole).collect();
         Self {
             clients,
             attempts_per_client: figures.attempts_per_client,
-            connected_share: figures.connected,
-            gave_up_share: figures.gave_up,
+            connected_ratio: figures.connected,
+            gave_up_ratio: figures.gave_up,
             peak_100ms: figures.peak() * whole,
             peak_1s: (1..=arrivals.len())
                 .map(|end| arrivals[end.saturating_sub(10)..end].iter().sum())
@@ -205,15 +205,15 @@ impl FluidFigures {
             t50_s: seconds(figures.t50),
             t99_s: seconds(figures.t99),
             t100_s: seconds(figures.t100),
-            took_mean_s: figures.took_mean.as_secs_f64(),
+            recovered_mean_s: figures.recovered_mean.as_secs_f64(),
             bin_s: BIN_S,
             arrivals,
         }
     }
 }
 
-impl From<FluidFigures> for Figures {
-    fn from(figures: FluidFigures) -> Self {
+impl From<FluidReport> for RunFigures {
+    fn from(figures: FluidReport) -> Self {
         Self::Fluid(figures)
     }
 }
@@ -222,22 +222,22 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
 }
 
-fn counts(series: &Series) -> Vec<u32> {
+fn counts(series: &TimeSeries) -> Vec<u32> {
     series.counts().to_vec()
 }
 
-const BIN_S: f64 = Series::BIN.as_millis() as f64 / 1e3;
+const BIN_S: f64 = TimeSeries::BIN_WIDTH.as_millis() as f64 / 1e3;
 
-impl From<&reconnect::Figures> for Figures {
-    fn from(figures: &reconnect::Figures) -> Self {
+impl From<&reconnect::ReconnectFigures> for RunFigures {
+    fn from(figures: &reconnect::ReconnectFigures) -> Self {
         let (efficiency, fairness) = (figures.efficiency(), figures.fairness());
-        Self::Reconnect(Box::new(ReconnectFigures {
+        Self::Reconnect(Box::new(ReconnectReport {
             clients: figures.clients,
             attempts: figures.attempts,
             attempts_per_client: figures.attempts_per_client(),
             attempts_p50: figures.attempts_p50,
             attempts_p99: figures.attempts_p99,
-            attempts_most: figures.attempts_most,
+            attempts_max: figures.attempts_max,
             clients_by_attempts: figures.clients_by_attempts.clone(),
             connected: figures.connected,
             wasted: figures.wasted(),
@@ -252,18 +252,18 @@ impl From<&reconnect::Figures> for Figures {
             t50_s: seconds(figures.t50),
             t99_s: seconds(figures.t99),
             t100_s: seconds(figures.t100),
-            took_mean_s: figures.took_mean.as_secs_f64(),
-            took_p50_s: seconds(figures.took_p50),
+            recovered_mean_s: figures.recovered_mean.as_secs_f64(),
+            recovered_p50_s: seconds(figures.recovered_p50),
             // The 95th of a hundred.
-            took_p95_s: seconds(figures.took_percentiles.get(94).copied()),
-            took_p99_s: seconds(figures.took_p99),
-            took_percentiles_s: figures.took_percentiles.iter().map(Duration::as_secs_f64).collect(),
+            recovered_p95_s: seconds(figures.recovered_percentiles.get(94).copied()),
+            recovered_p99_s: seconds(figures.recovered_p99),
+            recovered_percentiles_s: figures.recovered_percentiles.iter().map(Duration::as_secs_f64).collect(),
             waited_mean_s: figures.waited_mean.as_secs_f64(),
-            fairness_took: fairness.took,
+            fairness_recovered: fairness.recovered,
             fairness_attempts: fairness.attempts,
-            e_attempts: efficiency.attempts,
-            e_time: efficiency.time,
-            e_ttc: efficiency.mean_time,
+            efficiency_attempts: efficiency.attempts,
+            efficiency_time: efficiency.time,
+            efficiency_mean_time: efficiency.mean_time,
             sample_s: figures.sample.iter().map(|times| times.iter().map(Duration::as_secs_f64).collect()).collect(),
             bin_s: BIN_S,
             arrivals: counts(&figures.arrivals),
@@ -272,17 +272,17 @@ impl From<&reconnect::Figures> for Figures {
     }
 }
 
-impl From<&outage::Figures> for Figures {
-    fn from(figures: &outage::Figures) -> Self {
-        Self::Outage(OutageFigures {
+impl From<&outage::OutageFigures> for RunFigures {
+    fn from(figures: &outage::OutageFigures) -> Self {
+        Self::Outage(OutageReport {
             amplification: figures.amplification(),
-            success: figures.success(),
+            success_ratio: figures.success_ratio(),
             peak_1s: figures.peak_second(),
             recovery_s: seconds(figures.recovery()),
             metastable: figures.is_metastable(),
-            last_goodput: figures.last_goodput(),
-            last_attempts: figures.last_attempts(),
-            refused: figures.refused,
+            final_goodput: figures.final_goodput(),
+            final_attempts_per_request: figures.final_attempts_per_request(),
+            rejected: figures.rejected,
             bin_s: BIN_S,
             requests: counts(&figures.requests),
             attempts: counts(&figures.attempts),
@@ -291,9 +291,9 @@ impl From<&outage::Figures> for Figures {
     }
 }
 
-impl From<&occ::Figures> for Figures {
-    fn from(figures: &occ::Figures) -> Self {
-        Self::Occ(OccFigures {
+impl From<&occ::OccFigures> for RunFigures {
+    fn from(figures: &occ::OccFigures) -> Self {
+        Self::Occ(OccReport {
             clients: figures.clients,
             calls: figures.calls,
             written: figures.written,

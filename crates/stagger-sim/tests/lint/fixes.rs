@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Profile, Ratio};
-use stagger_sim::lint::{Circumstances, findings, mended};
+use stagger_sim::lint::{DeploymentContext, check, fix};
 
-use super::support::{any_circumstances, circumstances, codes, policy};
+use super::support::{any_circumstances, codes, context, policy};
 
 /// Policies of every kind, most of them with something wrong.
 fn any_policy() -> impl Strategy<Value = Policy> {
@@ -59,7 +59,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn any_place() -> impl Strategy<Value = Circumstances> {
+fn any_place() -> impl Strategy<Value = DeploymentContext> {
     prop::array::uniform11(prop::option::weighted(0.3, 1_u32..100_000)).prop_map(any_circumstances)
 }
 
@@ -68,8 +68,8 @@ proptest! {
 
     #[test]
     fn with_its_help_a_rule_is_silent(policy in any_policy(), place in any_place()) {
-        for finding in findings(&policy, &place) {
-            let Some(helped) = finding.help().policy() else { continue };
+        for finding in check(&policy, &place) {
+            let Some(helped) = finding.suggestion().policy() else { continue };
             let rule = finding.rule().code();
             prop_assert!(!codes(helped, &place).contains(&rule), "{rule} on {policy} → {helped}");
         }
@@ -77,8 +77,8 @@ proptest! {
 
     #[test]
     fn help_can_be_pasted(policy in any_policy(), place in any_place()) {
-        for finding in findings(&policy, &place) {
-            let (Some(settings), Some(helped)) = (finding.help().settings(), finding.help().policy()) else { continue };
+        for finding in check(&policy, &place) {
+            let (Some(settings), Some(helped)) = (finding.suggestion().settings(), finding.suggestion().policy()) else { continue };
             let pasted = if settings.split(' ').all(|word| word.contains('=')) {
                 let set = |builder: stagger_core::PolicyBuilder, word: &str| {
                     let (key, value) = word.split_once('=').unwrap();
@@ -94,52 +94,52 @@ proptest! {
 
     #[test]
     fn a_mended_policy_has_nothing_left_that_could_be_mended(policy in any_policy(), place in any_place()) {
-        let once = mended(&policy, &place, &[]);
-        prop_assert_eq!(mended(&once, &place, &[]), once);
+        let once = fix(&policy, &place, &[]);
+        prop_assert_eq!(fix(&once, &place, &[]), once);
     }
 
     #[test]
     fn every_finding_says_something_and_how_to_mend_it(policy in any_policy(), place in any_place()) {
-        for finding in findings(&policy, &place) {
+        for finding in check(&policy, &place) {
             prop_assert!(!finding.facts().is_empty() && finding.facts().iter().all(|fact| !fact.is_empty()));
-            prop_assert!(!finding.help().to_string().is_empty(), "{:?} on {}", finding.rule(), policy);
+            prop_assert!(!finding.suggestion().to_string().is_empty(), "{:?} on {}", finding.rule(), policy);
         }
     }
 }
 
 #[test]
 fn a_fleet_of_socket_io_clients_is_mended_at_once() {
-    let fleet = circumstances("for=reconnecting clients=10k capacity=500/s");
-    let mended = mended(&policy("socket.io"), &fleet, &[]);
-    assert_eq!(codes(&mended, &fleet), [""; 0]);
-    assert_eq!(mended.spread(), Duration::from_secs(20));
-    assert_eq!(mended.jitter(), Jitter::Full);
+    let fleet = context("for=reconnecting clients=10k capacity=500/s");
+    let fixed = fix(&policy("socket.io"), &fleet, &[]);
+    assert_eq!(codes(&fixed, &fleet), [""; 0]);
+    assert_eq!(fixed.spread(), Duration::from_secs(20));
+    assert_eq!(fixed.jitter(), Jitter::Full);
 }
 
 #[test]
 fn what_is_allowed_is_not_mended() {
-    let fleet = circumstances("for=reconnecting");
-    let rule = stagger_sim::lint::Rule::named("S006").unwrap();
-    assert_eq!(mended(&policy("socket.io"), &fleet, &[]).cap(), Some(Duration::from_secs(10)));
-    assert_eq!(mended(&policy("socket.io"), &fleet, &[rule]).cap(), Some(Duration::from_secs(5)));
+    let fleet = context("for=reconnecting");
+    let rule = stagger_sim::lint::Rule::find("S006").unwrap();
+    assert_eq!(fix(&policy("socket.io"), &fleet, &[]).cap(), Some(Duration::from_secs(10)));
+    assert_eq!(fix(&policy("socket.io"), &fleet, &[rule]).cap(), Some(Duration::from_secs(5)));
 }
 
 /// Also where its help would mend something else besides.
 #[test]
 fn help_for_what_is_allowed_is_not_taken() {
-    let fleet = circumstances("for=reconnecting");
-    let rule = stagger_sim::lint::Rule::named("no-jitter").unwrap();
-    assert_eq!(mended(&policy("websockets"), &fleet, &[]).jitter(), Jitter::Full);
-    let kept = mended(&policy("websockets"), &fleet, &[rule]);
+    let fleet = context("for=reconnecting");
+    let rule = stagger_sim::lint::Rule::find("no-jitter").unwrap();
+    assert_eq!(fix(&policy("websockets"), &fleet, &[]).jitter(), Jitter::Full);
+    let kept = fix(&policy("websockets"), &fleet, &[rule]);
     assert_eq!((kept.jitter(), kept.spread()), (policy("websockets").jitter(), Duration::from_secs(10)));
 }
 
 #[test]
 fn what_must_not_be_done_twice_is_mended_to_one_attempt() {
-    let once = circumstances("deadline=5s idempotent=no timeout=2s");
+    let once = context("deadline=5s idempotent=no timeout=2s");
     for text in ["default", "curl", "default max-elapsed=1m", "constant base=1s max-elapsed=3s"] {
-        let mended = mended(&policy(text), &once, &[]);
-        assert_eq!((mended.retries(), codes(&mended, &once)), (false, vec![]), "{text}: {mended}");
+        let fixed = fix(&policy(text), &once, &[]);
+        assert_eq!((fixed.retries(), codes(&fixed, &once)), (false, vec![]), "{text}: {fixed}");
     }
 }
 
@@ -178,8 +178,8 @@ fn help_has_settings_where_the_policy_is_to_blame() {
         ("default", "idempotent=no", "S019", "max-attempts=1"),
         ("grpc-a6", "", "S020", "hint=at-least"),
     ] {
-        let found = findings(&policy(text), &circumstances(words));
+        let found = check(&policy(text), &context(words));
         let finding = found.iter().find(|finding| finding.rule().code() == code).unwrap_or_else(|| panic!("{code}"));
-        assert_eq!(finding.help().settings().as_deref(), Some(want), "{code}, {text}");
+        assert_eq!(finding.suggestion().settings().as_deref(), Some(want), "{code}, {text}");
     }
 }

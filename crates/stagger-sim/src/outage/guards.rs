@@ -6,21 +6,21 @@ use stagger_core::{Breaker, Budget, Guards};
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
-/// use stagger_sim::outage::Process;
+/// use stagger_sim::outage::ProcessGuards;
 ///
-/// let process = Process::unguarded().budget(Tokens::new());
+/// let process = ProcessGuards::none().budget(Tokens::new());
 /// # let _ = process;
 /// ```
 #[derive(Default)]
 #[must_use]
-pub struct Process {
+pub struct ProcessGuards {
     budget: Option<Box<dyn Budget>>,
     breaker: Option<Box<dyn Breaker>>,
 }
 
-impl Process {
+impl ProcessGuards {
     /// None.
-    pub const fn unguarded() -> Self {
+    pub const fn none() -> Self {
         Self { budget: None, breaker: None }
     }
 
@@ -42,8 +42,8 @@ impl Process {
     }
 }
 
-impl fmt::Debug for Process {
+impl fmt::Debug for ProcessGuards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("budget", &self.budget).field("breaker", &self.breaker).finish()
+        f.debug_struct("ProcessGuards").field("budget", &self.budget).field("breaker", &self.breaker).finish()
     }
 }

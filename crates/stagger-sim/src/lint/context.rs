@@ -3,24 +3,24 @@ use core::num::{NonZeroU32, NonZeroU64};
 use core::str::FromStr;
 use core::time::Duration;
 
-use super::{Rate, WordError};
+use super::{ParseValueError, Rate};
 
 /// What is known of the place where a policy is used. Everything is optional: a rule that needs to know something
 /// which is not said stays silent.
 ///
 /// ```
 /// use core::num::NonZeroU64;
-/// use stagger_sim::lint::{Circumstances, Purpose, Rate};
+/// use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
 ///
-/// let fleet = Circumstances::default()
+/// let fleet = DeploymentContext::default()
 ///     .purpose(Purpose::Reconnecting)
 ///     .clients(NonZeroU64::new(10_000).unwrap())
 ///     .capacity(Rate::per_second(500.0).unwrap());
-/// assert_eq!(fleet.window().unwrap().as_secs(), 20);
+/// assert_eq!(fleet.min_recovery_time().unwrap().as_secs(), 20);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
-pub struct Circumstances {
+pub struct DeploymentContext {
     pub(crate) clients: Option<NonZeroU64>,
     pub(crate) capacity: Option<Rate>,
     pub(super) requests: Option<Rate>,
@@ -33,7 +33,7 @@ pub struct Circumstances {
     pub(super) layers: Option<NonZeroU32>,
     pub(crate) idempotency: Option<Idempotency>,
     pub(super) budget: Option<Budgeted>,
-    pub(super) hint: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// What the calls are for.
@@ -75,7 +75,7 @@ pub enum Budgeted {
     No,
 }
 
-impl Circumstances {
+impl DeploymentContext {
     /// The resolution of the timers that are slept on, unless [`tick`](Self::tick) says otherwise: that of tokio.
     pub const TICK: Duration = Duration::from_millis(1);
 
@@ -152,15 +152,15 @@ impl Circumstances {
     }
 
     /// What the server usually asks for: its `Retry-After`.
-    pub const fn hint(mut self, hint: Duration) -> Self {
-        self.hint = Some(hint);
+    pub const fn retry_after(mut self, retry_after: Duration) -> Self {
+        self.retry_after = Some(retry_after);
         self
     }
 
     /// The time in which the server can take all clients, each of them once: their number by its capacity. `None` if
     /// either is not known.
     #[must_use]
-    pub fn window(&self) -> Option<Duration> {
+    pub fn min_recovery_time(&self) -> Option<Duration> {
         let seconds = self.clients?.get() as f64 / self.capacity?.get();
         // Beyond what a duration holds it is as long as one can be.
         Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
@@ -187,9 +187,9 @@ impl fmt::Display for Purpose {
 }
 
 impl FromStr for Purpose {
-    type Err = WordError;
+    type Err = ParseValueError;
 
-    fn from_str(text: &str) -> Result<Self, WordError> {
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
         named(&PURPOSES, text, "interactive, serverless, background, reconnecting, near or far")
     }
 }
@@ -201,9 +201,9 @@ impl fmt::Display for Idempotency {
 }
 
 impl FromStr for Idempotency {
-    type Err = WordError;
+    type Err = ParseValueError;
 
-    fn from_str(text: &str) -> Result<Self, WordError> {
+    fn from_str(text: &str) -> Result<Self, ParseValueError> {
         named(&IDEMPOTENCIES, text, "yes, key or no")
     }
 }
@@ -212,9 +212,9 @@ fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str
     words.iter().find(|(_, named)| named == value).map_or("", |(word, _)| word)
 }
 
-fn named<T: Copy>(words: &[(&str, T)], text: &str, known: &'static str) -> Result<T, WordError> {
+fn named<T: Copy>(words: &[(&str, T)], text: &str, known: &'static str) -> Result<T, ParseValueError> {
     let found = words.iter().find(|(word, _)| *word == text);
-    found.map(|(_, value)| *value).ok_or_else(|| WordError::new(text, known))
+    found.map(|(_, value)| *value).ok_or_else(|| ParseValueError::new(text, known))
 }
 
 #[cfg(test)]
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn the_window_needs_both_and_never_overflows() {
-        let many = Circumstances::default().clients(NonZeroU64::MAX);
-        assert_eq!(many.window(), None);
-        assert_eq!(many.capacity(Rate::per_second(1e-300).unwrap()).window(), Some(Duration::MAX));
+        let many = DeploymentContext::default().clients(NonZeroU64::MAX);
+        assert_eq!(many.min_recovery_time(), None);
+        assert_eq!(many.capacity(Rate::per_second(1e-300).unwrap()).min_recovery_time(), Some(Duration::MAX));
     }
 }

@@ -4,21 +4,21 @@ use std::thread;
 
 use stagger_core::Seed;
 
-use crate::Watch;
+use crate::Progress;
 
-/// Runs side by side: every strategy with every seed, on all cores.
+/// Sweep side by side: every strategy with every seed, on all cores.
 ///
 /// A run uses one core, and its figures do not depend on what runs beside it; they come in the order in which strategies and
 /// seeds were given. As many runs as threads are in memory at once.
 ///
 /// ```
 /// use stagger_core::{Profile, Seed};
-/// use stagger_sim::{Runs, Watch, reconnect::Scenario};
+/// use stagger_sim::{Sweep, Progress, reconnect::ReconnectScenario};
 ///
-/// let scenario = Scenario::builder(1_000).rate(100.0).build()?;
+/// let scenario = ReconnectScenario::builder(1_000).rate(100.0).build()?;
 /// let strategies = ["web-socket", "socket.io"].map(|name| Profile::named(name).expect("it is one of them").policy());
-/// let figures = Runs::new().each(&strategies, &[Seed::new(1), Seed::new(2)], &Watch::new(), |policy, seed, watch| {
-///     scenario.watched(policy, seed, watch)
+/// let figures = Sweep::new().run(&strategies, &[Seed::new(1), Seed::new(2)], &Progress::new(), |policy, seed, progress| {
+///     scenario.run_with_progress(policy, seed, progress)
 /// });
 /// let attempts = |policy: usize| -> u64 { figures[policy].iter().flatten().map(|run| run.attempts).sum() };
 /// assert!(attempts(0) < attempts(1));
@@ -26,11 +26,11 @@ use crate::Watch;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Runs {
+pub struct Sweep {
     threads: Option<NonZeroUsize>,
 }
 
-impl Runs {
+impl Sweep {
     /// On as many threads as the machine runs at once.
     pub const fn new() -> Self {
         Self { threads: None }
@@ -41,27 +41,27 @@ impl Runs {
         Self { threads: Some(threads) }
     }
 
-    /// Runs every strategy with every seed, and waits for all of them. The answer has a list for each strategy, with an
+    /// Sweep every strategy with every seed, and waits for all of them. The answer has a list for each strategy, with an
     /// entry for each seed: `None` for those that did not come to their end before the watch was cancelled.
-    pub fn each<S: Sync, T: Send>(
+    pub fn run<S: Sync, T: Send>(
         self,
         strategies: &[S],
         seeds: &[Seed],
-        watch: &Watch,
-        run: impl Fn(&S, Seed, &Watch) -> Option<T> + Sync,
+        progress: &Progress,
+        run: impl Fn(&S, Seed, &Progress) -> Option<T> + Sync,
     ) -> Vec<Vec<Option<T>>> {
         let jobs = strategies.len() * seeds.len();
-        watch.plan(jobs);
+        progress.plan(jobs);
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
             loop {
                 let job = next.fetch_add(1, Ordering::Relaxed);
-                if job >= jobs || watch.is_cancelled() {
+                if job >= jobs || progress.is_cancelled() {
                     return done;
                 }
                 let (strategy, seed) = (&strategies[job / seeds.len()], seeds[job % seeds.len()]);
-                done.push((job, run(strategy, seed, watch)));
+                done.push((job, run(strategy, seed, progress)));
             }
         };
         let mut figures: Vec<_> = strategies.iter().map(|_| seeds.iter().map(|_| None).collect::<Vec<_>>()).collect();

@@ -5,18 +5,18 @@ use stagger_core::Policy;
 /// Policies that nothing beats: whatever brings the clients back sooner than one of them makes the peak higher.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Front {
+pub struct ParetoFront {
     /// By their peak, the lowest first.
     pub candidates: Vec<Candidate>,
     /// With how many clients the figures were simulated; of larger fleets they are in proportion, and the peak is somewhat
     /// higher than it would be, for chance evens out.
-    pub simulated: u64,
+    pub simulated_clients: u64,
     /// With how many seeds: figures are means of as many runs.
     pub runs: u32,
     /// How many policies were tried in all.
-    pub tried: usize,
+    pub tried_policies: usize,
     /// Nothing brings all clients back sooner: how long the server is down, and their number by its capacity.
-    pub least_recovery: Duration,
+    pub min_recovery_time: Duration,
     pub(super) best: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct Prediction {
     pub back: f64,
 }
 
-impl Front {
+impl ParetoFront {
     /// The one that is advised.
     #[must_use]
     pub fn best(&self) -> &Candidate {

@@ -1,0 +1,163 @@
+use core::time::Duration;
+
+use stagger_core::Seed;
+
+use super::tally::Tally;
+use super::{ReconnectFigures, ReconnectScenario};
+use crate::client::Rule;
+use crate::time::micros;
+
+/// What was measured of real clients, counted as a simulation counts what happens in it: so a figure means the same in
+/// both.
+///
+/// ```
+/// use core::time::Duration;
+/// use stagger_sim::reconnect::{AttemptTrace, ClientTrace, ClientOutcome, ReconnectRecorder, ReconnectScenario};
+///
+/// let ms = Duration::from_millis;
+/// let scenario = ReconnectScenario::builder(1).rate(100.0).build()?;
+/// let mut recorder = ReconnectRecorder::new(&scenario);
+/// let attempts = [AttemptTrace { sent: ms(40), answered: Some(ms(50)) }, AttemptTrace { sent: ms(90), answered: Some(ms(110)) }];
+/// recorder.record_client(&ClientTrace { lost: ms(10), attempts: &attempts, outcome: ClientOutcome::Connected });
+///
+/// let figures = recorder.figures(1);
+/// assert_eq!((figures.attempts, figures.connected, figures.t100), (2, 1, Some(ms(110))));
+/// assert_eq!((figures.recovered_mean, figures.waited_mean), (ms(100), ms(70)));
+/// # Ok::<(), stagger_sim::ScenarioError>(())
+/// ```
+#[derive(Debug)]
+pub struct ReconnectRecorder<'a> {
+    scenario: &'a ReconnectScenario,
+    tally: Tally,
+    /// Clients that were counted.
+    clients: u32,
+}
+
+/// What became of a client. Times run from the beginning of the scenario, and none is before another that stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientTrace<'a> {
+    /// When it lost its connection.
+    pub lost: Duration,
+    /// Its attempts.
+    pub attempts: &'a [AttemptTrace],
+    /// How it outcome.
+    pub outcome: ClientOutcome,
+}
+
+/// One attempt of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptTrace {
+    /// When it was sent, and arrived as far as can be seen from a client.
+    pub sent: Duration,
+    /// When the client answered what came of it; `None` if it never did.
+    pub answered: Option<Duration>,
+}
+
+/// How it outcome for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientOutcome {
+    /// Its last attempt connected it.
+    Connected,
+    /// It made its last attempt in vain.
+    GaveUp,
+    /// It would have gone on.
+    Unfinished,
+}
+
+impl<'a> ReconnectRecorder<'a> {
+    /// Nothing has happened in this scenario, of which the number of clients, the rate and the sample count.
+    #[must_use]
+    pub fn new(scenario: &'a ReconnectScenario) -> Self {
+        Self { scenario, tally: Tally::default(), clients: 0 }
+    }
+
+    /// The seed of a simulated client, by number from 0: a real one with this seed, whose connection had been its first,
+    /// draws the same waits.
+    #[must_use]
+    pub fn client_seed(run: Seed, client: u32) -> Seed {
+        Rule::seed_of(run, client)
+    }
+
+    /// What became of the next client.
+    pub fn record_client(&mut self, trace: &ClientTrace<'_>) {
+        let (id, tally) = (self.clients, &mut self.tally);
+        self.clients += 1;
+        let mut free = micros(trace.lost);
+        for attempt in trace.attempts {
+            let sent = micros(attempt.sent);
+            tally.arrivals.add(sent);
+            if id < self.scenario.sample {
+                tally.sampled(id, sent);
+            }
+            tally.waited += sent.saturating_sub(free);
+            tally.in_flight.begins(sent);
+            free = attempt.answered.map_or(sent, micros);
+        }
+        let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
+        // The last one of a client that is connected ends with that.
+        let (last, before) = match (trace.outcome, trace.attempts.split_last()) {
+            (ClientOutcome::Connected, Some((last, before))) => (Some(last), before),
+            _ => (None, trace.attempts),
+        };
+        for answered in before.iter().filter_map(|attempt| attempt.answered) {
+            tally.in_flight.ends(micros(answered));
+        }
+        match (trace.outcome, last) {
+            (ClientOutcome::Connected, Some(last)) => {
+                let at = micros(last.answered.unwrap_or(last.sent));
+                tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
+            }
+            (ClientOutcome::GaveUp, _) => tally.gave_up(count),
+            (ClientOutcome::Connected | ClientOutcome::Unfinished, _) => tally.beyond += 1,
+        }
+    }
+
+    /// The figures of what was counted. What the server alone can tell is the most handshakes that were waiting there.
+    #[must_use]
+    pub fn figures(self, peak_backlog: u64) -> ReconnectFigures {
+        self.tally.figures(self.scenario, peak_backlog)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn attempt(sent: u64, answered: Option<u64>) -> AttemptTrace {
+        AttemptTrace { sent: ms(sent), answered: answered.map(ms) }
+    }
+
+    #[test]
+    fn every_client_is_counted_once_however_it_ends() {
+        let scenario = ReconnectScenario::builder(3).rate(10.0).sample(1).build().unwrap();
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        let tries = [attempt(20, Some(30)), attempt(150, Some(260))];
+        for (attempts, outcome) in [
+            (&tries[..], ClientOutcome::Connected),
+            (&tries[..1], ClientOutcome::GaveUp),
+            (&[attempt(25, None)], ClientOutcome::Unfinished),
+        ] {
+            recorder.record_client(&ClientTrace { lost: ms(10), attempts, outcome });
+        }
+        let figures = recorder.figures(2);
+        assert_eq!((figures.connected, figures.gave_up, figures.unfinished), (1, 1, 1));
+        assert_eq!((figures.attempts, figures.arrivals.counts()), (4, &[3, 1][..]));
+        assert_eq!(figures.connects.counts(), [0, 0, 1]);
+        assert_eq!((figures.t100, figures.recovered_mean, figures.peak_backlog), (None, ms(250), 2));
+        // At 25 ms all three, and one of them for ever.
+        assert_eq!(figures.peak_in_flight, 3);
+        assert_eq!(figures.sample, [vec![ms(20), ms(150)]]);
+    }
+
+    #[test]
+    fn a_client_that_could_not_be_connected_is_not_counted_as_one_that_was() {
+        let scenario = ReconnectScenario::builder(1).build().unwrap();
+        let mut recorder = ReconnectRecorder::new(&scenario);
+        recorder.record_client(&ClientTrace { lost: ms(1), attempts: &[], outcome: ClientOutcome::Connected });
+        assert_eq!(recorder.figures(0).unfinished, 1);
+    }
+}
