@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::output::published;
 
-    /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
+    /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]
     fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/advise/stagger.advise-1.schema.json");

@@ -11,7 +11,7 @@ const COLUMNS: [Column; 6] = [
     Column { heading: "", align: Align::Left, keep: Keep::Always },
     Column { heading: "peak in 1s", align: Align::Right, keep: Keep::Always },
     Column { heading: "99% recovered", align: Align::Right, keep: Keep::Always },
-    Column { heading: "attempts/client", align: Align::Right, keep: Keep::Always },
+    Column { heading: "attempts per client", align: Align::Right, keep: Keep::Always },
     Column { heading: "recovered", align: Align::Right, keep: Keep::WithRoom },
     Column { heading: "differing settings", align: Align::Left, keep: Keep::WithRoom },
 ];

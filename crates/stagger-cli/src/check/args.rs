@@ -29,7 +29,7 @@ pub(crate) struct CheckArgs {
     pub(crate) policy: PolicyArgs,
 
     #[command(flatten)]
-    pub(crate) circumstances: CircumstancesArgs,
+    pub(crate) context: ContextArgs,
 
     /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, or lines of DELAY [CLIENT
     /// [RETRY [TIME]]]; '-' is standard input. If a policy is given, or the log names one, the delays are also compared
@@ -38,7 +38,7 @@ pub(crate) struct CheckArgs {
         long,
         value_name = "FILE|-",
         value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["policies", "CircumstancesArgs"],
+        conflicts_with_all = ["policies", "ContextArgs"],
         help_heading = "Check"
     )]
     pub(crate) log: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(crate) struct CheckArgs {
 /// Deployment context: how and where the policy is used.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Context")]
-pub(crate) struct CircumstancesArgs {
+pub(crate) struct ContextArgs {
     /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
     /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
     #[arg(long = "for", value_name = "PURPOSE")]
@@ -124,8 +124,8 @@ pub(crate) struct CircumstancesArgs {
     budget: bool,
 }
 
-impl From<&CircumstancesArgs> for DeploymentContext {
-    fn from(args: &CircumstancesArgs) -> Self {
+impl From<&ContextArgs> for DeploymentContext {
+    fn from(args: &ContextArgs) -> Self {
         fn set<T>(
             known: DeploymentContext,
             with: fn(DeploymentContext, T) -> DeploymentContext,

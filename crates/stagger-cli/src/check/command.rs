@@ -60,8 +60,8 @@ pub(super) struct LogResult {
 
 impl CheckResult {
     fn new(args: &CheckArgs) -> Result<Self, CliError> {
-        let known = DeploymentContext::from(&args.circumstances);
-        let without_context = known == DeploymentContext::default();
+        let context = DeploymentContext::from(&args.context);
+        let without_context = context == DeploymentContext::default();
         let is_reported = |finding: &Finding| !args.allow.contains(&finding.rule());
         if let Some(path) = &args.log {
             let given = args.policy.is_given().then(|| args.policy.policy()).transpose()?;
@@ -75,7 +75,7 @@ impl CheckResult {
         let all = first.then(|| args.policy.clone()).into_iter().chain(named);
         let mut policies = Vec::new();
         for flags in all {
-            let mut checked = PolicyResult::new(&flags, &known, &args.allow)?;
+            let mut checked = PolicyResult::new(&flags, &context, &args.allow)?;
             checked.findings.retain(is_reported);
             policies.push(checked);
         }
@@ -90,14 +90,14 @@ impl CheckResult {
 }
 
 impl PolicyResult {
-    fn new(args: &PolicyArgs, known: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
+    fn new(args: &PolicyArgs, context: &DeploymentContext, allowed: &[&Rule]) -> Result<Self, CliError> {
         let policy = args.policy()?;
         Ok(Self {
             name: args.policy.clone(),
             policy,
-            findings: check(&policy, known),
-            fixed: Some(fix(&policy, known, allowed)).filter(|fixed| *fixed != policy),
-            estimate: estimate(&policy, known),
+            findings: check(&policy, context),
+            fixed: Some(fix(&policy, context, allowed)).filter(|fixed| *fixed != policy),
+            estimate: estimate(&policy, context),
         })
     }
 }

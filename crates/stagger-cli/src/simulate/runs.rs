@@ -64,7 +64,9 @@ pub(super) fn simulate(
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));
         let runs: Result<Vec<(Seed, RunFigures)>, _> =
             runs.map(|(seed, run)| run.map(|figures| (seed, figures))).collect();
-        let mut runs = runs.map_err(|unfit| CliError::usage(format_args!("{}: {unfit} (reconnect)", strategy.name)))?;
+        let mut runs = runs.map_err(|error| {
+            CliError::usage(format_args!("{}: {error} (stagger simulate reconnect)", strategy.name))
+        })?;
         if runs.is_empty() {
             continue;
         }

@@ -27,7 +27,7 @@ struct ScenarioFile {
 
 /// Value of a setting in a file.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a string or a number")]
 enum TomlValue {
     Text(String),
     Whole(i64),

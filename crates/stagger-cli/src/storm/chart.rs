@@ -1,6 +1,6 @@
 use crate::plot::Figure;
 
-/// A chart with its data as a table, for readers who prefer numbers.
+/// A chart, with its data as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chart {
     /// Name of the SVG file, without the extension.

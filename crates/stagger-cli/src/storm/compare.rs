@@ -64,7 +64,7 @@ pub(crate) fn number_duplicates<T>(entries: &mut [T], name: impl Fn(&mut T) -> &
     }
 }
 
-/// Names `--compare` instead of `--policy` in an error.
+/// Replaces `--policy` by `--compare` in an error.
 fn as_compare_error(error: CliError) -> CliError {
     match error {
         CliError::Usage(text) => CliError::Usage(text.replacen("--policy: ", "--compare: ", 1)),

@@ -5,23 +5,23 @@ use stagger_sim::storm::{Measurements, StormReport};
 use crate::plan::brief::brief;
 use crate::plot::Unit;
 
-/// Whether anything of it was really made.
+/// Returns whether the document contains measured runs.
 pub(crate) fn is_measured(storm: &StormReport) -> bool {
     measured_runs(storm).next().is_some()
 }
 
-/// What was seen of the machine while a storm was really made, a sentence for each run.
+/// Returns one sentence for each measured run about the machine and the server.
 pub(crate) fn measurements(storm: &StormReport) -> Vec<String> {
     measured_runs(storm).map(|(name, measured)| format!("{name}: {}", describe(measured))).collect()
 }
 
-/// Which runs are doubtful, and why, a sentence for each.
+/// Returns one sentence for each unreliable run, with the reasons.
 pub(crate) fn unreliable_runs(storm: &StormReport) -> Vec<String> {
     let doubted = measured_runs(storm).filter(|(_, measured)| !measured.warnings.is_empty());
     doubted
         .map(|(name, measured)| {
             let warnings = measured.warnings.join("; ");
-            format!("doubtful: {name}: the machine may have shaped it, and not the policy: {warnings}")
+            format!("unreliable: {name}: the machine, rather than the policy, may have shaped this run: {warnings}")
         })
         .collect()
 }
@@ -41,23 +41,23 @@ fn describe(measured: &Measurements) -> String {
         parts.push(format!("server down for {}", time(down)));
     }
     if let Some(server) = &measured.server {
-        let (arrived, refused) = (count(server.arrived), count(server.rejected));
-        parts.push(format!("the server saw {arrived} attempts and refused {refused}"));
+        let (arrived, rejected) = (count(server.arrived), count(server.rejected));
+        parts.push(format!("{arrived} attempts reached the server, {rejected} rejected"));
     }
     parts.push(format!("timers up to {} late", time(measured.max_timer_delay_s)));
     if let Some(share) = measured.peak_cpu_ratio {
-        parts.push(format!("processors busy for {:.0}% of the busiest second", share * 100.0));
+        parts.push(format!("peak CPU usage {:.0}% in one second", share * 100.0));
     }
     let dropped = measured.listen_overflows.zip(measured.listen_drops);
     parts.push(match (dropped, measured.syn_retransmits, measured.segments_retransmitted) {
         (Some((overflows, drops)), Some(syns), Some(segments)) => format!(
-            "listen overflows {}, listen drops {}, SYNs sent again {}, segments {}",
+            "listen overflows {}, listen drops {}, SYN retransmits {}, segment retransmits {}",
             count(overflows),
             count(drops),
             count(syns),
             count(segments),
         ),
-        _ => "what the kernel dropped or sent again is not known on this system".to_owned(),
+        _ => "no kernel counters on this system".to_owned(),
     });
     parts.join(", ")
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_is_told_with_its_doubts_and_what_was_simulated_is_not() {
+    fn only_measured_runs_have_measurements_and_warnings() {
         let scenario = ReconnectScenario::builder(3).build().unwrap();
         let run = scenario.run(&Policy::DEFAULT, Seed::new(1));
         let simulated =
@@ -80,24 +80,27 @@ mod tests {
         let mut measured = Measurements::default();
         (measured.down_s, measured.disconnect_window_s) = (Some(0.25), 0.04);
         (measured.warnings, measured.max_timer_delay_s) = (vec!["late".to_owned(), "busy".to_owned()], 0.002);
-        let made = |measured| {
+        let with_run = |measured| {
             simulated
                 .clone()
                 .with_strategy("ours", &Policy::DEFAULT, [(Seed::new(1), &run)])
                 .with_measurements(measured)
         };
-        let storm = made(measured.clone());
-        let told = measurements(&storm);
-        assert_eq!(told.len(), 1);
-        for part in ["ours: ", "lost within 40ms", "down for 250ms", "up to 2ms late", "not known on this system"] {
-            assert!(told[0].contains(part), "{part}: {told:?}");
+        let storm = with_run(measured.clone());
+        let sentences = measurements(&storm);
+        assert_eq!(sentences.len(), 1);
+        for part in ["ours: ", "lost within 40ms", "down for 250ms", "up to 2ms late", "no kernel counters"] {
+            assert!(sentences[0].contains(part), "{part}: {sentences:?}");
         }
         assert!(unreliable_runs(&storm)[0].ends_with("late; busy"));
         measured.warnings.clear();
         (measured.listen_overflows, measured.listen_drops) = (Some(0), Some(5));
         (measured.syn_retransmits, measured.segments_retransmitted) = (Some(6), Some(7));
-        let storm = made(measured);
+        let storm = with_run(measured);
         assert!(unreliable_runs(&storm).is_empty());
-        assert!(measurements(&storm)[0].ends_with("listen overflows 0, listen drops 5, SYNs sent again 6, segments 7"));
+        assert!(
+            measurements(&storm)[0]
+                .ends_with("listen overflows 0, listen drops 5, SYN retransmits 6, segment retransmits 7")
+        );
     }
 }

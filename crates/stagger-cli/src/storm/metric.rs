@@ -6,7 +6,7 @@ use stagger_sim::storm::ScenarioSpec;
 use crate::plan::brief::brief;
 use crate::plot::Unit;
 
-/// A figure of a run, by the name that it has in the JSON.
+/// Metric of a run, identified by its name in the JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Metric {
     pub(crate) key: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Metric {
     pub(crate) visibility: Visibility,
 }
 
-/// What a figure is.
+/// Kind of a value, which determines its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Count,
@@ -26,7 +26,7 @@ pub(crate) enum Quantity {
     Bool,
 }
 
-/// Which of several figures is the best.
+/// Which of two values of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Lower,
@@ -34,14 +34,14 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// Where a figure is shown.
+/// Where a metric is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
-    /// Also where there is little room.
+    /// In every table, even a narrow one.
     Always,
-    /// In tables with room for it.
+    /// In tables that are wide enough.
     WithRoom,
-    /// In files alone.
+    /// In JSON, CSV and HTML only.
     FilesOnly,
 }
 
@@ -64,74 +64,74 @@ const RECONNECT: [Metric; 30] = [
     metric("peak_100ms", "peak in 100ms", Count, Lower, Always),
     metric("peak_1s", "peak in 1s", Count, Lower, Always),
     metric("peak_100ms_after_1s", "peak in 100ms after 1s", Count, Lower, FilesOnly),
-    metric("overload_s", "overload", Seconds, Lower, WithRoom),
+    metric("overload_s", "overload time", Seconds, Lower, WithRoom),
     metric("attempts", "attempts", Count, Lower, FilesOnly),
-    metric("wasted", "attempts in vain", Count, Lower, FilesOnly),
-    metric("attempts_per_client", "attempts each", Number, Lower, Always),
+    metric("wasted", "wasted attempts", Count, Lower, FilesOnly),
+    metric("attempts_per_client", "attempts per client", Number, Lower, Always),
     metric("attempts_p50", "attempts p50", Count, Lower, FilesOnly),
     metric("attempts_p99", "attempts p99", Count, Lower, WithRoom),
-    metric("attempts_max", "most attempts", Count, Lower, FilesOnly),
+    metric("attempts_max", "attempts max", Count, Lower, FilesOnly),
     metric("recovered_p50_s", "recovered p50", Seconds, Lower, Always),
     metric("recovered_p95_s", "recovered p95", Seconds, Lower, FilesOnly),
     metric("recovered_p99_s", "recovered p99", Seconds, Lower, Always),
     metric("recovered_mean_s", "recovered mean", Seconds, Lower, FilesOnly),
-    metric("t50_s", "half back at", Seconds, Lower, FilesOnly),
-    metric("t99_s", "99% back at", Seconds, Lower, FilesOnly),
-    metric("t100_s", "all back at", Seconds, Lower, WithRoom),
+    metric("t50_s", "50% recovered at", Seconds, Lower, FilesOnly),
+    metric("t99_s", "99% recovered at", Seconds, Lower, FilesOnly),
+    metric("t100_s", "100% recovered at", Seconds, Lower, WithRoom),
     metric("connected", "connected", Count, Higher, FilesOnly),
     metric("gave_up", "gave up", Count, Lower, WithRoom),
     metric("unfinished", "unfinished", Count, Lower, FilesOnly),
     metric("peak_in_flight", "peak in flight", Count, Lower, FilesOnly),
     metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
-    metric("waited_mean_s", "waited mean", Seconds, Lower, FilesOnly),
+    metric("waited_mean_s", "mean wait", Seconds, Lower, FilesOnly),
     metric("fairness_recovered", "recovered p99 / p50", Number, Lower, FilesOnly),
     metric("fairness_attempts", "attempts p99 / p50", Number, Lower, FilesOnly),
-    metric("efficiency_attempts", "efficiency: attempts", Share, Higher, FilesOnly),
-    metric("efficiency_time", "efficiency: time", Share, Higher, WithRoom),
-    metric("efficiency_mean_time", "efficiency: mean time", Share, Higher, FilesOnly),
-    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+    metric("efficiency_attempts", "attempt efficiency", Share, Higher, FilesOnly),
+    metric("efficiency_time", "time efficiency", Share, Higher, WithRoom),
+    metric("efficiency_mean_time", "mean time efficiency", Share, Higher, FilesOnly),
+    metric("bin_s", "bin width", Seconds, Neither, FilesOnly),
 ];
 
 const FLUID: [Metric; 12] = [
     metric("clients", "clients", Count, Neither, FilesOnly),
     metric("peak_100ms", "peak in 100ms", Count, Lower, Always),
     metric("peak_1s", "peak in 1s", Count, Lower, Always),
-    metric("attempts_per_client", "attempts each", Number, Lower, Always),
+    metric("attempts_per_client", "attempts per client", Number, Lower, Always),
     metric("recovered_mean_s", "recovered mean", Seconds, Lower, Always),
-    metric("t50_s", "half back at", Seconds, Lower, Always),
-    metric("t99_s", "99% back at", Seconds, Lower, Always),
-    metric("t100_s", "all back at", Seconds, Lower, WithRoom),
+    metric("t50_s", "50% recovered at", Seconds, Lower, Always),
+    metric("t99_s", "99% recovered at", Seconds, Lower, Always),
+    metric("t100_s", "100% recovered at", Seconds, Lower, WithRoom),
     metric("connected_ratio", "connected", Share, Higher, FilesOnly),
     metric("gave_up_ratio", "gave up", Share, Lower, WithRoom),
     metric("peak_backlog", "peak backlog", Count, Lower, FilesOnly),
-    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+    metric("bin_s", "bin width", Seconds, Neither, FilesOnly),
 ];
 
 const OUTAGE: [Metric; 9] = [
-    metric("metastable", "stays down", Bool, Lower, Always),
+    metric("metastable", "metastable", Bool, Lower, Always),
     metric("recovery_s", "recovered after", Seconds, Lower, Always),
     metric("success_ratio", "success", Share, Higher, Always),
-    metric("amplification", "attempts each", Number, Lower, Always),
+    metric("amplification", "attempts per request", Number, Lower, Always),
     metric("peak_1s", "peak in 1s", Count, Lower, Always),
-    metric("final_goodput", "goodput at the end", Share, Higher, WithRoom),
-    metric("final_attempts_per_request", "attempts each at the end", Number, Lower, WithRoom),
-    metric("rejected", "refused by breakers", Count, Neither, WithRoom),
-    metric("bin_s", "bin", Seconds, Neither, FilesOnly),
+    metric("final_goodput", "final goodput", Share, Higher, WithRoom),
+    metric("final_attempts_per_request", "final attempts per request", Number, Lower, WithRoom),
+    metric("rejected", "rejected by breakers", Count, Neither, WithRoom),
+    metric("bin_s", "bin width", Seconds, Neither, FilesOnly),
 ];
 
 const OCC: [Metric; 9] = [
     metric("clients", "clients", Count, Neither, FilesOnly),
     metric("calls", "calls", Count, Lower, Always),
-    metric("calls_per_client", "calls each", Number, Lower, Always),
-    metric("time_s", "all done at", Seconds, Lower, Always),
-    metric("time_per_client", "time of the least", Number, Lower, WithRoom),
-    metric("to_limit", "to the limit", Number, Lower, Always),
-    metric("calls_to_limit", "calls to the limit", Number, Lower, WithRoom),
+    metric("calls_per_client", "calls per client", Number, Lower, Always),
+    metric("time_s", "completed at", Seconds, Lower, Always),
+    metric("time_per_client", "time / minimum", Number, Lower, WithRoom),
+    metric("to_limit", "ratio to limit", Number, Lower, Always),
+    metric("calls_to_limit", "calls / minimum", Number, Lower, WithRoom),
     metric("written", "written", Count, Higher, FilesOnly),
     metric("gave_up", "gave up", Count, Lower, WithRoom),
 ];
 
-/// The figures that a scenario gives, in the order in which they are shown.
+/// Returns the metrics of a scenario, in display order.
 pub(crate) const fn metrics(scene: &ScenarioSpec) -> &'static [Metric] {
     match scene {
         ScenarioSpec::Reconnect(_) => &RECONNECT,
@@ -143,13 +143,13 @@ pub(crate) const fn metrics(scene: &ScenarioSpec) -> &'static [Metric] {
 }
 
 impl Metric {
-    /// The figure of a run; `None` if it never came to be.
+    /// Returns the value of a run; `None` if it does not exist.
     pub(crate) fn value(&self, run: &Value) -> Option<f64> {
         let value = run.get(self.key)?;
         value.as_f64().or_else(|| value.as_bool().map(|yes| if yes { 1.0 } else { 0.0 }))
     }
 
-    /// A figure for people.
+    /// Formats a value for display.
     pub(crate) fn format(&self, value: Option<f64>) -> String {
         let Some(value) = value else {
             return if self.quantity == Seconds { "never" } else { "-" }.to_owned();
@@ -160,14 +160,14 @@ impl Metric {
             Number => format!("{value:.2}"),
             Seconds => brief(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
             Share => format!("{:.1}%", value * 100.0),
-            // Of several seeds, the share that stays down.
+            // The mean over several seeds is a share.
             Bool if value <= 0.0 => "no".to_owned(),
             Bool if value >= 1.0 => "yes".to_owned(),
             Bool => format!("{:.0}% of runs", value * 100.0),
         }
     }
 
-    /// Whether one is better than the other; what never came to be is worse than everything.
+    /// Returns whether one value is better than another; a missing one is worse than any.
     pub(crate) fn is_better(&self, one: Option<f64>, other: Option<f64>) -> bool {
         match (one, other) {
             (Some(one), Some(other)) => match self.better {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_read_at_a_glance() {
+    fn values_are_formatted_briefly() {
         for (key, value, want) in [
             ("peak_1s", Some(17_980.0), "17,980"),
             ("peak_1s", Some(1_234.4), "1,234"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn never_is_worse_than_late() {
+    fn a_missing_value_is_worse_than_any_other() {
         let p99 = of("recovered_p99_s");
         assert!(
             p99.is_better(Some(1e9), None) && !p99.is_better(None, Some(1e9)) && p99.is_better(Some(1.0), Some(2.0))

@@ -1,17 +1,17 @@
 use serde_json::Value;
-use stagger_sim::storm::{ScenarioSpec, StormReport};
+use stagger_sim::storm::{OutageKindSpec, ReconnectSpec, RetryAfterSpec, ScenarioSpec, StormReport};
 
 use super::metric::{Metric, Visibility, metrics};
 use crate::error::CliError;
 
-/// The figures of a storm, by name.
+/// Metrics of all strategies.
 #[derive(Clone, Debug)]
 pub(crate) struct Results {
     pub(crate) metrics: &'static [Metric],
     pub(crate) rows: Vec<StrategyResult>,
 }
 
-/// A strategy, and its runs as they stand in the JSON.
+/// Strategy with its runs as they are in the JSON document.
 #[derive(Clone, Debug)]
 pub(crate) struct StrategyResult {
     pub(crate) name: String,
@@ -20,13 +20,13 @@ pub(crate) struct StrategyResult {
     pub(crate) runs: Vec<Value>,
 }
 
-/// A figure of a strategy, the mean of its seeds.
+/// Metric of a strategy, averaged over its seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
-    /// `None` if it never came to be, with one seed at least.
+    /// `None` if the value does not exist for at least one seed.
     pub(crate) value: Option<f64>,
     pub(crate) text: String,
-    /// No other strategy has a better one, and one has a worse one.
+    /// Whether no other strategy has a better value, and at least one has a worse value.
     pub(crate) is_best: bool,
 }
 
@@ -41,8 +41,10 @@ impl crate::plot::Cell for Cell {
 }
 
 impl Results {
+    /// Reads the metrics of a document.
+    ///
     /// # Errors
-    /// It cannot be written as JSON.
+    /// The document cannot be serialized.
     pub(crate) fn from_storm(storm: &StormReport) -> Result<Self, CliError> {
         let row = |strategy: &stagger_sim::storm::StrategyReport| {
             let runs = strategy.runs.iter().map(serde_json::to_value).collect::<Result<_, _>>();
@@ -58,7 +60,8 @@ impl Results {
         Ok(Self { metrics: metrics(&storm.scenario), rows })
     }
 
-    /// The policies, each with its name and its guards; rows that differ in nothing else are one.
+    /// Returns the policies with their names and guards. Rows that have the same policy and guards, and names that
+    /// differ only in their last part, are combined.
     pub(crate) fn policies(&self) -> Vec<(&str, &str, Option<&str>)> {
         let mut policies: Vec<(&str, &str, Option<&str>)> = Vec::new();
         for row in &self.rows {
@@ -75,19 +78,19 @@ impl Results {
         policies
     }
 
-    /// The rows that assertions are about: of a storm that was really made, not what is simulated beside it.
+    /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
     pub(crate) fn assertion_targets(&self) -> Self {
         let is_made = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
         let made: Vec<StrategyResult> = self.rows.iter().filter(is_made).cloned().collect();
         Self { metrics: self.metrics, rows: if made.is_empty() { self.rows.clone() } else { made } }
     }
 
-    /// The measures that a table for people has.
+    /// Returns the metrics that are shown in tables.
     pub(crate) fn table_metrics(&self) -> impl Iterator<Item = &'static Metric> {
         self.metrics.iter().filter(|metric| metric.visibility != Visibility::FilesOnly)
     }
 
-    /// A measure of every strategy.
+    /// Returns a metric for each strategy.
     pub(crate) fn column(&self, metric: &Metric) -> Vec<Cell> {
         let values: Vec<Option<f64>> = self.rows.iter().map(|row| row.mean(metric)).collect();
         let is_best = |value: Option<f64>| {
@@ -98,7 +101,7 @@ impl Results {
         values.iter().map(cell).collect()
     }
 
-    /// The rows of a table: the strategy's name, and a cell for each of these measures.
+    /// Returns the rows of a table: the name of each strategy, with a cell for each of these metrics.
     pub(crate) fn table<'a>(&self, shown: impl Iterator<Item = &'a Metric>) -> Vec<(&str, Vec<Cell>)> {
         let mut rows: Vec<(&str, Vec<Cell>)> = self.rows.iter().map(|row| (&*row.name, Vec::new())).collect();
         for metric in shown {
@@ -117,13 +120,13 @@ impl StrategyResult {
     }
 }
 
-/// What was simulated, in a line.
+/// Describes the scenario in one line.
 pub(crate) fn describe_scenario(scene: &ScenarioSpec) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
-    let herd = |kind: &str, scene: &stagger_sim::storm::ReconnectSpec| {
+    let reconnect = |kind: &str, scene: &ReconnectSpec| {
         let mut text = format!(
-            "{kind}: {} clients lose their connection within {}; the server takes {}/s, {} may wait, messages take {} to {}",
+            "{kind}: {} clients lose their connections within {}; server capacity {}/s, backlog {}, one-way latency {} to {}",
             count(scene.clients as f64),
             time(scene.disconnect_window_s),
             count(scene.rate),
@@ -132,35 +135,35 @@ pub(crate) fn describe_scenario(scene: &ScenarioSpec) -> String {
             time(scene.one_way_max_s),
         );
         if scene.down_for_s > 0.0 {
-            text.push_str(&format!(", and it is down for {}", time(scene.down_for_s)));
+            text.push_str(&format!(", downtime {}", time(scene.down_for_s)));
         }
         match (scene.retry_after, scene.retry_after_s) {
-            (_, Some(hint)) => text.push_str(&format!("; it says \"not before {}\"", time(hint))),
-            (stagger_sim::storm::RetryAfterSpec::Staggered, _) => text.push_str("; it gives slots"),
-            (stagger_sim::storm::RetryAfterSpec::Reservations, _) => text.push_str("; it gives appointments"),
+            (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),
+            (RetryAfterSpec::Staggered, _) => text.push_str(", staggered Retry-After"),
+            (RetryAfterSpec::Reservations, _) => text.push_str(", reservations"),
             _ => {}
         }
         text
     };
     match scene {
-        ScenarioSpec::Reconnect(scene) => herd("reconnect", scene),
-        ScenarioSpec::Fluid(scene) => herd("fluid", scene),
+        ScenarioSpec::Reconnect(scene) => reconnect("reconnect", scene),
+        ScenarioSpec::Fluid(scene) => reconnect("fluid", scene),
         ScenarioSpec::Outage(scene) => format!(
-            "outage: {} requests/s from {} processes; the server does {}/s, {} may wait, and from {} on it {} for {}; clients wait {}",
+            "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}",
             count(scene.rate),
             count(f64::from(scene.processes)),
+            time(scene.timeout_s),
             count(scene.capacity),
             count(f64::from(scene.queue)),
-            time(scene.start_s),
             match scene.outage {
-                stagger_sim::storm::OutageKindSpec::Reject => "turns everyone away",
-                _ => "stands still",
+                OutageKindSpec::Reject => "rejects all requests",
+                _ => "stalls",
             },
-            time(scene.duration_s),
-            time(scene.timeout_s),
+            time(scene.start_s),
+            time(scene.start_s + scene.duration_s),
         ),
         ScenarioSpec::Occ(scene) => format!(
-            "occ: {} clients write one row; messages take {}, give or take {}",
+            "occ: {} clients write one row; one-way latency {}, standard deviation {}",
             count(scene.clients as f64),
             time(scene.one_way_mean_s),
             time(scene.one_way_deviation_s),

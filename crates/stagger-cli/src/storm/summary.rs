@@ -6,13 +6,13 @@ use super::results::{Cell, Results, describe_scenario};
 use super::timeline::{Timeline, resample};
 use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
 
-/// Characters of a sparkline.
+/// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;
 
-/// What the last few stragglers do is not worth half of a line.
+/// Share of the attempts that a sparkline covers; the last stragglers would fill half of it.
 pub(crate) const TABLE_SHARE: f64 = 0.995;
 
-/// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
+/// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
 pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> String {
     let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", look);
     out.push('\n');
@@ -53,7 +53,7 @@ pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> Str
     look.glyphs.spell(&out).into_owned()
 }
 
-/// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.
+/// Returns the time by which every strategy has made this share of its attempts; 0 if there are none.
 pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
     let runs = storm.strategies.iter().filter_map(|strategy| strategy.runs.first());
     runs.filter_map(|run| Timeline::from_figures(&run.figures))
@@ -61,18 +61,18 @@ pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Which seeds the figures are of.
+/// Returns a sentence that names the seeds.
 pub(crate) fn seeds(results: &Results) -> Option<String> {
     let most = results.rows.iter().max_by_key(|row| row.runs.len())?;
     let seeds: Vec<u64> = most.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
     match seeds[..] {
         [] => None,
         [seed] => Some(format!("seed {seed}")),
-        [first, .., last] => Some(format!("means of {} seeds, {first} to {last}", seeds.len())),
+        [first, .., last] => Some(format!("means of {} runs, seeds {first} to {last}", seeds.len())),
     }
 }
 
-/// What the figures come to, in a sentence.
+/// Returns the conclusion in one sentence.
 pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<String> {
     let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
     match &storm.scenario {
@@ -86,12 +86,12 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
                 .max_by(|(one, _), (other, _)| one.value.unwrap_or(0.0).total_cmp(&other.value.unwrap_or(0.0)))?;
             let (cell, row) = worst;
             if cell.value? <= scene.rate {
-                return Some("nobody sends more in a second than the server takes".to_owned());
+                return Some("no policy exceeds the capacity of the server in any second".to_owned());
             }
             let spread = crate::plot::Unit::Seconds.label((scene.clients as f64 / scene.rate).ceil());
             Some(format!(
-                "{} sends {} in one second, and the server takes {}: with a spread of {spread} or more the first wave is no \
-                 faster than that, on average",
+                "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
+                 more, the first wave stays within the capacity on average",
                 without_control(&row.name),
                 cell.text,
                 crate::plot::Unit::Count.label(scene.rate),
@@ -102,16 +102,19 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
             let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
             let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();
             Some(if down.is_empty() {
-                "the outage ends for all of them".to_owned()
+                "the server recovers with every policy".to_owned()
             } else {
-                format!("the outage never ends for {}: retries alone keep the server busy", down.join("; "))
+                format!(
+                    "no recovery with {}: after the outage, goodput never holds 90% of the request rate for 5s",
+                    down.join("; ")
+                )
             })
         }
         _ => None,
     }
 }
 
-/// A name without what a terminal would obey.
+/// Replaces control characters, which could contain terminal escape sequences.
 fn without_control(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
