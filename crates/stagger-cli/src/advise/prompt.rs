@@ -50,24 +50,27 @@ mod tests {
 
     #[test]
     fn an_empty_line_skips_the_question() {
-        let (known, said) = prompt_until_done("yes\n\nfar\n");
+        let (known, prompts) = prompt_until_done("yes\n\nfar\n");
         assert_eq!(
             known,
             Answers::default().answer(Question::Transient, "yes").unwrap().answer(Question::Purpose, "far").unwrap()
         );
-        assert!(said.contains(Question::Idempotent.text()) && said.ends_with("(a number, like 10k) \n"), "{said}");
+        assert!(
+            prompts.contains(Question::Idempotent.text()) && prompts.ends_with("(a number, like 10k) \n"),
+            "{prompts}"
+        );
     }
 
     #[test]
     fn an_invalid_answer_repeats_the_question() {
-        let (known, said) = prompt_until_done("maybe\nno\n");
+        let (known, prompts) = prompt_until_done("maybe\nno\n");
         assert_eq!(known.answer_text(Question::Transient).as_deref(), Some("no"));
-        assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
+        assert!(prompts.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{prompts}");
     }
 
     #[test]
     fn a_decisive_answer_ends_the_prompts() {
-        let (_, said) = prompt_until_done("no\nyes\nfar\n");
-        assert_eq!(said, format!("{} ", Question::Transient.text()));
+        let (_, prompts) = prompt_until_done("no\nyes\nfar\n");
+        assert_eq!(prompts, format!("{} ", Question::Transient.text()));
     }
 }

@@ -37,7 +37,7 @@ fn policy_section(checked: &PolicyResult, look: Look) -> String {
     };
     out.push_str(&findings_section(&checked.findings, look));
     if let Some(fixed) = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty()) {
-        out.push_str(&labelled("fixed", AnsiColor::Green, &fixed.to_string(), look));
+        out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), look));
     }
     out
 }
@@ -49,22 +49,22 @@ fn log_section(checked: &LogResult, look: Look) -> String {
     clients.dedup();
     let of = match clients.len() {
         0 => String::new(),
-        many => format!(" of {}", counted(many, "client")),
+        count => format!(" of {}", counted(count, "client")),
     };
-    let asked = match log.skipped_hints {
+    let skipped = match log.skipped_hints {
         0 => String::new(),
-        many => format!(
+        count => format!(
             "; {} skipped because a server hint determined {}",
-            counted(many, "delay"),
-            if many == 1 { "it" } else { "them" }
+            counted(count, "delay"),
+            if count == 1 { "it" } else { "them" }
         ),
     };
     let delays = counted(log.entries.len(), "delay");
-    let mut out = paragraph(&format!("{}: {delays}{of}{asked}", checked.name), "  ", look);
+    let mut out = paragraph(&format!("{}: {delays}{of}{skipped}", checked.name), "  ", look);
     let policy = match (&checked.policy, log.policies.len()) {
         (Some(policy), _) => format!("compared with: {policy}"),
         (None, 0) => "not compared with a policy; give one to check whether these are its delays".to_owned(),
-        (None, many) => format!("not compared with a policy: the log names {many}; give one of them"),
+        (None, count) => format!("not compared with a policy: the log names {count}; give one of them"),
     };
     out.push_str(&paragraph(&policy, "  ", look));
     out.push_str(&findings_section(&checked.findings, look));
@@ -81,11 +81,11 @@ fn findings_section(findings: &[Finding], look: Look) -> String {
 /// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
 fn finding_section(finding: &Finding, look: Look) -> String {
     let rule = finding.rule();
-    let colour = match rule.severity() {
+    let color = match rule.severity() {
         Severity::Warning => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
     };
-    let mut out = labelled(&format!("{}[{}]", rule.severity().name(), rule.code()), colour, rule.title(), look);
+    let mut out = labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), look);
     for fact in finding.facts() {
         out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
     }
@@ -95,9 +95,9 @@ fn finding_section(finding: &Finding, look: Look) -> String {
 }
 
 /// Formats a line that begins with a label, in color if enabled.
-fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
+fn labeled(label: &str, color: AnsiColor, text: &str, look: Look) -> String {
     let lines = paragraph(&format!("{label}: {text}"), "  ", look);
-    let style = if look.colour == Colour::On { colour.on_default().bold() } else { Style::new() };
+    let style = if look.colour == Colour::On { color.on_default().bold() } else { Style::new() };
     // Lines are wrapped at spaces only, and the label has none.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")
@@ -105,11 +105,11 @@ fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
 
 /// Returns the number of findings; `None` if there are none.
 fn summary(warnings: usize, notes: usize) -> Option<String> {
-    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(many, _)| *many > 0);
-    let counted: Vec<String> = counted.map(|(many, what)| self::counted(many, what)).collect();
+    let counted = [(warnings, "warning"), (notes, "note")].into_iter().filter(|(count, _)| *count > 0);
+    let counted: Vec<String> = counted.map(|(count, what)| self::counted(count, what)).collect();
     (!counted.is_empty()).then(|| format!("{}; for details: stagger check --explain CODE", counted.join(", ")))
 }
 
-fn counted(many: usize, what: &str) -> String {
-    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

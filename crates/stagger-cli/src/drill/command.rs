@@ -22,15 +22,15 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     // The metrics depend only on the kind of the scenario, so any scenario of it will do.
     let any = stagger_sim::reconnect::ReconnectScenario::builder(1).build().map_err(CliError::usage)?;
     let assertions = parse_assertions(&args.assert, &ScenarioSpec::from(&any))?;
-    let (clients, fewer) = limits::clients(settings.clients)?;
-    let (listen_backlog, shorter) = limits::listen_backlog(settings.listen_backlog, clients)?;
+    let (clients, clients_note) = limits::clients(settings.clients)?;
+    let (listen_backlog, backlog_note) = limits::listen_backlog(settings.listen_backlog, clients)?;
     let external = ExternalServer::from_args(args)?;
     let to_loopback =
         external.as_ref().is_none_or(|external| external.address.is_ipv4() && external.address.ip().is_loopback());
     let sources = limits::sources(clients, to_loopback)?;
     let outputs = Outputs::open(&args.outputs)?;
-    for remark in [fewer, shorter.filter(|_| external.is_none())].into_iter().flatten() {
-        say(&format!("note: {remark}"));
+    for note in [clients_note, backlog_note.filter(|_| external.is_none())].into_iter().flatten() {
+        say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::install()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

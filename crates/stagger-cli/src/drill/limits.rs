@@ -14,27 +14,27 @@ const RESERVED_FILES: u64 = 200;
 ///
 /// # Errors
 /// The limit is too low for the requested number.
-pub(super) fn clients(asked: Option<u32>) -> Result<(u32, Option<String>), CliError> {
-    let wanted = asked.unwrap_or(CLIENTS);
-    let Err(most) = descriptors(u64::from(wanted) + RESERVED_FILES) else { return Ok((wanted, None)) };
-    let fitting = u32::try_from(most.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX);
+pub(super) fn clients(requested: Option<u32>) -> Result<(u32, Option<String>), CliError> {
+    let wanted = requested.unwrap_or(CLIENTS);
+    let Err(limit) = descriptors(u64::from(wanted) + RESERVED_FILES) else { return Ok((wanted, None)) };
+    let allowed = u32::try_from(limit.saturating_sub(RESERVED_FILES)).unwrap_or(u32::MAX);
     let needed = u64::from(wanted) + RESERVED_FILES;
     let remedy = format!(
         "raise the limit as root: ulimit -Hn {needed} (permanently: `* hard nofile {needed}` in /etc/security/limits.conf)"
     );
-    if asked.is_none() && fitting > 0 {
-        return clients(Some(fitting)).map(|(clients, _)| {
-            let remark = format!(
-                "the limit of {most} open files allows {} clients instead of {}; for more, {remedy}",
+    if requested.is_none() && allowed > 0 {
+        return clients(Some(allowed)).map(|(clients, _)| {
+            let note = format!(
+                "the limit of {limit} open files allows {} clients instead of {}; for more, {remedy}",
                 count(clients),
                 count(wanted),
             );
-            (clients, Some(remark))
+            (clients, Some(note))
         });
     }
-    let lower = if fitting > 0 { format!("lower --clients to {fitting}, or ") } else { String::new() };
+    let lower = if allowed > 0 { format!("lower --clients to {allowed}, or ") } else { String::new() };
     Err(CliError::usage(format_args!(
-        "{} clients need {needed} open files in each of two processes, but the hard limit is {most}; {lower}{remedy}",
+        "{} clients need {needed} open files in each of two processes, but the hard limit is {limit}; {lower}{remedy}",
         count(wanted),
     )))
 }
@@ -46,17 +46,17 @@ pub(super) fn clients(asked: Option<u32>) -> Result<(u32, Option<String>), CliEr
 #[cfg(unix)]
 fn descriptors(needed: u64) -> Result<(), u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|soft| soft >= needed) {
+    let limits = getrlimit(Resource::Nofile);
+    if limits.current.is_none_or(|soft| soft >= needed) {
         return Ok(());
     }
-    if let Some(hard) = limit.maximum
+    if let Some(hard) = limits.maximum
         && hard < needed
     {
         return Err(hard);
     }
     // Not to the hard limit: on some systems the kernel rejects its value.
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit }).map_err(|_| limit.current.unwrap_or(0))
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limits }).map_err(|_| limits.current.unwrap_or(0))
 }
 
 #[cfg(not(unix))]
@@ -100,33 +100,33 @@ fn range(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// The requested value exceeds the limit of the kernel, which would reduce it silently.
-pub(super) fn listen_backlog(asked: Option<u32>, clients: u32) -> Result<(u32, Option<String>), CliError> {
+pub(super) fn listen_backlog(requested: Option<u32>, clients: u32) -> Result<(u32, Option<String>), CliError> {
     let somaxconn = fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
-    clamp_listen_backlog(asked, clients, somaxconn)
+    clamp_listen_backlog(requested, clients, somaxconn)
 }
 
 fn clamp_listen_backlog(
-    asked: Option<u32>,
+    requested: Option<u32>,
     clients: u32,
     somaxconn: Option<u32>,
 ) -> Result<(u32, Option<String>), CliError> {
-    let (wanted, most) = (asked.unwrap_or(clients), somaxconn.unwrap_or(u32::MAX));
-    if wanted <= most {
+    let (wanted, limit) = (requested.unwrap_or(clients), somaxconn.unwrap_or(u32::MAX));
+    if wanted <= limit {
         return Ok((wanted, None));
     }
     let remedy = format!("raise the limit as root: sysctl -w net.core.somaxconn={wanted}");
-    if asked.is_some() {
+    if requested.is_some() {
         return Err(CliError::usage(format_args!(
-            "--listen-backlog: {wanted} exceeds the kernel's limit of {most} (net.core.somaxconn); lower it, or {remedy}",
+            "--listen-backlog: {wanted} exceeds the kernel's limit of {limit} (net.core.somaxconn); lower it, or {remedy}",
         )));
     }
-    let remark = format!(
+    let note = format!(
         "the kernel queues up to {} connections for the server, but {} may arrive at once, and it drops the excess silently; \
          if that happens, {remedy}",
-        count(most),
+        count(limit),
         count(wanted),
     );
-    Ok((most, Some(remark)))
+    Ok((limit, Some(note)))
 }
 
 fn count(number: u32) -> String {
@@ -149,9 +149,9 @@ mod tests {
     fn the_listen_backlog_never_exceeds_the_kernel_limit() {
         assert_eq!(clamp_listen_backlog(None, 3_000, Some(4_096)).unwrap(), (3_000, None));
         assert_eq!(clamp_listen_backlog(None, 3_000, None).unwrap(), (3_000, None));
-        let (backlog, remark) = clamp_listen_backlog(None, 5_000, Some(4_096)).unwrap();
+        let (backlog, note) = clamp_listen_backlog(None, 5_000, Some(4_096)).unwrap();
         assert_eq!(backlog, 4_096);
-        assert!(remark.is_some_and(|remark| remark.contains("sysctl -w net.core.somaxconn=5000")));
+        assert!(note.is_some_and(|note| note.contains("sysctl -w net.core.somaxconn=5000")));
         let refused = clamp_listen_backlog(Some(5_000), 10, Some(128)).unwrap_err().to_string();
         assert!(refused.contains("128") && refused.contains("somaxconn=5000"), "{refused}");
     }

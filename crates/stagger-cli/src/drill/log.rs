@@ -59,7 +59,7 @@ impl EventLog {
     /// Returns how long the first attempt took; `None` unless it succeeded.
     pub(super) fn first_attempt(&self) -> Option<Duration> {
         self.with(|events| match events[..] {
-            [(sent, Event::Sent), (heard, Event::Connected), ..] => Some(heard - sent),
+            [(sent, Event::Sent), (answered, Event::Connected), ..] => Some(answered - sent),
             _ => None,
         })
     }
@@ -113,7 +113,7 @@ mod tests {
         let began = Instant::now();
         let before = [(0, Sent), (1, Connected)];
         let storm = [(110, Lost), (200, Sent), (201, Failed), (300, Sent)];
-        for (end, attempts, ended) in [
+        for (end, attempts, outcome) in [
             (&[(305, Connected)][..], 2, ClientOutcome::Connected),
             (&[(305, Failed), (305, GaveUp)], 2, ClientOutcome::GaveUp),
             (&[], 2, ClientOutcome::Unfinished),
@@ -123,7 +123,7 @@ mod tests {
             let all = before.iter().chain(&storm).chain(end);
             let events: Vec<_> = all.map(|&(at, event)| (began + ms(at), event)).collect();
             let trace = trace(&events, began + ms(100)).unwrap();
-            assert_eq!((trace.lost, trace.attempts.len(), trace.outcome), (ms(10), attempts, ended), "{end:?}");
+            assert_eq!((trace.lost, trace.attempts.len(), trace.outcome), (ms(10), attempts, outcome), "{end:?}");
             assert_eq!(trace.attempts[0], AttemptTrace { sent: ms(100), answered: Some(ms(101)) });
         }
         let calm = before.map(|(at, event)| (began + ms(at), event));

@@ -24,10 +24,10 @@ pub(super) fn report(settings: &Settings, clients: u32, runs: &[Run]) -> Result<
         for ClientTrace { lost, attempts, outcome } in &run.traces {
             record.record_client(&reconnect::ClientTrace { lost: *lost, attempts, outcome: *outcome });
         }
-        let (made, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
+        let (real, simulated) = (record.figures(peak), scenario.run(&run.policy, seed));
         let row = |kind: &str| format!("{}, {kind}", run.name);
         storm =
-            storm.with_strategy(row("measured"), &run.policy, [(seed, &made)]).with_measurements(run.measured.clone());
+            storm.with_strategy(row("measured"), &run.policy, [(seed, &real)]).with_measurements(run.measured.clone());
         storm = storm.with_strategy(row("simulated"), &run.policy, [(seed, &simulated)]);
     }
     Ok(storm)

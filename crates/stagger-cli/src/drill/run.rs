@@ -96,16 +96,16 @@ impl Drill<'_> {
             (None, Some(server)) => (local(server.address())?, server.address()),
             (None, None) => return Err(CliError::usage("no server to connect to").into()),
         };
-        let queue = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
+        let drain_time = Duration::try_from_secs_f64(f64::from(self.settings.backlog) / self.settings.rate);
         let config = ClientConfig {
             uri,
             address,
             policy: healthy_at_once(policy)?,
-            connect_timeout: CONNECT_TIMEOUT.saturating_add(queue.unwrap_or_default()),
+            connect_timeout: CONNECT_TIMEOUT.saturating_add(drain_time.unwrap_or_default()),
         };
         let fleet = Fleet::new(self.runtime, config, self.clients, self.sources, self.settings.seed);
-        let stormed = self.storm(name, &fleet, &mut own);
-        let run = stormed.and_then(|storm| {
+        let storm = self.storm(name, &fleet, &mut own);
+        let run = storm.and_then(|storm| {
             // Read the logs before the server ends, which the clients would record as another loss.
             let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.began)).collect();
             let served = own.take().map(Server::report).transpose()?;
@@ -123,17 +123,17 @@ impl Drill<'_> {
         let counters = TcpCounters::read();
         self.timer_lag.take();
         let mut load = CpuLoad::new();
-        let (asked, wall) = (Instant::now(), SystemTime::now());
+        let (started, started_wall) = (Instant::now(), SystemTime::now());
         let mut restarting = None;
         let down = match (own.take(), self.external) {
             (Some(server), _) => {
                 let address = server.address();
                 server.kill()?;
-                self.pause(self.settings.down.saturating_sub(asked.elapsed()))?;
+                self.pause(self.settings.down.saturating_sub(started.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
-                let limit = Limit::Limited { rate, backlog, since: wall };
+                let limit = Limit::Limited { rate, backlog, since: started_wall };
                 *own = Some(Server::start(&ServerConfig { address, listen_backlog: self.listen_backlog, limit })?);
-                Some(asked.elapsed())
+                Some(started.elapsed())
             }
             (None, external) => {
                 restarting = external.map(ExternalServer::restart_server).transpose()?.flatten();
@@ -141,8 +141,8 @@ impl Drill<'_> {
             }
         };
         let began = match down {
-            Some(_) => asked,
-            None => self.first_loss(name, fleet, asked, &mut progress)?,
+            Some(_) => started,
+            None => self.first_loss(name, fleet, started, &mut progress)?,
         };
         self.watch(name, fleet, began, &mut load, &mut progress)?;
         if let Some(mut command) = restarting {
@@ -221,18 +221,18 @@ impl Drill<'_> {
         load: &mut CpuLoad,
         progress: &mut ProgressLine,
     ) -> Result<(), RunError> {
-        let everyone = u64::from(self.clients);
+        let clients = u64::from(self.clients);
         let (mut before, mut settled) = (fleet.status.snapshot(), None);
         while began.elapsed() < self.settings.horizon {
             load.tick();
             let now = fleet.status.snapshot();
             let text = format!("{name}: storm, {:.1}s", began.elapsed().as_secs_f64());
-            progress.update(|| now.line(&text, everyone, &before, TICKS_PER_SECOND as f64));
+            progress.update(|| now.line(&text, clients, &before, TICKS_PER_SECOND as f64));
             before = now;
-            if now.connected + now.gave_up >= everyone {
+            if now.connected + now.gave_up >= clients {
                 // Some connections may survive the restart of an external server.
                 let since = *settled.get_or_insert_with(Instant::now);
-                if now.lost >= everyone || since.elapsed() > Duration::from_secs(5) {
+                if now.lost >= clients || since.elapsed() > Duration::from_secs(5) {
                     break;
                 }
             } else {
@@ -266,14 +266,14 @@ impl Drill<'_> {
         traces: Vec<ClientTrace>,
         served: Option<ServerCounts>,
     ) -> Run {
-        let lost_within = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
+        let disconnect_window = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
         // The downtime of an external server is known only from its clients.
         let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
-        let (least, most) = fleet.round_trip();
+        let (min, max) = fleet.round_trip();
         let mut measured = Measurements::default();
         // Half of the round trip.
-        (measured.one_way_min_s, measured.one_way_max_s) = (least.as_secs_f64() / 2.0, most.as_secs_f64() / 2.0);
-        measured.disconnect_window_s = lost_within.as_secs_f64();
+        (measured.one_way_min_s, measured.one_way_max_s) = (min.as_secs_f64() / 2.0, max.as_secs_f64() / 2.0);
+        measured.disconnect_window_s = disconnect_window.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
         measured.server = served;
         measured.listen_overflows = storm.counters.listen_overflows;
@@ -290,8 +290,8 @@ impl Drill<'_> {
             ));
         }
         if traces.len() < self.clients as usize {
-            let kept = self.clients as usize - traces.len();
-            measured.warnings.push(format!("{kept} clients never lost their connections"));
+            let unaffected = self.clients as usize - traces.len();
+            measured.warnings.push(format!("{unaffected} clients never lost their connections"));
         }
         Run { name: name.to_owned(), policy: *policy, traces, measured }
     }

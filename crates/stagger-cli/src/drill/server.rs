@@ -59,14 +59,14 @@ impl Server {
         // Ctrl-C must reach only the drill, which then stops the server.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
-        let Some(said) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
+        let Some(stdout) = child.stdout.take() else { return Err(cannot(std::io::ErrorKind::BrokenPipe.into())) };
         // From here on, an error drops the server and thereby kills it.
-        let mut server = Self { child, stdout: BufReader::new(said), address: config.address };
+        let mut server = Self { child, stdout: BufReader::new(stdout), address: config.address };
         let mut line = String::new();
         server.stdout.read_line(&mut line).map_err(cannot)?;
         server.address = line.trim().parse().map_err(|_| {
             // The server has printed the reason to standard error.
-            cannot(std::io::Error::other("it ended before it was listening"))
+            cannot(std::io::Error::other("it status before it was listening"))
         })?;
         Ok(server)
     }
@@ -83,13 +83,13 @@ impl Server {
     pub(super) fn kill(mut self) -> Result<(), CliError> {
         let cannot = |source| CliError::io("cannot kill the drill's server", source);
         self.child.kill().map_err(cannot)?;
-        let ended = self.child.wait().map_err(cannot)?;
+        let status = self.child.wait().map_err(cannot)?;
         #[cfg(unix)]
-        if std::os::unix::process::ExitStatusExt::signal(&ended) != Some(rustix::process::Signal::KILL.as_raw()) {
-            return Err(cannot(std::io::Error::other(format!("it had already outcome: {ended}"))));
+        if std::os::unix::process::ExitStatusExt::signal(&status) != Some(rustix::process::Signal::KILL.as_raw()) {
+            return Err(cannot(std::io::Error::other(format!("it had already ended: {status}"))));
         }
         #[cfg(not(unix))]
-        let _ = ended;
+        let _ = status;
         Ok(())
     }
 

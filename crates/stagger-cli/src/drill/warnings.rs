@@ -64,11 +64,11 @@ mod tests {
             (|measured| measured.max_timer_delay_s = 0.15, "up to 150ms late"),
             (|measured| measured.peak_cpu_ratio = Some(0.99), "99%"),
         ];
-        for (sign, told) in signs {
+        for (sign, message) in signs {
             let mut measured = calm();
             sign(&mut measured);
             let warnings = warnings(&measured);
-            assert!(warnings.len() == 1 && warnings[0].contains(told), "{told}: {warnings:?}");
+            assert!(warnings.len() == 1 && warnings[0].contains(message), "{message}: {warnings:?}");
         }
     }
 }

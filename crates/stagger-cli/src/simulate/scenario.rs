@@ -116,8 +116,8 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Reconnec
     if let Some(backlog) = settings.take("backlog", parse::count_u32)? {
         builder = builder.backlog(backlog);
     }
-    if let Some((least, most)) = settings.take("one-way", |text| parse::duration_pair(text, &[".."]))? {
-        builder = builder.one_way(least, most.unwrap_or(least));
+    if let Some((min, max)) = settings.take("one-way", |text| parse::duration_pair(text, &[".."]))? {
+        builder = builder.one_way(min, max.unwrap_or(min));
     }
     if let Some(time) = settings.take("disconnect-window", parse::duration)? {
         builder = builder.disconnect_window(time);
@@ -141,10 +141,10 @@ fn reconnect(settings: &mut Settings, model: Model) -> Built<reconnect::Reconnec
 }
 
 fn retry_after(text: &str) -> Result<RetryAfter, String> {
-    let words =
+    let keywords =
         [("none", RetryAfter::None), ("staggered", RetryAfter::Staggered), ("reservations", RetryAfter::Reservations)];
-    let word = parse::keyword(text, &words);
-    word.or_else(|error| {
+    let keyword = parse::keyword(text, &keywords);
+    keyword.or_else(|error| {
         parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration such as 5s"))
     })
 }

@@ -121,9 +121,9 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
         Quantity::Seconds => parse::duration(text).map(|length| length.as_secs_f64()),
         Quantity::Bool => parse::keyword(text, &[("no", 0.0), ("yes", 1.0)]),
         Quantity::Share | Quantity::Count | Quantity::Number => {
-            let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+            let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
             parse_number(number)
-                .map(|number| number / whole)
+                .map(|number| number / divisor)
                 .map_err(|_| format!("`{text}` is not a number; use a form such as 600, 10k, 2.5 or 95%"))
         }
     }

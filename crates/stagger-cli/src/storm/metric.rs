@@ -168,11 +168,11 @@ impl Metric {
     }
 
     /// Returns whether one value is better than another; a missing one is worse than any.
-    pub(crate) fn is_better(&self, one: Option<f64>, other: Option<f64>) -> bool {
-        match (one, other) {
-            (Some(one), Some(other)) => match self.better {
-                Lower => one < other,
-                Higher => one > other,
+    pub(crate) fn is_better(&self, a: Option<f64>, b: Option<f64>) -> bool {
+        match (a, b) {
+            (Some(a), Some(b)) => match self.better {
+                Lower => a < b,
+                Higher => a > b,
                 Neither => false,
             },
             (Some(_), None) => self.better != Neither,

@@ -70,15 +70,18 @@ impl Outputs {
     /// # Errors
     /// Two outputs request standard output, or a target is not writable.
     pub(crate) fn open(args: &OutputArgs) -> Result<Self, CliError> {
-        let asked = [
+        let requested = [
             ("--output", &args.output),
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--csv-series", &args.csv_series),
             ("--md", &args.md),
         ];
-        let to_stdout: Vec<&str> =
-            asked.iter().filter(|(_, path)| path.as_deref() == Some(Path::new("-"))).map(|(flag, _)| *flag).collect();
+        let to_stdout: Vec<&str> = requested
+            .iter()
+            .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
+            .map(|(flag, _)| *flag)
+            .collect();
         if let [first, second, ..] = to_stdout[..] {
             return Err(CliError::usage(format_args!(
                 "{first} and {second} both write to standard output; write one of them to a file: {second}=FILE"
@@ -137,8 +140,8 @@ impl Target {
 impl Directory {
     fn open(path: &Path) -> Result<Self, CliError> {
         // Also create a file in it: the directory may exist and be read-only.
-        let tried = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("picture.svg")));
-        tried.map_err(|source| cannot_write(path, source))?;
+        let result = fs::create_dir_all(path).and_then(|()| temp_file_beside(&path.join("chart.svg")));
+        result.map_err(|source| cannot_write(path, source))?;
         Ok(Self { path: path.to_owned() })
     }
 

@@ -28,18 +28,18 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Parses two durations joined by one of `separators`, or a single one.
 pub(crate) fn duration_pair(text: &str, separators: &[&str]) -> Result<(Duration, Option<Duration>), String> {
-    let apart = separators.iter().find_map(|separator| text.split_once(separator));
-    match apart {
+    let parts = separators.iter().find_map(|separator| text.split_once(separator));
+    match parts {
         Some((first, second)) => Ok((duration(first)?, Some(duration(second)?))),
         None => Ok((duration(text)?, None)),
     }
 }
 
 /// Parses one of several keywords.
-pub(crate) fn keyword<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
-    let found = words.iter().find(|(word, _)| *word == text.trim());
+pub(crate) fn keyword<T: Copy>(text: &str, keywords: &[(&str, T)]) -> Result<T, String> {
+    let found = keywords.iter().find(|(keyword, _)| *keyword == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let known: Vec<&str> = keywords.iter().map(|(keyword, _)| *keyword).collect();
         format!("unknown value `{text}`; use one of {}", known.join(", "))
     })
 }

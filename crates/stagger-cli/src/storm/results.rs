@@ -80,9 +80,9 @@ impl Results {
 
     /// Returns the rows that assertions apply to: the measured ones of a drill, otherwise all rows.
     pub(crate) fn assertion_targets(&self) -> Self {
-        let is_made = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
-        let made: Vec<StrategyResult> = self.rows.iter().filter(is_made).cloned().collect();
-        Self { metrics: self.metrics, rows: if made.is_empty() { self.rows.clone() } else { made } }
+        let is_measured = |row: &&StrategyResult| row.runs.iter().any(|run| !run["measured"].is_null());
+        let measured: Vec<StrategyResult> = self.rows.iter().filter(is_measured).cloned().collect();
+        Self { metrics: self.metrics, rows: if measured.is_empty() { self.rows.clone() } else { measured } }
     }
 
     /// Returns the metrics that are shown in tables.

@@ -46,8 +46,9 @@ pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> Str
         out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", look));
     }
     let remarks = [seeds(results), conclusion(storm, results)].into_iter().flatten();
-    let seen = measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
-    for remark in remarks.chain(seen) {
+    let machine_remarks =
+        measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
+    for remark in remarks.chain(machine_remarks) {
         out.push_str(&paragraph(&remark, "  ", look));
     }
     look.glyphs.spell(&out).into_owned()
@@ -63,8 +64,8 @@ pub(crate) fn end_time(storm: &StormReport, share: f64) -> f64 {
 
 /// Returns a sentence that names the seeds.
 pub(crate) fn seeds(results: &Results) -> Option<String> {
-    let most = results.rows.iter().max_by_key(|row| row.runs.len())?;
-    let seeds: Vec<u64> = most.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
+    let row = results.rows.iter().max_by_key(|row| row.runs.len())?;
+    let seeds: Vec<u64> = row.runs.iter().filter_map(|run| run["seed"].as_u64()).collect();
     match seeds[..] {
         [] => None,
         [seed] => Some(format!("seed {seed}")),
@@ -83,7 +84,7 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
             let worst = column
                 .iter()
                 .zip(&results.rows)
-                .max_by(|(one, _), (other, _)| one.value.unwrap_or(0.0).total_cmp(&other.value.unwrap_or(0.0)))?;
+                .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
             let (cell, row) = worst;
             if cell.value? <= scene.rate {
                 return Some("no policy exceeds the capacity of the server in any second".to_owned());

@@ -48,8 +48,7 @@ impl Timeline {
 }
 
 /// Returns the bins of a series up to a time as points, at the start of each bin. If there are too many bins, returns
-/// the minimum and maximum of at most
-/// `max_intervals` intervals, so that no peak is lost.
+/// the minimum and maximum of at most `max_intervals` intervals, so that no peak is lost.
 pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, max_intervals: usize) -> Vec<Point> {
     let shown = &bins[..bins.len().min((until / bin_s).ceil() as usize)];
     let point = |at: usize| Point { x: at as f64 * bin_s, y: shown[at] };
@@ -60,12 +59,12 @@ pub(crate) fn downsample(bins: &[f64], bin_s: f64, until: f64, max_intervals: us
     let mut out = Vec::new();
     for from in (0..shown.len()).step_by(width) {
         let interval = from..(from + width).min(shown.len());
-        let by_value = |one: &usize, other: &usize| shown[*one].total_cmp(&shown[*other]);
-        let (Some(least), Some(greatest)) = (interval.clone().min_by(by_value), interval.max_by(by_value)) else {
+        let by_value = |a: &usize, b: &usize| shown[*a].total_cmp(&shown[*b]);
+        let (Some(min), Some(max)) = (interval.clone().min_by(by_value), interval.max_by(by_value)) else {
             continue;
         };
-        let both = [least.min(greatest), least.max(greatest)];
-        out.extend(both.iter().take(if least == greatest { 1 } else { 2 }).map(|&at| point(at)));
+        let both = [min.min(max), min.max(max)];
+        out.extend(both.iter().take(if min == max { 1 } else { 2 }).map(|&at| point(at)));
     }
     out
 }
@@ -95,7 +94,7 @@ mod tests {
         assert!(points.len() <= 1_200, "{}", points.len());
         let has = |x: f64, y: f64| points.iter().any(|point| (point.x - x).abs() < 1e-6 && (point.y - y).abs() < 1e-9);
         assert!(has(1_234.5, 99.0) && has(5_432.1, 0.0));
-        assert!(points.is_sorted_by(|one, other| one.x < other.x));
+        assert!(points.is_sorted_by(|a, b| a.x < b.x));
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, lo
 
 /// Returns the command line, quoted so that it can be pasted into a shell.
 fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let args: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Fails only for NUL bytes, which an argument cannot contain.
-    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
-    format!("stagger {words}")
+    let args = shlex::try_join(args.iter().map(String::as_str)).unwrap_or_default();
+    format!("stagger {args}")
 }

@@ -95,8 +95,8 @@ fn output_fits_the_terminal() {
     for columns in ["40", "60", "80", "120"] {
         let text = said(advise(&FLEET).env("COLUMNS", columns));
         // The code after this is not wrapped, so that it can be pasted.
-        let (told, _) = text.split_once("\nTOML\n").unwrap();
-        let widest = told.lines().map(|line| line.chars().count()).max();
+        let (wrapped, _) = text.split_once("\nTOML\n").unwrap();
+        let widest = wrapped.lines().map(|line| line.chars().count()).max();
         assert!(widest <= columns.parse().ok(), "{columns}: {widest:?}\n{text}");
     }
     assert!(said(advise(&FLEET).env("LANG", "C")).is_ascii());

@@ -76,7 +76,7 @@ fn without_a_policy_the_default_of_run_is_checked() {
         "{text}"
     );
     assert!(text.contains("note: no deployment context given"), "{text}");
-    assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "it is known");
+    assert!(!said(&mut check(&["--for", "far"]), 0).contains("note: "), "the context is known");
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn output_fits_the_terminal_and_has_color_only_if_enabled() {
     }
     let plain = said(&mut check(&["curl"]), 1);
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    let coloured = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
-    assert!(coloured.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{coloured:?}");
+    let colored = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
+    assert!(colored.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{colored:?}");
 }
 
 #[test]

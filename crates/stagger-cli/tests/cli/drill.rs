@@ -59,14 +59,14 @@ fn all_clients_reconnect_after_a_kill_and_the_server_counts_the_same_connections
     );
     let names: Vec<&str> = storm.strategies.iter().map(|strategy| &*strategy.name).collect();
     assert_eq!(names, ["eager, measured", "eager, simulated"]);
-    let [made, simulated] = [&storm.strategies[0].runs[0], &storm.strategies[1].runs[0]];
-    let RunFigures::Reconnect(figures) = &made.figures else { panic!("{:?}", made.figures) };
+    let [real, simulated] = [&storm.strategies[0].runs[0], &storm.strategies[1].runs[0]];
+    let RunFigures::Reconnect(figures) = &real.figures else { panic!("{:?}", real.figures) };
     assert_eq!((figures.clients, figures.connected, figures.gave_up, figures.unfinished), (150, 150, 0, 0));
     assert_eq!(figures.connects.iter().sum::<u32>(), 150);
     // No client has two attempts in flight.
     assert!(figures.peak_in_flight <= 150, "{}", figures.peak_in_flight);
 
-    let measured = made.measured.as_ref().expect("measurements");
+    let measured = real.measured.as_ref().expect("measurements");
     let server = measured.server.as_ref().expect("counts of the server");
     assert_eq!((server.accepted, server.active), (150, 150));
     assert_eq!(server.arrived, server.accepted + server.rejected);
@@ -219,16 +219,16 @@ fn server(address: &str) -> (Child, String) {
 #[test]
 fn an_external_server_is_restarted_by_a_command() {
     let files = Files::new();
-    let asked = files.path("asked");
+    let restarts = files.path("restarts");
     let (mut first, address) = server("127.0.0.1:0");
-    let restart = format!("echo now > {}", asked.display());
+    let restart = format!("echo now > {}", restarts.display());
     let url = format!("ws://{address}/feed");
     let drilled = thread::spawn(move || {
         let args =
             ["drill", "--clients=40", "--capacity=500/s", "--compare", EAGER, "--url", &url, "--restart-cmd", &restart];
         storm(&mut stagger(args))
     });
-    files.wait_for_lines("asked", 1);
+    files.wait_for_lines("restarts", 1);
     first.kill().expect("a running server");
     first.wait().expect("the server ends");
     thread::sleep(Duration::from_millis(300));

@@ -95,11 +95,11 @@ fn settings_reach_the_scenario() {
         "--horizon=1h",
         "--json",
     ])));
-    let wanted = json(
+    let expected = json(
         r#"{"kind": "reconnect", "clients": 1500, "rate": 0.5, "backlog": 7, "one_way_min_s": 0.005, "one_way_max_s": 0.009,
             "disconnect_window_s": 1.0, "down_for_s": 3.0, "horizon_s": 3600.0, "first_attempt": "immediate", "retry_after": "fixed", "retry_after_s": 4.0}"#,
     );
-    assert_eq!(document["scenario"], wanted);
+    assert_eq!(document["scenario"], expected);
 }
 
 #[test]
@@ -222,9 +222,9 @@ fn the_same_seed_gives_the_same_files() {
         let entries = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap());
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
     };
-    let (one, again, other) = (written("one", "5"), written("again", "5"), written("other", "6"));
-    assert_eq!(one.len(), 11, "{:?}", one.keys());
-    for (name, bytes) in &one {
+    let (first, again, other) = (written("one", "5"), written("again", "5"), written("other", "6"));
+    assert_eq!(first.len(), 11, "{:?}", first.keys());
+    for (name, bytes) in &first {
         assert!(again[name] == *bytes, "{name} differs");
         assert!(other[name] != *bytes, "{name} does not depend on the seed");
     }

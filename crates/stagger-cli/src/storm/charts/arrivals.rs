@@ -13,18 +13,18 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         .filter_map(|(nth, name, figures)| Some((nth, name, Timeline::from_figures(figures)?)))
         .collect();
     let bin_s = timelines.first()?.2.bin_s;
-    let most = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
+    let max = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
         ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
         ScenarioSpec::Outage(scene) => (scene.capacity, (scene.start_s, scene.start_s + scene.duration_s)),
         _ => return None,
     };
-    let most = most.max(capacity * bin_s);
+    let max = max.max(capacity * bin_s);
     let figure = |spacing: Spacing, (nth, name, timeline): &(usize, &str, Timeline)| {
         let lowest = if spacing == Spacing::Log { 1.0 } else { 0.0 };
         let mut series = Vec::new();
         if down.1 > down.0 {
-            let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: most });
+            let ends = [down.0, down.1.min(until)].map(|x| Span { x, low: lowest, high: max });
             series.push(Series {
                 name: Some("server down".to_owned()),
                 shape: Shape::Band(ends.to_vec()),
@@ -48,7 +48,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
                 Unit::Count.label(peak.round())
             ),
             x: Axis::new("time", Unit::Seconds).including(0.0).including(until),
-            y: Axis::new("attempts in 100ms", Unit::Count).spaced(spacing).including(lowest).including(most),
+            y: Axis::new("attempts in 100ms", Unit::Count).spaced(spacing).including(lowest).including(max),
             series,
         }
     };
@@ -68,8 +68,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All figures use the \
                 same scale."
                 .to_owned(),
-        figures: timelines.iter().map(|one| figure(Spacing::Linear, one)).collect(),
-        logarithmic: timelines.iter().map(|one| figure(Spacing::Log, one)).collect(),
+        figures: timelines.iter().map(|timeline| figure(Spacing::Linear, timeline)).collect(),
+        logarithmic: timelines.iter().map(|timeline| figure(Spacing::Log, timeline)).collect(),
         heads,
         rows: (0..ROWS).map(row).collect(),
     })

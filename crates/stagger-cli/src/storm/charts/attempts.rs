@@ -15,7 +15,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             _ => None,
         })
         .collect();
-    let most = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
+    let max_attempts = counts.iter().map(|(_, _, shares)| shares.len()).max()?;
     let highest = counts.iter().flat_map(|(_, _, shares)| shares).copied().fold(0.0, f64::max);
     let figure = |(nth, name, shares): &(usize, &str, Vec<f64>)| {
         let bar = |(attempts, height): (usize, &f64)| Bar {
@@ -26,7 +26,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         Figure {
             title: (*name).to_owned(),
             description: format!("Distribution of the attempts per client of {name}."),
-            x: Axis::new("attempts", Unit::Count).including(0.5).including(most as f64 - 0.5),
+            x: Axis::new("attempts", Unit::Count).including(0.5).including(max_attempts as f64 - 0.5),
             y: Axis::new("share of the clients", Unit::Share).including(highest),
             series: vec![line(name, *nth, Shape::Bars(shares.iter().enumerate().skip(1).map(bar).collect()))],
         }
@@ -51,6 +51,6 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         figures: counts.iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,
-        rows: (1..most.min(ROWS + 1)).map(row).collect(),
+        rows: (1..max_attempts.min(ROWS + 1)).map(row).collect(),
     })
 }

@@ -51,7 +51,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         };
         [(client + 1).to_string()].into_iter().chain(samples.iter().map(times)).collect()
     };
-    let most = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
+    let max_clients = samples.iter().map(|(_, _, clients)| clients.len()).max().unwrap_or(0);
     Some(Chart {
         slug: "raster",
         title: "Attempts of individual clients",
@@ -60,6 +60,6 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         figures: samples.iter().map(figure).collect(),
         logarithmic: Vec::new(),
         heads,
-        rows: (0..most.min(LISTED)).map(row).collect(),
+        rows: (0..max_clients.min(LISTED)).map(row).collect(),
     })
 }
