@@ -47,7 +47,7 @@ pub(crate) struct ServeArgs {
 /// State that all connections share: the rate limit and the counts.
 #[derive(Debug)]
 struct ServerState {
-    began: Instant,
+    started: Instant,
     /// Time from the start of the drill to the start of the server.
     offset: Duration,
     tally: Mutex<Tally>,
@@ -55,7 +55,7 @@ struct ServerState {
 
 #[derive(Clone, Debug, Default)]
 struct Tally {
-    served: ServerCounts,
+    counts: ServerCounts,
     arrivals: TimeSeries,
     rejections: TimeSeries,
     acceptor: Option<Acceptor>,
@@ -73,7 +73,7 @@ enum Decision {
 /// # Errors
 /// The server cannot listen on the address.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
-    let cannot = |source| CliError::io("the drill's server cannot be started", source);
+    let cannot = |source| CliError::io("cannot start the server of the drill", source);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(cannot)?;
     let listener = {
         let _entered = runtime.enter();
@@ -87,8 +87,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, CliError> {
     // Nothing is written to standard input; it is closed when the drill ends.
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
     let tally = state.with(|tally| tally.clone());
-    let text = to_json(&tally.served())?;
-    // Without a closing handshake, as if the server was killed.
+    let text = to_json(&tally.into_counts())?;
+    // Closes the connections without a closing handshake, as if the server was killed.
     runtime.shutdown_background();
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -101,8 +101,8 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Decided here rather than in the task, so that connections are accepted in order of arrival.
-                let decision = state.arrived();
-                tokio::spawn(answer(stream, decision, Arc::clone(&state)));
+                let decision = state.admit();
+                tokio::spawn(handle(stream, decision, Arc::clone(&state)));
             }
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
@@ -110,12 +110,12 @@ async fn accept(listener: TcpListener, state: Arc<ServerState>) {
 }
 
 /// Handles one connection from its acceptance to its end.
-async fn answer(stream: TcpStream, decision: Decision, state: Arc<ServerState>) {
+async fn handle(stream: TcpStream, decision: Decision, state: Arc<ServerState>) {
     // The connection works without it.
     let _ = stream.set_nodelay(true);
     match decision {
         Decision::Reject => {
-            // The rejection has been sent; the result does not matter.
+            // Always an error, because the handshake is rejected.
             let _ = accept_hdr_async_with_config(stream, RejectWith503, Some(small_buffers())).await;
         }
         Decision::AcceptAt(time) => {
@@ -124,9 +124,9 @@ async fn answer(stream: TcpStream, decision: Decision, state: Arc<ServerState>) 
                 tokio::time::sleep_until(time.into()).await;
             }
             let Ok(mut socket) = accept_async_with_config(stream, Some(small_buffers())).await else { return };
-            state.with(|tally| tally.served.active += 1);
+            state.with(|tally| tally.counts.active += 1);
             while let Some(Ok(_)) = socket.next().await {}
-            state.with(|tally| tally.served.active -= 1);
+            state.with(|tally| tally.counts.active -= 1);
         }
     }
 }
@@ -148,10 +148,10 @@ impl Callback for RejectWith503 {
 impl ServerState {
     fn new(args: &ServeArgs) -> Self {
         let acceptor = args.rate.map(|rate| Acceptor::new(rate, args.backlog));
-        let began = UNIX_EPOCH + Duration::from_micros(args.since);
+        let drill_start = UNIX_EPOCH + Duration::from_micros(args.since);
         Self {
-            began: Instant::now(),
-            offset: SystemTime::now().duration_since(began).unwrap_or_default(),
+            started: Instant::now(),
+            offset: SystemTime::now().duration_since(drill_start).unwrap_or_default(),
             tally: Mutex::new(Tally { acceptor, ..Tally::default() }),
         }
     }
@@ -160,11 +160,11 @@ impl ServerState {
         f(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn arrived(&self) -> Decision {
+    fn admit(&self) -> Decision {
         self.with(|tally| {
             let now = Instant::now();
-            let at = self.offset.saturating_add(now.saturating_duration_since(self.began));
-            match tally.arrived(at) {
+            let at = self.offset.saturating_add(now.saturating_duration_since(self.started));
+            match tally.admit(at) {
                 Some(done) => Decision::AcceptAt(now + done.saturating_sub(at)),
                 None => Decision::Reject,
             }
@@ -174,27 +174,27 @@ impl ServerState {
 
 impl Tally {
     /// Counts a new connection; returns when it is accepted, or `None` if it is rejected.
-    fn arrived(&mut self, at: Duration) -> Option<Duration> {
-        self.served.arrived += 1;
+    fn admit(&mut self, at: Duration) -> Option<Duration> {
+        self.counts.arrived += 1;
         if self.acceptor.is_some() {
             self.arrivals.record(at);
         }
         let done = self.acceptor.as_mut().map_or(Some(at), |acceptor| acceptor.offer(at));
         if done.is_some() {
-            self.served.accepted += 1;
+            self.counts.accepted += 1;
         } else {
-            self.served.rejected += 1;
+            self.counts.rejected += 1;
             self.rejections.record(at);
         }
         done
     }
 
-    fn served(self) -> ServerCounts {
-        let mut served = self.served;
-        served.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
-        served.arrivals = self.arrivals.counts().to_vec();
-        served.rejections = self.rejections.counts().to_vec();
-        served
+    fn into_counts(self) -> ServerCounts {
+        let mut counts = self.counts;
+        counts.peak_backlog = self.acceptor.map_or(0, |acceptor| acceptor.peak_backlog());
+        counts.arrivals = self.arrivals.counts().to_vec();
+        counts.rejections = self.rejections.counts().to_vec();
+        counts
     }
 }
 
@@ -206,17 +206,17 @@ mod tests {
     fn connections_beyond_the_rate_and_the_backlog_are_rejected_and_counted() {
         let mut tally = Tally { acceptor: Some(Acceptor::new(10.0, 2)), ..Tally::default() };
         let second = Duration::from_secs(1);
-        let turns = [second; 3].map(|at| tally.arrived(at));
-        assert_eq!(turns, [Some(Duration::from_millis(1_100)), Some(Duration::from_millis(1_200)), None]);
-        let served = tally.served();
-        assert_eq!((served.arrived, served.accepted, served.rejected, served.peak_backlog), (3, 2, 1, 2));
-        assert_eq!((served.arrivals[10], served.rejections[10]), (3, 1));
+        let decisions = [second; 3].map(|at| tally.admit(at));
+        assert_eq!(decisions, [Some(Duration::from_millis(1_100)), Some(Duration::from_millis(1_200)), None]);
+        let counts = tally.into_counts();
+        assert_eq!((counts.arrived, counts.accepted, counts.rejected, counts.peak_backlog), (3, 2, 1, 2));
+        assert_eq!((counts.arrivals[10], counts.rejections[10]), (3, 1));
     }
 
     #[test]
     fn without_a_rate_all_connections_are_accepted_immediately() {
         let mut tally = Tally::default();
         let at = Duration::from_millis(5);
-        assert_eq!([at; 3].map(|at| tally.arrived(at)), [Some(at); 3]);
+        assert_eq!([at; 3].map(|at| tally.admit(at)), [Some(at); 3]);
     }
 }
