@@ -99,7 +99,7 @@ impl Outputs {
     }
 
     /// Returns whether an output replaces the summary on standard output.
-    pub(crate) fn take_stdout(&self) -> bool {
+    pub(crate) fn uses_stdout(&self) -> bool {
         let targets = [&self.html, &self.json, &self.csv, &self.csv_series, &self.md];
         targets.iter().any(|target| matches!(target, Some(Target::Stdout)))
     }

@@ -10,13 +10,13 @@ use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
 const SPARKLINE_WIDTH: usize = 20;
 
 /// Share of the attempts that a sparkline covers; the last stragglers would fill half of it.
-pub(crate) const TABLE_SHARE: f64 = 0.995;
+pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
 
 /// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
 pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> String {
     let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", look);
     out.push('\n');
-    let until = end_time(storm, TABLE_SHARE);
+    let until = end_time(storm, SPARKLINE_SHARE);
     let mut columns = vec![Column { heading: "", align: Align::Left, keep: Keep::Always }];
     columns.extend(results.table_metrics().map(|metric| Column {
         heading: metric.heading,

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn intervales_hold_everything() {
+    fn resampling_keeps_the_sum() {
         assert_eq!(resample(&[1.0, 2.0, 3.0, 4.0], 0.5, 2.0, 2), [3.0, 7.0]);
         let timeline = Timeline { bin_s: 0.5, attempts: vec![5.0, 4.0, 0.0, 1.0], successes: Vec::new() };
         assert_eq!([0.9, 1.0].map(|share| format!("{:.1}", timeline.time_of_share(share))), ["1.0", "2.0"]);

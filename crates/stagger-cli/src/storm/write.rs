@@ -13,7 +13,7 @@ use crate::plot::Look;
 /// # Errors
 /// An output cannot be written.
 pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
-    let takes_stdout = outputs.take_stdout();
+    let uses_stdout = outputs.uses_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
     let document = to_json(storm)?;
     if svg.is_some() || html.is_some() {
@@ -37,7 +37,7 @@ pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, lo
     if let Some(target) = json {
         target.write(document.as_bytes())?;
     }
-    if takes_stdout { Ok(()) } else { print(summary::summary(storm, results, look).as_bytes()) }
+    if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, look).as_bytes()) }
 }
 
 /// Returns the command line, quoted so that it can be pasted into a shell.

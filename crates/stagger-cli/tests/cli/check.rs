@@ -91,7 +91,7 @@ fn several_policies_are_checked_and_flags_override_each() {
 }
 
 #[test]
-fn each_circumstance_reaches_its_rule() {
+fn each_context_flag_reaches_its_rule() {
     for (args, code) in [
         (&["--for", "interactive", "-n", "9"][..], "S010"),
         (&["--clients", "2k"], "S016"),
