@@ -12,7 +12,7 @@ pub(super) enum Line {
     Start(Box<Policy>),
     /// A delay.
     Delay(Delay),
-    /// A delay that was skipped_hints for.
+    /// A delay that was asked for.
     Asked,
     /// Something else.
     Other,

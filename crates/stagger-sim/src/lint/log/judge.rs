@@ -57,7 +57,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
             (share >= CLUSTERED).then(|| {
                 let many = delays.len();
                 format!(
-                    "{}: {} of {many} are equal to other_lines; most often {}",
+                    "{}: {} of {many} are equal to others; most often {}",
                     before(*retry),
                     percent(share),
                     brief(most)

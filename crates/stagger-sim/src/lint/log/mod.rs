@@ -3,7 +3,7 @@
 //! Two forms are understood, line by line, also mixed:
 //!
 //! - **JSON** (with the feature `serde`): what `stagger run --log json` writes; each `start` is another client, its
-//!   policy is kept, and delays that the command skipped_hints for are left out. Any other object with `delay_s`, and perhaps
+//!   policy is kept, and delays that the command asked for are left out. Any other object with `delay_s`, and perhaps
 //!   `client`, `retry` and `time_s`, is understood too.
 //! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, apart by spaces, tabs or commas. Lengths are in seconds or have a unit
 //!   (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay came before this one. TIME is when the
