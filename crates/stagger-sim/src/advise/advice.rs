@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-use super::arena::Arena;
-use super::manner::Manner;
-use super::pareto_front::Wish;
+use super::evaluator::Evaluator;
+use super::pareto_front::Objective;
 use super::search::{Limits, Search};
+use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
 use crate::{Progress, ScenarioError};
 
@@ -94,23 +94,23 @@ impl Advice {
 /// [`ScenarioError`] if the fleet and its server are beyond what can be simulated: an outage of more than 76 hours, a rate
 /// above a billion.
 pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
-    if let Some((recommendation, reason)) = answers.never() {
+    if let Some((recommendation, reason)) = answers.no_retry_reason() {
         let (reasons, guards) = (vec![reason], RecommendedGuards::None);
         return Ok(Advice { recommendation, reasons, policy: None, guards, front: None });
     }
-    let manner = Manner::of(answers.context.purpose);
+    let space = SearchSpace::for_purpose(answers.context.purpose);
     let limits = Limits {
         min_delay: answers.min_delay.unwrap_or(Duration::ZERO),
-        max_elapsed: answers.context.deadline.filter(|_| !manner.keeps_up()),
+        max_elapsed: answers.context.deadline.filter(|_| !space.is_long_lived()),
     };
-    let front = front(answers, &manner, limits, seed, progress)?;
+    let front = front(answers, &space, limits, seed, progress)?;
     let policy = match &front {
         Some(front) => front.best().policy,
-        None => limits.apply(&manner.usual).unwrap_or(manner.usual),
+        None => limits.apply(&space.default_policy).unwrap_or(space.default_policy),
     };
-    let mut reasons = answers.reasons(&manner);
+    let mut reasons = answers.reasons(&space);
     let recovery = front.as_ref().map(|front| front.best().predicted.recovery.unwrap_or(Duration::MAX));
-    if manner.keeps_up() && recovery > answers.context.deadline {
+    if space.is_long_lived() && recovery > answers.context.deadline {
         reasons.iter_mut().filter(|reason| reason.question == Question::Deadline).for_each(|reason| {
             reason.conclusion =
                 "nothing that was tried has the clients back in time; advised is what would be without it".into();
@@ -121,7 +121,7 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
 
 fn front(
     answers: &Answers,
-    manner: &Manner,
+    space: &SearchSpace,
     limits: Limits,
     seed: Seed,
     progress: &Progress,
@@ -130,14 +130,14 @@ fn front(
     let (Some(clients), Some(capacity)) = (many, answers.context.capacity) else { return Ok(None) };
     let (clients, capacity) = (clients.get(), capacity.get());
     let outage = answers.outage.unwrap_or(Duration::ZERO);
-    let arena = Arena::new(clients, capacity, outage, seed)?;
+    let evaluator = Evaluator::new(clients, capacity, outage, seed)?;
     let search = Search {
-        arena: &arena,
-        manner,
+        evaluator: &evaluator,
+        space,
         limits,
-        window: arena.min_recovery_time.saturating_sub(outage),
+        window: evaluator.min_recovery_time.saturating_sub(outage),
         outage,
-        wish: Wish { capacity, patience: answers.context.deadline },
+        objective: Objective { capacity, deadline: answers.context.deadline },
     };
     Ok(search.run(progress))
 }

@@ -32,16 +32,16 @@
 
 mod advice;
 mod answers;
-mod arena;
-mod manner;
+mod decision_tree;
+mod evaluator;
 mod pareto_front;
 mod question;
-mod rust;
+mod rust_code;
 mod search;
-mod tree;
+mod search_space;
 
 pub use advice::{Advice, Reason, Recommendation, RecommendedGuards, advise};
 pub use answers::{Answers, Transience};
 pub use pareto_front::{Candidate, ParetoFront, Prediction};
 pub use question::Question;
-pub use rust::rust_code;
+pub use rust_code::rust_code;

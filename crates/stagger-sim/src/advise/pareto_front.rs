@@ -54,10 +54,10 @@ impl ParetoFront {
 
 /// What is asked of a policy.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
+pub(super) struct Objective {
     /// What the server takes in a second: a peak below that is no better.
     pub(super) capacity: f64,
-    pub(super) patience: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
 }
 
 /// Longer than anything that comes to an end.
@@ -65,33 +65,33 @@ const NEVER: f64 = 1e9;
 
 impl Prediction {
     /// The two goals, less is better: peak, and seconds of recovery. Without one, more clients that come back are better.
-    pub(super) fn goals(&self) -> [f64; 2] {
+    pub(super) fn objectives(&self) -> [f64; 2] {
         let recovery = self.recovery.map_or(NEVER * (2.0 - self.back), |recovery| recovery.as_secs_f64());
         [self.peak_second, recovery]
     }
 
     /// Whether it is at least as good in both goals, and better in one.
-    fn beats(&self, other: &Self) -> bool {
-        let ([a, b], [c, d]) = (self.goals(), other.goals());
+    fn dominates(&self, other: &Self) -> bool {
+        let ([a, b], [c, d]) = (self.objectives(), other.objectives());
         a <= c && b <= d && (a < c || b < d)
     }
 }
 
-impl Wish {
+impl Objective {
     /// The one that comes nearest, and its place; `None` of nothing.
     ///
     /// Where there is patience: the least peak above what the server takes among those that are back in time, and the
     /// soonest of these. Else, or if none is: the least product of both goals, as shares of what is best.
     pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
         let in_time = |candidate: &Candidate| {
-            let (patience, recovery) = (self.patience?, candidate.predicted.recovery?);
-            Some(recovery <= patience)
+            let (deadline, recovery) = (self.deadline?, candidate.predicted.recovery?);
+            Some(recovery <= deadline)
         };
-        let punctual = candidates.iter().any(|candidate| in_time(candidate) == Some(true));
+        let any_in_time = candidates.iter().any(|candidate| in_time(candidate) == Some(true));
         let key = |candidate: &Candidate| {
-            let [peak, recovery] = candidate.predicted.goals();
+            let [peak, recovery] = candidate.predicted.objectives();
             let overload = (peak / self.capacity).max(1.0);
-            match punctual {
+            match any_in_time {
                 true if in_time(candidate) == Some(true) => [overload, recovery],
                 true => [f64::INFINITY, recovery],
                 // What lies below the capacity counts only where nothing else differs.
@@ -105,12 +105,13 @@ impl Wish {
 }
 
 /// Those that nothing beats, by their peak; of those that come to the same, the first.
-pub(super) fn unbeaten(candidates: &[Candidate]) -> Vec<Candidate> {
+pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut front: Vec<Candidate> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate() {
-        let beaten = candidates.iter().any(|other| other.predicted.beats(&candidate.predicted));
-        let again = candidates[..at].iter().any(|other| same(&other.predicted.goals(), &candidate.predicted.goals()));
-        if !beaten && !again {
+        let dominated = candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted));
+        let again =
+            candidates[..at].iter().any(|other| same(&other.predicted.objectives(), &candidate.predicted.objectives()));
+        if !dominated && !again {
             front.push(*candidate);
         }
     }
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_beaten_in_both_goals_is_not_on_the_front() {
-        let front = unbeaten(&[
+        let front = non_dominated(&[
             candidate(900.0, Some(20), 1.0),
             candidate(500.0, Some(30), 1.0),
             candidate(600.0, Some(31), 1.0),
@@ -153,20 +154,20 @@ mod tests {
 
     #[test]
     fn the_best_is_the_least_product_and_what_lies_below_the_capacity_is_no_better() {
-        let wish = Wish { capacity: 500.0, patience: None };
-        let best = |candidates: &[Candidate]| wish.best(candidates).unwrap();
+        let objective = Objective { capacity: 500.0, deadline: None };
+        let best = |candidates: &[Candidate]| objective.best(candidates).unwrap();
         assert_eq!(best(&[candidate(1_000.0, Some(30), 1.0), candidate(600.0, Some(40), 1.0)]), 1);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(250.0, Some(40), 1.0)]), 0);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(450.0, Some(30), 1.0)]), 1);
-        assert_eq!(wish.best(&[]), None);
+        assert_eq!(objective.best(&[]), None);
     }
 
     #[test]
     fn patience_takes_the_lowest_overload_that_is_back_in_time() {
-        let wish = Wish { capacity: 500.0, patience: Some(Duration::from_secs(35)) };
+        let objective = Objective { capacity: 500.0, deadline: Some(Duration::from_secs(35)) };
         let all = [candidate(450.0, Some(40), 1.0), candidate(700.0, Some(35), 1.0), candidate(900.0, Some(20), 1.0)];
-        assert_eq!(wish.best(&all), Some(1));
-        let hasty = Wish { patience: Some(Duration::from_secs(1)), ..wish };
+        assert_eq!(objective.best(&all), Some(1));
+        let hasty = Objective { deadline: Some(Duration::from_secs(1)), ..objective };
         assert_eq!(hasty.best(&all), Some(2), "none is back in time: the least product");
     }
 }

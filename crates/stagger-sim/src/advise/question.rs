@@ -73,7 +73,7 @@ impl Question {
     /// Whether the answer can still change anything, after what has been answered.
     #[must_use]
     pub fn applies_to(self, answers: &Answers) -> bool {
-        let ended = answers.never().is_some();
+        let ended = answers.no_retry_reason().is_some();
         let many = answers.context.clients.is_none_or(|clients| clients.get() >= Answers::SOME);
         match self {
             Self::Transient => true,

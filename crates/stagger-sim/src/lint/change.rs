@@ -26,8 +26,8 @@ impl From<Policy> for Change {
 }
 
 /// A setting that is a length of time.
-pub(super) fn length(key: &'static str, length: Duration) -> (&'static str, String) {
-    (key, Compact(length).to_string())
+pub(super) fn duration(key: &'static str, duration: Duration) -> (&'static str, String) {
+    (key, Compact(duration).to_string())
 }
 
 /// The delays of a list; a second where there are none.
@@ -37,7 +37,7 @@ pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, Str
 }
 
 /// A setting that is a word or a number.
-pub(super) fn word(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
+pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static str, String) {
     (key, value.to_string())
 }
 
@@ -87,15 +87,15 @@ fn repair(fault: PolicyFault, settings: &[(&'static str, String)], policy: &Poli
     let base = asked("base").unwrap_or(policy.base());
     let spread = asked("spread").unwrap_or(policy.spread());
     Some(match fault {
-        PolicyFault::CapBelowBase => length("cap", base.saturating_mul(10)),
-        PolicyFault::FloorAboveCap => length("floor", Duration::ZERO),
-        PolicyFault::ThrottledBase => length("throttled-base", base),
-        PolicyFault::LocalBase => length("local-base", base),
+        PolicyFault::CapBelowBase => duration("cap", base.saturating_mul(10)),
+        PolicyFault::FloorAboveCap => duration("floor", Duration::ZERO),
+        PolicyFault::ThrottledBase => duration("throttled-base", base),
+        PolicyFault::LocalBase => duration("local-base", base),
         PolicyFault::SpreadAboveElapsed if asked("spread").is_some() => {
-            length("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
+            duration("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
         }
-        PolicyFault::SpreadAboveElapsed => length("spread", Duration::ZERO),
-        PolicyFault::ElapsedBelowBase => word("max-attempts", 1),
+        PolicyFault::SpreadAboveElapsed => duration("spread", Duration::ZERO),
+        PolicyFault::ElapsedBelowBase => value("max-attempts", 1),
         _ => return None,
     })
 }
@@ -124,25 +124,25 @@ mod tests {
     #[test]
     fn a_change_takes_along_what_it_needs_to_make_sense() {
         for (policy, change, want) in [
-            ("exponential base=1s cap=5s", vec![length("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
+            ("exponential base=1s cap=5s", vec![duration("base", Duration::from_secs(9))], "base=9s cap=1m30s"),
             (
                 "exponential base=1s cap=30s throttled-base=20s floor=15s",
-                vec![length("cap", Duration::from_secs(10))],
+                vec![duration("cap", Duration::from_secs(10))],
                 "cap=10s floor=0s throttled-base=1s",
             ),
             (
                 "exponential base=1s cap=30s",
-                vec![length("base", Duration::from_secs(9)), length("cap", Duration::from_secs(5))],
+                vec![duration("base", Duration::from_secs(9)), duration("cap", Duration::from_secs(5))],
                 "base=9s cap=1m30s",
             ),
             (
                 "exponential base=1s cap=30s max-elapsed=10s",
-                vec![length("spread", Duration::from_secs(20))],
+                vec![duration("spread", Duration::from_secs(20))],
                 "spread=20s max-elapsed=30s",
             ),
             (
                 "exponential base=1s cap=30s spread=5s max-elapsed=10s",
-                vec![length("max-elapsed", Duration::from_secs(2))],
+                vec![duration("max-elapsed", Duration::from_secs(2))],
                 "max-elapsed=2s spread=0s",
             ),
         ] {
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn what_no_setting_can_repair_is_no_change() {
-        assert_eq!(changed("zero", [word("jitter", "full")]), None);
-        assert_eq!(changed("stop", [word("base", "1s")]), None);
+        assert_eq!(changed("zero", [value("jitter", "full")]), None);
+        assert_eq!(changed("stop", [value("base", "1s")]), None);
     }
 
     #[test]

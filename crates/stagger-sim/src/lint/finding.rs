@@ -3,10 +3,10 @@ use core::fmt;
 use stagger_core::Policy;
 
 use super::DeploymentContext;
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
-use super::rule::{Found, Rule, Severity};
+use super::rule::{Diagnosis, Rule, Severity};
 use super::rules::ALL;
-use super::subject::Subject;
 
 /// Something that a rule has found.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,9 +129,9 @@ pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> P
     }
 }
 
-fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Found)> {
-    let subject = Subject::new(policy, context);
-    ALL.into_iter().filter_map(|rule| Some((rule, (rule.judge)(&subject)?))).collect()
+fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis)> {
+    let analysis = PolicyAnalysis::new(policy, context);
+    ALL.into_iter().filter_map(|rule| Some((rule, (rule.check)(&analysis)?))).collect()
 }
 
 /// The first change that silences a rule, if possible without waking another.

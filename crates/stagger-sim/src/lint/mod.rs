@@ -19,6 +19,7 @@
 //! # Ok::<(), stagger_core::ParseError>(())
 //! ```
 
+mod analysis;
 mod change;
 mod context;
 mod error;
@@ -29,7 +30,6 @@ pub mod log;
 mod rate;
 mod rule;
 mod rules;
-mod subject;
 
 pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
 pub use error::ParseValueError;

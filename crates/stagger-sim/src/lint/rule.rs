@@ -1,8 +1,8 @@
 use core::fmt;
 
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
 use super::rules::{ALL, OF_LOGS};
-use super::subject::Subject;
 
 /// What a rule looks for, and why it matters.
 pub struct Rule {
@@ -13,7 +13,7 @@ pub struct Rule {
     pub(super) why: &'static str,
     pub(super) more: &'static str,
     /// What it finds in a policy; nothing for the rules about logs.
-    pub(super) judge: fn(&Subject<'_>) -> Option<Found>,
+    pub(super) check: fn(&PolicyAnalysis<'_>) -> Option<Diagnosis>,
 }
 
 /// How much a finding matters.
@@ -103,7 +103,7 @@ impl Eq for Rule {}
 
 /// What a rule has found in a policy.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Diagnosis {
     pub(super) facts: Vec<String>,
     /// Changes of the policy, the best first. They are tried before they are told.
     pub(super) changes: Vec<Change>,
@@ -113,8 +113,8 @@ pub(super) struct Found {
     pub(super) advice: Option<String>,
 }
 
-impl Found {
-    pub(super) fn fact(fact: impl Into<String>) -> Self {
+impl Diagnosis {
+    pub(super) fn new(fact: impl Into<String>) -> Self {
         Self { facts: vec![fact.into()], ..Self::default() }
     }
 
@@ -123,18 +123,18 @@ impl Found {
         self
     }
 
-    pub(super) fn and_perhaps(mut self, fact: Option<String>) -> Self {
+    pub(super) fn and_if_some(mut self, fact: Option<String>) -> Self {
         self.facts.extend(fact);
         self
     }
 
     /// A change that may mend it, if none before does.
-    pub(super) fn mend(mut self, change: impl Into<Change>) -> Self {
+    pub(super) fn suggest(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
         self
     }
 
-    pub(super) fn mend_at_last(mut self, change: impl Into<Change>) -> Self {
+    pub(super) fn suggest_last_resort(mut self, change: impl Into<Change>) -> Self {
         self.last_resort = Some(change.into());
         self
     }

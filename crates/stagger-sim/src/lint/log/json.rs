@@ -13,7 +13,7 @@ pub(super) enum Line {
     /// A delay.
     Delay(Delay),
     /// A delay that was asked for.
-    Asked,
+    Hinted,
     /// Something else.
     Other,
 }
@@ -65,20 +65,20 @@ impl From<Name> for String {
 pub(super) fn read(text: &str) -> Result<Line, String> {
     let fields: Fields = serde_json::from_str(text).map_err(|error| format!("not understood as JSON: {error}"))?;
     match &fields.schema {
-        Some(schema) if schema == RUN => of_run(fields),
+        Some(schema) if schema == RUN => from_run_log(fields),
         Some(schema) => Err(format!("its schema is `{schema}`; expected {RUN}, or an object with delay_s")),
-        None => of_anyone(fields),
+        None => from_object(fields),
     }
 }
 
-fn of_run(fields: Fields) -> Result<Line, String> {
+fn from_run_log(fields: Fields) -> Result<Line, String> {
     match (fields.event.as_deref(), fields.next_s) {
         (Some("start"), _) => {
             let policy = fields.policy.ok_or("the start of a run without its policy")?;
             let policy: Policy = policy.parse().map_err(|error| format!("policy: {error}"))?;
             Ok(Line::Start(Box::new(policy)))
         }
-        (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Asked),
+        (Some("attempt"), Some(_)) if fields.next_from.as_deref() == Some("advice") => Ok(Line::Hinted),
         (Some("attempt"), Some(next)) => Ok(Line::Delay(Delay {
             delay: seconds("next_s", next)?,
             client: None,
@@ -90,7 +90,7 @@ fn of_run(fields: Fields) -> Result<Line, String> {
     }
 }
 
-fn of_anyone(fields: Fields) -> Result<Line, String> {
+fn from_object(fields: Fields) -> Result<Line, String> {
     let delay = fields.delay_s.ok_or("there is no delay_s; expected an object with delay_s, in seconds")?;
     if fields.retry == Some(0) {
         return Err("retry is 0; retries count from 1".to_owned());

@@ -13,16 +13,16 @@
 //! Empty lines and those that begin with `#` are comments. Where a client is said and the retry is not, its lines are
 //! counted. A line that is not understood is an error that names it; nothing is passed over.
 
+mod check;
 mod entry;
 mod error;
 #[cfg(feature = "serde")]
 mod json;
-mod judge;
 mod plain;
 mod read;
 mod statistics;
 
+pub use check::check;
 pub use entry::{Log, LogEntry};
 pub use error::{LineError, LogError};
-pub use judge::check;
 pub use read::read;

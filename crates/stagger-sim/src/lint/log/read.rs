@@ -85,7 +85,7 @@ impl Reader {
                 let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
                 self.push(LogEntry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
             }
-            Line::Asked => self.log.skipped_hints += 1,
+            Line::Hinted => self.log.skipped_hints += 1,
             Line::Other => self.log.other_lines += 1,
         }
         Ok(())

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::Backoff;
 
-use super::super::change::{delays, length, word};
+use super::super::analysis::{PolicyAnalysis, brief, from_to};
+use super::super::change::{delays, duration, value};
 use super::super::context::{DeploymentContext, Purpose};
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::{Subject, brief, from_to};
+use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     code: "S008",
@@ -19,7 +19,7 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
            nobody waits for, 10 ms to 1 s while a person or a function waits and where the purpose is not said. A \
            connection that is kept up may begin with up to 5 s (RFC 6455, section 7.2.3). A base is a few times what \
            the call takes when all is well.",
-    judge: base_out_of_range,
+    check: base_out_of_range,
 };
 
 /// The bases that are usual for a purpose, and what it is in words.
@@ -36,16 +36,16 @@ fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
     (Duration::from_millis(from), Duration::from_millis(to), what)
 }
 
-fn base_out_of_range(subject: &Subject<'_>) -> Option<Found> {
-    let (policy, (from, to, what)) = (subject.policy, usual(subject.purpose()));
+fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (policy, (from, to, what)) = (analysis.policy, usual(analysis.purpose()));
     let base = policy.base();
     let grows = matches!(policy.backoff(), Backoff::Exponential { .. } | Backoff::Linear { .. });
-    if !subject.retries() || !grows || (from..=to).contains(&base) {
+    if !analysis.retries() || !grows || (from..=to).contains(&base) {
         return None;
     }
     let fact = format!("the base is {}; {} to {} are usual for {what}", brief(base), brief(from), brief(to));
-    let found = Found::fact(fact).mend([length("base", base.clamp(from, to))]);
-    let patient = subject.purpose().is_none() && base > to;
+    let found = Diagnosis::new(fact).suggest([duration("base", base.clamp(from, to))]);
+    let patient = analysis.purpose().is_none() && base > to;
     Some(if patient { found.advise("or say what it is for, if nobody waits: --for background") } else { found })
 }
 
@@ -59,41 +59,41 @@ pub(in crate::lint) static BELOW_TICK: Rule = Rule {
            ticks. The tick is 1 ms unless said (`tick`): tokio's; 15.6 ms is usual on Windows. A driver of this \
            library takes one of the two neighbouring ticks by chance, which keeps the mean; it cannot keep apart what \
            lies between two ticks.",
-    judge: below_tick,
+    check: below_tick,
 };
 
 /// How many ticks an interval has to span for clients to be apart.
 const TICKS: u32 = 2;
 
-fn below_tick(subject: &Subject<'_>) -> Option<Found> {
-    let tick = subject.context.tick.unwrap_or(DeploymentContext::TICK);
+fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let tick = analysis.context.tick.unwrap_or(DeploymentContext::TICK);
     let too_fine = |(least, most): &(Duration, Duration)| {
         let finer = least < most && most.saturating_sub(*least) < tick.saturating_mul(TICKS);
         !most.is_zero() && (*most < tick || finer)
     };
-    let (at, bounds) = subject.delays.iter().enumerate().find(|(_, bounds)| too_fine(bounds))?;
+    let (at, bounds) = analysis.delays.iter().enumerate().find(|(_, bounds)| too_fine(bounds))?;
     let fact =
         format!("before retry {} the delay is {}; the timer's tick is {}", at + 1, from_to(*bounds), brief(tick));
-    let found = Found::fact(fact);
+    let found = Diagnosis::new(fact);
     let enough = tick.saturating_mul(10);
-    Some(match subject.policy.backoff() {
+    Some(match analysis.policy.backoff() {
         Backoff::List(list) => {
             let longer = |delay: Duration| if delay.is_zero() { delay } else { delay.max(enough) };
-            found.mend([delays(list.iter().map(longer))])
+            found.suggest([delays(list.iter().map(longer))])
         }
-        _ if subject.policy.base() >= enough => found
-            .mend([word("jitter", "full")])
-            .mend([length("floor", Duration::ZERO)])
-            .mend([word("jitter", "full"), length("floor", Duration::ZERO)]),
+        _ if analysis.policy.base() >= enough => found
+            .suggest([value("jitter", "full")])
+            .suggest([duration("floor", Duration::ZERO)])
+            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)]),
         _ => {
-            let (base, cap) = (length("base", enough), length("cap", enough.saturating_mul(10)));
-            let (jitter, floor) = (word("jitter", "full"), length("floor", Duration::ZERO));
+            let (base, cap) = (duration("base", enough), duration("cap", enough.saturating_mul(10)));
+            let (jitter, floor) = (value("jitter", "full"), duration("floor", Duration::ZERO));
             found
-                .mend([base.clone()])
-                .mend([base.clone(), cap.clone()])
-                .mend([base.clone(), jitter.clone()])
-                .mend([base.clone(), jitter.clone(), floor.clone()])
-                .mend_at_last([base, cap, jitter, floor])
+                .suggest([base.clone()])
+                .suggest([base.clone(), cap.clone()])
+                .suggest([base.clone(), jitter.clone()])
+                .suggest([base.clone(), jitter.clone(), floor.clone()])
+                .suggest_last_resort([base, cap, jitter, floor])
         }
     })
 }

@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::{Backoff, Policy, profile};
 
-use super::super::change::{Change, delays, length, word};
+use super::super::analysis::{PolicyAnalysis, brief, percent, round_up};
+use super::super::change::{Change, delays, duration, value};
 use super::super::context::Purpose;
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::{Subject, brief, percent, round_up};
+use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static NO_JITTER: Rule = Rule {
     code: "S001",
@@ -18,32 +18,32 @@ pub(in crate::lint) static NO_JITTER: Rule = Rule {
            constant second and takes many times as long, since its waves stay as narrow as they were. It is silent for \
            a single client (`clients` = 1), which has nobody to be in step with. See M. Brooker, \"Exponential Backoff \
            And Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
-    judge: no_jitter,
+    check: no_jitter,
 };
 
-fn no_jitter(subject: &Subject<'_>) -> Option<Found> {
-    if subject.alone() {
+fn no_jitter(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    if analysis.has_single_client() {
         return None;
     }
-    let cap = subject.policy.cap();
-    let jittered = subject.is_jittered();
+    let cap = analysis.policy.cap();
+    let jittered = analysis.is_jittered();
     let in_step = |(least, most): &(Duration, Duration)| least == most && !most.is_zero();
     let fact = if jittered {
         let (at, (delay, _)) =
-            subject.delays.iter().enumerate().skip(1).find(|(_, bounds)| in_step(bounds) && Some(bounds.1) != cap)?;
+            analysis.delays.iter().enumerate().skip(1).find(|(_, bounds)| in_step(bounds) && Some(bounds.1) != cap)?;
         format!("before retry {} every client waits exactly {}", at + 1, brief(*delay))
     } else {
-        let delays: Vec<String> = subject.delays.iter().take(4).map(|(delay, _)| brief(*delay)).collect();
-        subject.delays.iter().find(|bounds| in_step(bounds))?;
-        let more = if subject.delays.len() > delays.len() { " ..." } else { "" };
+        let delays: Vec<String> = analysis.delays.iter().take(4).map(|(delay, _)| brief(*delay)).collect();
+        analysis.delays.iter().find(|bounds| in_step(bounds))?;
+        let more = if analysis.delays.len() > delays.len() { " ..." } else { "" };
         format!("every client waits exactly the same: {}{more}", delays.join(", "))
     };
-    let policy = subject.policy;
+    let policy = analysis.policy;
     Some(
-        Found::fact(fact)
-            .mend([word("jitter", "full")])
-            .mend([word("jitter", "full"), length("floor", Duration::ZERO)])
-            .mend([word("jitter", "full"), length("cap", policy.base().saturating_mul(10))]),
+        Diagnosis::new(fact)
+            .suggest([value("jitter", "full")])
+            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)])
+            .suggest([value("jitter", "full"), duration("cap", policy.base().saturating_mul(10))]),
     )
 }
 
@@ -57,7 +57,7 @@ pub(in crate::lint) static LOST_AT_CAP: Rule = Rule {
            has a jitter; the share is read from the distribution of the delay. It happens where a system draws first \
            and caps afterwards: socket.io, tenacity, Polly, resilience4j, stubborn-io, and decorrelated jitter as it \
            was published. The jitters of this library are drawn inside the cap and never lose anything there.",
-    judge: lost_at_cap,
+    check: lost_at_cap,
 };
 
 /// From which share on clients that wait exactly the cap are a herd.
@@ -67,20 +67,20 @@ const EVERYONE: f64 = 0.995;
 /// How many retries at the cap are looked at: their shares only grow.
 const AT_CAP: usize = 24;
 
-fn lost_at_cap(subject: &Subject<'_>) -> Option<Found> {
-    if subject.alone() || !subject.is_jittered() {
+fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    if analysis.has_single_client() || !analysis.is_jittered() {
         return None;
     }
-    let cap = subject.policy.cap()?;
+    let cap = analysis.policy.cap()?;
     // Where there was no jitter before the cap either, it is not the cap that takes it away.
-    let (at, reached) = subject.delays.iter().enumerate().find(|(_, (_, most))| *most == cap)?;
-    let before = at.checked_sub(1).map_or(*reached, |before| subject.delays[before]);
+    let (at, reached) = analysis.delays.iter().enumerate().find(|(_, (_, most))| *most == cap)?;
+    let before = at.checked_sub(1).map_or(*reached, |before| analysis.delays[before]);
     if before.0 == before.1 && reached.0 == reached.1 {
         return None;
     }
-    let at_cap = (1..).zip(&subject.delays).filter(|(_, (_, most))| *most == cap).map(|(n, _)| n);
+    let at_cap = (1..).zip(&analysis.delays).filter(|(_, (_, most))| *most == cap).map(|(n, _)| n);
     let at_cap: Vec<u32> = at_cap.take(AT_CAP).collect();
-    let share = |n: u32| subject.share_at_cap(n, HERD);
+    let share = |n: u32| analysis.share_at_cap(n, HERD);
     // The shares only grow, so the last one tells whether there is anything to find.
     let last = *at_cap.last().filter(|last| share(**last) >= HERD)?;
     let first = at_cap.partition_point(|n| share(*n) < HERD);
@@ -104,10 +104,10 @@ fn lost_at_cap(subject: &Subject<'_>) -> Option<Found> {
         }
     };
     Some(
-        Found::fact(fact)
-            .and_perhaps(of_clients)
-            .mend([word("jitter", "full")])
-            .mend([word("jitter", "full"), length("cap", subject.policy.base().saturating_mul(10))]),
+        Diagnosis::new(fact)
+            .and_if_some(of_clients)
+            .suggest([value("jitter", "full")])
+            .suggest([value("jitter", "full"), duration("cap", analysis.policy.base().saturating_mul(10))]),
     )
 }
 
@@ -122,49 +122,52 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
            doubles the load of whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first \
            delay of up to 5 s. For connections that are kept up, a spread is the remedy: it acts on the first action \
            of all clients, where a jitter only spreads them over one base.",
-    judge: first_in_step,
+    check: first_in_step,
 };
 
 /// The spread of connections that are kept up where the fleet is not known: that of our own profile.
 const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
-fn first_in_step(subject: &Subject<'_>) -> Option<Found> {
-    let (least, most) = *subject.delays.first()?;
-    let told_already = !subject.is_jittered() && !most.is_zero();
-    if subject.alone() || least != most || !subject.policy.spread().is_zero() || told_already {
+fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    let (least, most) = *analysis.delays.first()?;
+    let told_already = !analysis.is_jittered() && !most.is_zero();
+    if analysis.has_single_client() || least != most || !analysis.policy.spread().is_zero() || told_already {
         return None;
     }
-    let fact = if subject.longest().is_zero() {
+    let fact = if analysis.longest().is_zero() {
         "there is no delay at all: every retry of every client follows at once".to_owned()
     } else if most.is_zero() {
         "the first retry of every client follows at once".to_owned()
     } else {
         format!("the first retry of every client comes exactly {} after a common failure", brief(most))
     };
-    let window = subject.context.min_recovery_time();
-    let spread = Change::from([length("spread", window.map_or(SPREAD, round_up))]);
-    let found = Found::fact(fact);
-    if subject.purpose() == Some(Purpose::Reconnecting) || window.is_some() {
-        return Some(later_first(found.mend(spread), subject.policy));
+    let window = analysis.context.min_recovery_time();
+    let spread = Change::from([duration("spread", window.map_or(SPREAD, round_up))]);
+    let found = Diagnosis::new(fact);
+    if analysis.purpose() == Some(Purpose::Reconnecting) || window.is_some() {
+        return Some(later_first(found.suggest(spread), analysis.policy));
     }
-    Some(later_first(found, subject.policy).mend(spread))
+    Some(later_first(found, analysis.policy).suggest(spread))
 }
 
 /// Changes that give the first delay an interval.
-fn later_first(found: Found, policy: &Policy) -> Found {
+fn later_first(found: Diagnosis, policy: &Policy) -> Diagnosis {
     match policy.backoff() {
         // The same with the usual base and cap.
         Backoff::Zero => match policy.to_string().replacen("zero", "exponential", 1).parse::<Policy>() {
-            Ok(policy) => found.mend(policy),
+            Ok(policy) => found.suggest(policy),
             Err(_) => found,
         },
         Backoff::List(list) => {
             let later = delays(list.iter().filter(|delay| !delay.is_zero()));
-            found.mend([later.clone()]).mend([later, word("jitter", "equal")]).mend([word("jitter", "equal")])
+            found
+                .suggest([later.clone()])
+                .suggest([later, value("jitter", "equal")])
+                .suggest([value("jitter", "equal")])
         }
         _ => found
-            .mend([word("jitter", "full")])
-            .mend([length("floor", policy.base() / 2)])
-            .mend([word("jitter", "full"), length("floor", Duration::ZERO)]),
+            .suggest([value("jitter", "full")])
+            .suggest([duration("floor", policy.base() / 2)])
+            .suggest([value("jitter", "full"), duration("floor", Duration::ZERO)]),
     }
 }

@@ -6,8 +6,8 @@ use stagger_core::Policy;
 use super::entry::{Log, LogEntry};
 use super::error::printable;
 use super::statistics::{busiest, clustered, resultant};
-use crate::lint::rules::{BEYOND_BOUNDS, IN_STEP, NOT_THE_POLICY, TOGETHER, WITHOUT_END};
-use crate::lint::subject::{brief, from_to, percent};
+use crate::lint::analysis::{brief, from_to, percent};
+use crate::lint::rules::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
 use crate::lint::{Finding, GoodnessOfFit, QuantileCurve};
 
 /// What is to be found in delays that have happened, in the order of the rules' codes. A policy that they should have
@@ -18,9 +18,9 @@ pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
     [
         in_step(&groups),
         policy.and_then(|policy| beyond_bounds(log, policy)),
-        together(log),
-        without_end(log, policy),
-        policy.and_then(|policy| not_the_policy(&groups, policy)),
+        synchronized(log),
+        endless_retries(log, policy),
+        policy.and_then(|policy| policy_mismatch(&groups, policy)),
     ]
     .into_iter()
     .flatten()
@@ -111,7 +111,7 @@ fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)
 const IN_PHASE: f64 = 0.7;
 const CHANCE: f64 = 0.001;
 
-fn together(log: &Log) -> Option<Finding> {
+fn synchronized(log: &Log) -> Option<Finding> {
     let mut last: HashMap<&str, (Duration, Duration)> = HashMap::new();
     for entry in &log.entries {
         let (Some(client), Some(time)) = (entry.client.as_deref(), entry.time) else { continue };
@@ -134,13 +134,13 @@ fn together(log: &Log) -> Option<Finding> {
         format!("{} clients, period {}: their phases agree by {length:.2} of 1", times.len(), brief(period)),
         format!("the busiest 100 ms have {} of {} arrivals", busiest(&arrivals), arrivals.len()),
     ];
-    Some(Finding::of_log(&TOGETHER, facts, "jitter=full, and a spread before the first retry"))
+    Some(Finding::of_log(&SYNCHRONIZED, facts, "jitter=full, and a spread before the first retry"))
 }
 
 /// So many retries of one call are too many where no policy says so.
 const ENDLESS: u32 = 50;
 
-fn without_end(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
+fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let limit = policy.and_then(Policy::max_attempts).map(|attempts| attempts.get() - 1);
     let most = limit.unwrap_or(ENDLESS - 1);
     let longest = log.entries.iter().filter(|entry| entry.retry > Some(most)).max_by_key(|entry| entry.retry)?;
@@ -148,7 +148,7 @@ fn without_end(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let retry = longest.retry.unwrap_or(0);
     let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
     let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
-    Some(Finding::of_log(&WITHOUT_END, facts, "max-attempts, or max-elapsed, in the policy that made them"))
+    Some(Finding::of_log(&ENDLESS_RETRIES, facts, "max-attempts, or max-elapsed, in the policy that made them"))
 }
 
 /// Fewer delays than this say nothing about a distribution.
@@ -156,7 +156,7 @@ const FEWEST_DRAWS: usize = 20;
 /// How often logs of the policy itself may be called wrong, over all retries together.
 const FALSE_ALARM: f64 = 0.001;
 
-fn not_the_policy(groups: &Groups, policy: &Policy) -> Option<Finding> {
+fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
     let fits: Vec<(u32, usize, GoodnessOfFit)> = groups
         .iter()
         .filter(|(_, delays)| delays.len() >= FEWEST_DRAWS)
@@ -180,5 +180,5 @@ fn not_the_policy(groups: &Groups, policy: &Policy) -> Option<Finding> {
         })
         .collect();
     let advice = "compare the policy that runs with this one: base, multiplier, jitter and cap";
-    (!facts.is_empty()).then(|| Finding::of_log(&NOT_THE_POLICY, facts, advice))
+    (!facts.is_empty()).then(|| Finding::of_log(&POLICY_MISMATCH, facts, advice))
 }

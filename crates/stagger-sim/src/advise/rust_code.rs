@@ -26,7 +26,7 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
         }
         _ => return None,
     };
-    let mut said = Said { text: begun, builder: plain };
+    let mut said = Expression { text: begun, builder: plain };
     let plain = plain.build().ok()?;
     if let (&Backoff::Exponential { multiplier, .. }, Backoff::Exponential { multiplier: usual, .. }) =
         (policy.backoff(), plain.backoff())
@@ -64,12 +64,12 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
 }
 
 /// A text, and what it says.
-struct Said {
+struct Expression {
     text: String,
     builder: PolicyBuilder,
 }
 
-impl Said {
+impl Expression {
     fn say(&mut self, words: &str, set: impl FnOnce(PolicyBuilder) -> PolicyBuilder) {
         self.text.push_str(words);
         self.builder = set(self.builder);

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::text::Compact;
 
-use super::manner::Manner;
+use super::search_space::SearchSpace;
 use super::{Answers, Question, Reason, Recommendation, RecommendedGuards, Transience};
 use crate::lint::{Idempotency, Purpose};
 
@@ -11,7 +11,7 @@ const TIGHT: Duration = Duration::from_millis(100);
 
 impl Answers {
     /// The answers that end it: with them there is nothing to retry.
-    pub(super) fn never(&self) -> Option<(Recommendation, Reason)> {
+    pub(super) fn no_retry_reason(&self) -> Option<(Recommendation, Reason)> {
         let because =
             |recommendation, question, conclusion: &str| Some((recommendation, self.reason(question, conclusion)));
         if self.transience == Some(Transience::Permanent) {
@@ -41,11 +41,11 @@ impl Answers {
     }
 
     /// Why the policy is as it is, in the order of the questions.
-    pub(super) fn reasons(&self, manner: &Manner) -> Vec<Reason> {
+    pub(super) fn reasons(&self, space: &SearchSpace) -> Vec<Reason> {
         Question::ALL
             .into_iter()
             .filter(|question| question.applies_to(self))
-            .filter_map(|question| Some(self.reason(question, self.conclusion(question, manner)?)))
+            .filter_map(|question| Some(self.reason(question, self.conclusion(question, space)?)))
             .collect()
     }
 
@@ -53,7 +53,7 @@ impl Answers {
         Reason { question, answer: self.answer_text(question), conclusion: conclusion.into() }
     }
 
-    fn conclusion(&self, question: Question, manner: &Manner) -> Option<String> {
+    fn conclusion(&self, question: Question, space: &SearchSpace) -> Option<String> {
         let text = match question {
             Question::Transient => match self.transience {
                 Some(_) => "a retry can help",
@@ -64,7 +64,7 @@ impl Answers {
                 Some(_) => "a retry does no harm",
                 None => "taken to do no harm when carried out twice; what does is not to be retried",
             },
-            Question::Purpose => manner.because,
+            Question::Purpose => space.rationale,
             Question::Clients => match self.context.clients.map(|clients| clients.get()) {
                 Some(0..Self::SOME) => "so few cannot make a storm: jitter is optional, and does no harm",
                 Some(Self::SOME..=Self::MANY) => "so many want jitter, drawn inside the cap",
@@ -86,7 +86,7 @@ impl Answers {
                 Some(outage) if !outage.is_zero() => "clients that come while it is down come again",
                 _ => "everyone is cut off, and the server is there again at once",
             },
-            Question::Deadline => match (self.context.deadline?, manner.keeps_up()) {
+            Question::Deadline => match (self.context.deadline?, space.is_long_lived()) {
                 (_, true) => "the peak is kept as low as the clients are still back in time",
                 (_, false) => "no attempt starts later: whoever asked has given up",
             },

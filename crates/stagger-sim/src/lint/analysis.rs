@@ -9,7 +9,7 @@ use super::context::Purpose;
 
 /// A policy in its context, with what several rules want to know of it. Everything about delays is read from the
 /// policy's forecasts.
-pub(super) struct Subject<'a> {
+pub(super) struct PolicyAnalysis<'a> {
     pub(super) policy: &'a Policy,
     pub(super) context: &'a DeploymentContext,
     /// The bounds of each retry that can come about, from retry 1, at most [`HORIZON`] of them.
@@ -23,7 +23,7 @@ const COUNTABLE: u32 = 100_000;
 /// No call lives longer; delays that double without a cap soon do.
 const LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
-impl<'a> Subject<'a> {
+impl<'a> PolicyAnalysis<'a> {
     pub(super) fn new(policy: &'a Policy, context: &'a DeploymentContext) -> Self {
         let last = policy.max_attempts().map_or(HORIZON, |attempts| (attempts.get() - 1).min(HORIZON));
         let limit = policy.max_elapsed().unwrap_or(LIFETIME);
@@ -38,7 +38,7 @@ impl<'a> Subject<'a> {
     }
 
     /// It is known that there is only one client, which nobody can be in step with.
-    pub(super) fn alone(&self) -> bool {
+    pub(super) fn has_single_client(&self) -> bool {
         self.context.clients.is_some_and(|clients| clients.get() == 1)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
 
     /// The longest time from the start of a call to the end of its last attempt; `None` if there is no end, or none
     /// that is worth counting up to. Attempts take their time-out, if that is known.
-    pub(super) fn worst(&self) -> Option<Duration> {
+    pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
             let waits = match attempts {
@@ -183,8 +183,8 @@ pub(super) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn with<T>(policy: &str, context: DeploymentContext, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
-        ask(&Subject::new(&policy.parse().unwrap(), &context))
+    fn with<T>(policy: &str, context: DeploymentContext, ask: impl FnOnce(&PolicyAnalysis<'_>) -> T) -> T {
+        ask(&PolicyAnalysis::new(&policy.parse().unwrap(), &context))
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             ("exponential max-attempts=inf", 64),
             ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", 3),
         ] {
-            assert_eq!(with(policy, DeploymentContext::default(), |subject| subject.delays.len()), want, "{policy}");
+            assert_eq!(with(policy, DeploymentContext::default(), |analysis| analysis.delays.len()), want, "{policy}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ("exponential base=1s cap=5s", 9, 0.0),
             ("exponential base=1s cap=5s jitter=none", 9, 1.0),
         ] {
-            let got = with(policy, DeploymentContext::default(), |subject| subject.share_at_cap(retry, 0.1));
+            let got = with(policy, DeploymentContext::default(), |analysis| analysis.share_at_cap(retry, 0.1));
             assert!((got - want).abs() < 0.01, "{policy}, retry {retry}: {got}");
         }
     }
@@ -228,7 +228,11 @@ mod tests {
             ("exponential max-attempts=4294967295 max-elapsed=5s", timeout, Some(15)),
             ("stop spread=3s", timeout, Some(13)),
         ] {
-            assert_eq!(with(policy, context, |subject| subject.worst()), want.map(Duration::from_secs), "{policy}");
+            assert_eq!(
+                with(policy, context, |analysis| analysis.worst_case()),
+                want.map(Duration::from_secs),
+                "{policy}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::Subject;
+use super::super::analysis::PolicyAnalysis;
+use super::super::rule::{Diagnosis, Rule, Severity};
 
 /// These look at logs: what finds them is in `log`.
-fn nothing(_: &Subject<'_>) -> Option<Found> {
+fn never(_: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     None
 }
 
@@ -16,7 +16,7 @@ pub(in crate::lint) static IN_STEP: Rule = Rule {
            said) lie in clusters: within 0.1 % or 1 ms of each other, and five of them, a tenth of all, and five times \
            as many as even spreading would bring at least. Eight delays are needed. Whether it is the policy that \
            wants it so, S001 and S002 say of the policy.",
-    judge: nothing,
+    check: never,
 };
 
 pub(in crate::lint) static BEYOND_BOUNDS: Rule = Rule {
@@ -28,10 +28,10 @@ pub(in crate::lint) static BEYOND_BOUNDS: Rule = Rule {
     more: "It speaks where a delay is more than 1 ms shorter or longer than the bounds of its retry; where the retry \
            is not said, than those of all retries. Delays that a server asked for are marked in logs of `stagger run` \
            and left out.",
-    judge: nothing,
+    check: never,
 };
 
-pub(in crate::lint) static TOGETHER: Rule = Rule {
+pub(in crate::lint) static SYNCHRONIZED: Rule = Rule {
     code: "L003",
     name: "log-synchronized",
     severity: Severity::Warning,
@@ -41,10 +41,10 @@ pub(in crate::lint) static TOGETHER: Rule = Rule {
            delays before them; it speaks where these phases point one way: a mean resultant length of 0.7 or more (all \
            within about a quarter of the period), which chance brings about in less than one of a thousand logs \
            (Rayleigh's test, exp(-n R^2)).",
-    judge: nothing,
+    check: never,
 };
 
-pub(in crate::lint) static WITHOUT_END: Rule = Rule {
+pub(in crate::lint) static ENDLESS_RETRIES: Rule = Rule {
     code: "L004",
     name: "log-endless-retries",
     severity: Severity::Warning,
@@ -52,10 +52,10 @@ pub(in crate::lint) static WITHOUT_END: Rule = Rule {
     why: "what has failed so often will fail again, and each such call only adds load",
     more: "It speaks where a client made more retries of one call than the policy allows, or, where no policy with a \
            limit is known, 50 and more.",
-    judge: nothing,
+    check: never,
 };
 
-pub(in crate::lint) static NOT_THE_POLICY: Rule = Rule {
+pub(in crate::lint) static POLICY_MISMATCH: Rule = Rule {
     code: "L005",
     name: "log-policy-mismatch",
     severity: Severity::Warning,
@@ -63,5 +63,5 @@ pub(in crate::lint) static NOT_THE_POLICY: Rule = Rule {
     why: "what runs is not what was planned, so no forecast and no simulation of the policy tells anything about it",
     more: "It compares the delays before each retry with the distribution that the policy has for them (Kolmogorov and \
            Smirnov), where there are 20 of them. Logs of the policy itself are called wrong once in a thousand times.",
-    judge: nothing,
+    check: never,
 };

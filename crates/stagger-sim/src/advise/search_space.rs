@@ -7,9 +7,9 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, policy, profile};
 use crate::lint::Purpose;
 
 /// What suits a purpose.
-pub(super) struct Manner {
+pub(super) struct SearchSpace {
     /// What is advised where nothing can be computed.
-    pub(super) usual: Policy,
+    pub(super) default_policy: Policy,
     /// In milliseconds.
     pub(super) bases: &'static [u64],
     /// In milliseconds. Those of less than ten bases are not used.
@@ -18,7 +18,7 @@ pub(super) struct Manner {
     pub(super) spreads: Spreads,
     pub(super) attempts: Attempts,
     /// Why it is so.
-    pub(super) because: &'static str,
+    pub(super) rationale: &'static str,
 }
 
 /// Whether the first attempt of an episode may wait.
@@ -48,16 +48,16 @@ pub(super) const CAP_IN_BASES: u32 = 10;
 /// A database: patient enough for one that fails over.
 const FAR: Policy = policy!(exponential(ms(200), secs(10)).max_attempts(4));
 
-impl Manner {
-    pub(super) fn of(purpose: Option<Purpose>) -> Self {
-        let call = |usual, bases, caps, attempts, because| Self {
-            usual,
+impl SearchSpace {
+    pub(super) fn for_purpose(purpose: Option<Purpose>) -> Self {
+        let call = |default_policy, bases, caps, attempts, rationale| Self {
+            default_policy,
             bases,
             caps,
             jitters: &[Jitter::Full],
             spreads: Spreads::No,
             attempts: Attempts::AtMost(attempts),
-            because,
+            rationale,
         };
         match purpose {
             Some(Purpose::Interactive) => call(
@@ -89,22 +89,22 @@ impl Manner {
                 "a database or a far service: a base above 100 ms, three or four attempts",
             ),
             Some(Purpose::Background) => Self {
-                usual: profile::BACKGROUND_JOB.policy(),
+                default_policy: profile::BACKGROUND_JOB.policy(),
                 bases: &[1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Decorrelated, Jitter::Full],
                 spreads: Spreads::Yes,
                 attempts: Attempts::Enough(10),
-                because: "nobody waits: long delays that drift apart, and many attempts",
+                rationale: "nobody waits: long delays that drift apart, and many attempts",
             },
             Some(Purpose::Reconnecting) => Self {
-                usual: profile::WEB_SOCKET.policy(),
+                default_policy: profile::WEB_SOCKET.policy(),
                 bases: &[500, 1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Full, Jitter::Equal],
                 spreads: Spreads::Yes,
                 attempts: Attempts::Unlimited,
-                because: "a connection that is kept up: the first wave is spread, and the count begins again only after a \
+                rationale: "a connection that is kept up: the first wave is spread, and the count begins again only after a \
                           healthy while",
             },
             // What is not said is a call like most.
@@ -119,7 +119,7 @@ impl Manner {
     }
 
     /// Whether it goes on until everyone is back, however long that takes.
-    pub(super) fn keeps_up(&self) -> bool {
+    pub(super) fn is_long_lived(&self) -> bool {
         self.attempts == Attempts::Unlimited
     }
 
@@ -133,7 +133,7 @@ impl Manner {
             Attempts::AtMost(attempts) => builder.max_attempts(attempts),
             Attempts::Enough(_) | Attempts::Unlimited => builder.unlimited_attempts(),
         };
-        match self.usual.stable_after() {
+        match self.default_policy.stable_after() {
             Some(lived) => builder.stable_after(lived),
             None => builder,
         }

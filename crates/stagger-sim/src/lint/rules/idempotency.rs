@@ -1,7 +1,7 @@
-use super::super::change::word;
+use super::super::analysis::PolicyAnalysis;
+use super::super::change::value;
 use super::super::context::Idempotency;
-use super::super::rule::{Found, Rule, Severity};
-use super::super::subject::Subject;
+use super::super::rule::{Diagnosis, Rule, Severity};
 
 pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
     code: "S019",
@@ -13,20 +13,20 @@ pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
            for all attempts, by which the server knows them for one, makes it so that it may be retried (`--idempotent \
            key`). What certainly was not processed may be sent again in any case; the drivers do that once, without a \
            policy.",
-    judge: not_idempotent,
+    check: not_idempotent,
 };
 
-fn not_idempotent(subject: &Subject<'_>) -> Option<Found> {
-    if subject.context.idempotency != Some(Idempotency::No) || !subject.retries() {
+fn not_idempotent(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
+    if analysis.context.idempotency != Some(Idempotency::No) || !analysis.retries() {
         return None;
     }
     let times =
-        subject.attempts().map_or("any number of times".to_owned(), |attempts| format!("up to {attempts} times"));
+        analysis.attempts().map_or("any number of times".to_owned(), |attempts| format!("up to {attempts} times"));
     Some(
-        Found::fact(format!("it may be carried out {times}"))
-            .mend([word("max-attempts", 1)])
+        Diagnosis::new(format!("it may be carried out {times}"))
+            .suggest([value("max-attempts", 1)])
             // A limit of time would have nothing left to do.
-            .mend([word("max-attempts", 1), word("max-elapsed", "none")])
+            .suggest([value("max-attempts", 1), value("max-elapsed", "none")])
             .advise("or send an idempotency key that stays the same for all attempts; then say --idempotent key"),
     )
 }
