@@ -138,7 +138,7 @@ impl From<&ParetoFront> for Computed {
             peak_1s: candidate.predicted.peak_second,
             recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
             attempts_per_client: candidate.predicted.attempts_per_client,
-            back: candidate.predicted.back,
+            back: candidate.predicted.recovered_ratio,
         };
         Self {
             simulated_clients: front.simulated_clients,

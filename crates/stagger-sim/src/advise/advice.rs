@@ -9,7 +9,7 @@ use super::search_space::SearchSpace;
 use super::{Answers, ParetoFront, Question};
 use crate::{Progress, ScenarioError};
 
-/// What to do, and why.
+/// A recommendation, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     recommendation: Recommendation,
@@ -23,75 +23,76 @@ pub struct Advice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Recommendation {
-    /// Retry, by the policy.
+    /// Retry with the policy.
     Retry,
-    /// Send a second copy of what is slow, and do not retry.
+    /// Do not retry; hedge: send a second copy of a slow request.
     Hedge,
     /// Do not retry.
     DoNotRetry,
 }
 
-/// What should bound the retries of all calls together.
+/// The guards that should limit the retries of all calls together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecommendedGuards {
-    /// The policy is enough.
+    /// No guards; the policy is sufficient.
     None,
-    /// A budget for retries, and a circuit breaker.
+    /// A retry budget and a circuit breaker.
     BudgetAndBreaker,
 }
 
-/// An answer, and what follows from it.
+/// An answer, and the conclusion drawn from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reason {
     /// The question.
     pub question: Question,
-    /// The answer; `None` if it was not given, and what was assumed is in what follows.
+    /// The answer; `None` if it was not given. The conclusion then states the assumption.
     pub answer: Option<String>,
-    /// What follows.
+    /// The conclusion.
     pub conclusion: String,
 }
 
 impl Advice {
-    /// Whether to retry.
+    /// Returns whether to retry.
     #[must_use]
     pub const fn recommendation(&self) -> Recommendation {
         self.recommendation
     }
 
-    /// Which answers decided, in the order of the questions.
+    /// Returns the answers that determined the recommendation, in the order of the questions.
     #[must_use]
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 
-    /// The policy; `None` unless the recommendation is to retry.
+    /// Returns the policy; `None` unless the recommendation is to retry.
     #[must_use]
     pub const fn policy(&self) -> Option<&Policy> {
         self.policy.as_ref()
     }
 
-    /// What should bound the retries of all calls together.
+    /// Returns the guards that should limit the retries of all calls together.
     #[must_use]
     pub const fn guards(&self) -> RecommendedGuards {
         self.guards
     }
 
-    /// What was computed; `None` unless it is known how many clients there are, ten or more, and what their server takes.
+    /// Returns the evaluated policies; `None` unless the capacity and the number of clients are known, and there are at
+    /// least ten clients.
     #[must_use]
     pub const fn front(&self) -> Option<&ParetoFront> {
         self.front.as_ref()
     }
 }
 
-/// Goes through the answers, and computes what can be.
+/// Recommends a policy for these answers.
 ///
-/// It takes a second or so where there is something to compute, on all cores. If the watch is cancelled before anything was
-/// computed, the advice is that of the answers alone.
+/// If there is something to simulate, it takes about a second on all cores. If it is cancelled before any policy was
+/// evaluated, the advice is based on the answers alone.
 ///
 /// # Errors
-/// [`ScenarioError`] if the fleet and its server are beyond what can be simulated: an outage of more than 76 hours, a rate
+/// Returns [`ScenarioError`] if the fleet and its server cannot be simulated: an outage of more than 76 hours, a rate
 /// above a billion.
 pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advice, ScenarioError> {
     if let Some((recommendation, reason)) = answers.no_retry_reason() {
@@ -113,7 +114,7 @@ pub fn advise(answers: &Answers, seed: Seed, progress: &Progress) -> Result<Advi
     if space.is_long_lived() && recovery > answers.context.deadline {
         reasons.iter_mut().filter(|reason| reason.question == Question::Deadline).for_each(|reason| {
             reason.conclusion =
-                "nothing that was tried has the clients back in time; advised is what would be without it".into();
+                "no evaluated policy recovers in time; this is the recommendation without a deadline".into();
         });
     }
     Ok(Advice { recommendation: Recommendation::Retry, reasons, policy: Some(policy), guards: answers.guards(), front })
@@ -135,7 +136,7 @@ fn front(
         evaluator: &evaluator,
         space,
         limits,
-        window: evaluator.min_recovery_time.saturating_sub(outage),
+        acceptance_time: evaluator.min_recovery_time.saturating_sub(outage),
         outage,
         objective: Objective { capacity, deadline: answers.context.deadline },
     };

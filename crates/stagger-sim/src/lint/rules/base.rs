@@ -11,26 +11,26 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     code: "S008",
     name: "base-out-of-range",
     severity: Severity::Note,
-    title: "the base does not suit its use",
-    why: "the first retry should find something changed: much sooner it only adds load, much later it only adds \
-           waiting",
-    more: "It speaks for exponential and linear backoff whose base lies outside the usual range of its purpose: 10 to \
-           100 ms for an API that is near, 100 ms to 1 s for a database or a far service, 1 s and more for a job that \
-           nobody waits for, 10 ms to 1 s while a person or a function waits and where the purpose is not said. A \
-           connection that is kept up may begin with up to 5 s (RFC 6455, section 7.2.3). A base is a few times what \
-           the call takes when all is well.",
+    title: "the base delay is unusual for this purpose",
+    rationale: "the first retry should find a changed situation: much sooner it only adds load, much later it only \
+                adds latency",
+    details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 to \
+              100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a background \
+              job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. A long-lived \
+              connection may start with up to 5 s (RFC 6455, section 7.2.3). A good base is a few times the duration of \
+              a successful call.",
     check: base_out_of_range,
 };
 
-/// The bases that are usual for a purpose, and what it is in words.
+/// Returns the usual range of the base for a purpose, and a description of the purpose.
 fn usual(purpose: Option<Purpose>) -> (Duration, Duration, &'static str) {
     let (from, to, what) = match purpose {
-        Some(Purpose::Near) => (10, 100, "an API that is near"),
-        Some(Purpose::Far) => (100, 1_000, "a database or a far service"),
-        Some(Purpose::Background) => (1_000, 60_000, "a job that nobody waits for"),
-        Some(Purpose::Reconnecting) => (100, 5_000, "a connection that is kept up"),
-        Some(Purpose::Interactive) => (10, 1_000, "a call that a person waits for"),
-        Some(Purpose::Serverless) => (10, 1_000, "a function that is billed by its time"),
+        Some(Purpose::Near) => (10, 100, "a nearby API"),
+        Some(Purpose::Far) => (100, 1_000, "a database or a remote service"),
+        Some(Purpose::Background) => (1_000, 60_000, "a background job"),
+        Some(Purpose::Reconnecting) => (100, 5_000, "a long-lived connection"),
+        Some(Purpose::Interactive) => (10, 1_000, "an interactive call"),
+        Some(Purpose::Serverless) => (10, 1_000, "a serverless function"),
         None => (10, 1_000, "most calls"),
     };
     (Duration::from_millis(from), Duration::from_millis(to), what)
@@ -43,26 +43,26 @@ fn base_out_of_range(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !analysis.retries() || !grows || (from..=to).contains(&base) {
         return None;
     }
-    let fact = format!("the base is {}; {} to {} are usual for {what}", brief(base), brief(from), brief(to));
+    let fact = format!("the base is {}; usual for {what}: {} to {}", brief(base), brief(from), brief(to));
     let found = Diagnosis::new(fact).suggest([duration("base", base.clamp(from, to))]);
     let patient = analysis.purpose().is_none() && base > to;
-    Some(if patient { found.advise("or say what it is for, if nobody waits: --for background") } else { found })
+    Some(if patient { found.advise("or pass --for background if no caller waits for the result") } else { found })
 }
 
 pub(in crate::lint) static BELOW_TICK: Rule = Rule {
     code: "S009",
     name: "below-timer-tick",
     severity: Severity::Warning,
-    title: "delays are finer than the timer",
-    why: "a timer wakes on its ticks, so what is drawn between two of them is ironed flat and clients are in step",
-    more: "It speaks where a delay is shorter than a tick of the timer, or is drawn from an interval of less than two \
-           ticks. The tick is 1 ms unless said (`tick`): tokio's; 15.6 ms is usual on Windows. A driver of this \
-           library takes one of the two neighbouring ticks by chance, which keeps the mean; it cannot keep apart what \
-           lies between two ticks.",
+    title: "delays are finer than the timer resolution",
+    rationale: "a timer fires on its ticks, so delays drawn between two ticks become equal and clients retry in step",
+    details: "Applies if a delay is shorter than a timer tick, or is drawn from an interval shorter than two ticks. The \
+              tick is 1 ms (the resolution of tokio's timer) unless `--tick` says otherwise; 15.6 ms is usual on Windows. \
+              The drivers of this library round to one of the two neighboring ticks at random, which preserves the mean \
+              but cannot separate delays that lie between the same two ticks.",
     check: below_tick,
 };
 
-/// How many ticks an interval has to span for clients to be apart.
+/// Minimum width of an interval, in ticks, for the delays of clients to differ.
 const TICKS: u32 = 2;
 
 fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
@@ -72,8 +72,7 @@ fn below_tick(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         !most.is_zero() && (*most < tick || finer)
     };
     let (at, bounds) = analysis.delays.iter().enumerate().find(|(_, bounds)| too_fine(bounds))?;
-    let fact =
-        format!("before retry {} the delay is {}; the timer's tick is {}", at + 1, from_to(*bounds), brief(tick));
+    let fact = format!("the delay before retry {} is {}; the timer tick is {}", at + 1, from_to(*bounds), brief(tick));
     let found = Diagnosis::new(fact);
     let enough = tick.saturating_mul(10);
     Some(match analysis.policy.backoff() {

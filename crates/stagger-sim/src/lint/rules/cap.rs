@@ -6,14 +6,14 @@ use super::super::analysis::{PolicyAnalysis, brief};
 use super::super::change::{delays, duration, value};
 use super::super::rule::{Diagnosis, Rule, Severity};
 
-/// The longest cap that is recommended for most things: the upper end of the guide's 10 to 60 s.
+/// The longest cap recommended for most uses: the upper end of the guide's range of 10 to 60 s.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The cap that a policy gets which has none: that of the plain default.
+/// The cap suggested for a policy without one: the cap of the default policy.
 const USUAL: Duration = match stagger_core::Policy::DEFAULT.cap() {
     Some(cap) => cap,
     None => LONGEST,
 };
-/// How many bases a cap is at least.
+/// Minimum ratio of cap to base.
 const BASES: u32 = 10;
 
 pub(in crate::lint) static NO_CAP: Rule = Rule {
@@ -21,9 +21,9 @@ pub(in crate::lint) static NO_CAP: Rule = Rule {
     name: "no-cap",
     severity: Severity::Warning,
     title: "no cap",
-    why: "delays that double without a limit soon outlast every outage: the service is back, and its clients are not",
-    more: "It speaks for exponential and linear backoff that grows and has no cap, however few its attempts are: \
-           somebody will raise their number. 10 to 60 s suit most things, 1 to 5 s where a person waits.",
+    rationale: "delays that double without a cap soon exceed every outage: the service is back, but its clients are not",
+    details: "Applies to exponential and linear backoff that grows and has no cap, even with few attempts, because the \
+              limit of attempts may be raised later. Caps of 10 to 60 s suit most uses, 1 to 5 s interactive calls.",
     check: no_cap,
 };
 
@@ -36,13 +36,13 @@ fn no_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let later: Vec<String> = [10, 20].into_iter().filter_map(upto).collect();
     let last = analysis.attempts().map(|attempts| attempts - 1).filter(|last| *last < 10);
     let fact = match last.and_then(upto) {
-        Some(last) => format!("{last}, and is the last; with more attempts, {}", later.join(", ")),
+        Some(last) => format!("{last} and is the last; with more attempts, {}", later.join(", ")),
         None => later.join(", "),
     };
     let cap = USUAL.max(policy.base().saturating_mul(BASES).min(LONGEST)).max(policy.base());
     Some(
         Diagnosis::new(fact)
-            // A jitter that is drawn before the cap would be lost at it.
+            // A jitter drawn before the cap would be lost at the cap.
             .suggest([duration("cap", cap)])
             .suggest([duration("cap", cap), value("jitter", "full")]),
     )
@@ -52,10 +52,11 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     code: "S006",
     name: "cap-near-base",
     severity: Severity::Note,
-    title: "the cap is near the base",
-    why: "after a few retries the delays grow no more, so a long outage is knocked at as often as a short one",
-    more: "It speaks for exponential and linear backoff whose cap is less than ten bases, where retries get so far. \
-           The number of knocks in an outage of length T is about T divided by the cap.",
+    title: "the cap is close to the base",
+    rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
+                short one",
+    details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries are \
+              allowed to reach it. A client makes about T / cap attempts in an outage of length T.",
     check: cap_near_base,
 };
 
@@ -67,7 +68,7 @@ fn cap_near_base(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         return None;
     }
     let times = cap.as_secs_f64() / policy.base().as_secs_f64();
-    let fact = format!("the cap of {} is {times:.1} times the base, and holds from retry {} on", brief(cap), at + 1);
+    let fact = format!("the cap of {} is {times:.1} times the base and applies from retry {} on", brief(cap), at + 1);
     let found = Diagnosis::new(fact);
     Some(if wanted <= LONGEST {
         found.suggest([duration("cap", wanted)]).suggest([duration("cap", wanted), value("jitter", "full")])
@@ -80,12 +81,12 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
     code: "S007",
     name: "cap-too-long",
     severity: Severity::Note,
-    title: "delays of more than a minute",
-    why: "whoever drew such a delay just before the service came back stays away for as long again",
-    more: "It speaks where a delay of more than 60 s can come about: by a cap above it that retries reach, or in a \
-           list. The last clients are back about one cap after the service. Google Cloud's documentation of truncated \
-           exponential backoff names 32 s and 64 s as typical. Where nobody waits and attempts are expensive, longer \
-           may be meant.",
+    title: "delays exceed one minute",
+    rationale: "a client that draws such a delay just before the service recovers stays disconnected for that long",
+    details: "Applies if a delay can exceed 60 s: through a cap above 60 s that retries reach, or through a delay list. \
+              The last clients are back about one cap after the service. Google Cloud's documentation of truncated \
+              exponential backoff names 32 s and 64 s as typical. For background work with expensive attempts, longer \
+              delays may be intended.",
     check: cap_too_long,
 };
 

@@ -8,10 +8,10 @@ pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
     code: "S014",
     name: "hint-above-limit",
     severity: Severity::Warning,
-    title: "the server's usual hint ends the call",
-    why: "a hint above `max-hint` is not followed: the call stops, instead of waiting as long as the server asks",
-    more: "It speaks where the hint that the server usually sends (`--hint`, its Retry-After) is longer than \
-           `max-hint`, or than `max-elapsed`. A hint is a floor, so the only choices are to wait for it or to give up.",
+    title: "the server's usual Retry-After ends the call",
+    rationale: "a hint above `max-hint` is not followed: the call stops instead of waiting as long as the server asks",
+    details: "Applies if the hint that the server usually sends (`--hint`, its Retry-After) is longer than `max-hint` or \
+              `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give up.",
     check: hint_above_limit,
 };
 
@@ -24,7 +24,7 @@ fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (max_hint, max_elapsed) = (refused(policy.max_hint()), refused(policy.max_elapsed()));
     let (which, limit) =
         max_hint.map(|limit| ("max-hint", limit)).or(max_elapsed.map(|limit| ("max-elapsed", limit)))?;
-    let fact = format!("the server asks for {}, and {which} is {}", brief(hint), brief(limit));
+    let fact = format!("the server asks for {}; {which} is {}", brief(hint), brief(limit));
     let twice = hint.saturating_mul(2);
     let change = match (max_hint, max_elapsed) {
         (Some(_), None) => [duration("max-hint", twice)].into(),
@@ -40,11 +40,11 @@ pub(in crate::lint) static RENDEZVOUS: Rule = Rule {
     code: "S020",
     name: "hint-rendezvous",
     severity: Severity::Warning,
-    title: "hints are followed to the instant",
-    why: "everyone who was told the same time comes back at it, together",
-    more: "It speaks for `hint=exact`. As a floor (`at-least`, the default) a hint is never undercut either, and \
-           callers are spread above it. What the server reserved for one caller has_single_client, a slot, is kept to the tick in \
-           every mode. It is silent for a single client.",
+    title: "hints are followed exactly",
+    rationale: "all clients that receive the same hint come back at the same instant",
+    details: "Applies to `hint=exact`. With `at-least` (the default), a hint is a minimum, and callers are spread above \
+              it. A time that the server reserved for one client is honored to the tick in every mode. Does not apply to \
+              a single client.",
     check: rendezvous,
 };
 
@@ -55,7 +55,7 @@ fn rendezvous(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     }
     let hint = analysis.context.retry_after.map_or("5s".to_owned(), brief);
     Some(
-        Diagnosis::new(format!("all who are told {hint} come back exactly {hint} later"))
+        Diagnosis::new(format!("all clients that receive {hint} come back exactly {hint} later"))
             .suggest([value("hint", "at-least")]),
     )
 }

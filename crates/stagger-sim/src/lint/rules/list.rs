@@ -1,7 +1,7 @@
 use super::super::rule::Rule;
 use super::{base, cap, connection, fleet, hint, idempotency, jitter, limit, log, no_effect};
 
-/// The rules about policies, by code.
+/// The rules for policies, ordered by code.
 pub(in crate::lint) static ALL: [&Rule; 20] = [
     &jitter::NO_JITTER,
     &jitter::LOST_AT_CAP,
@@ -25,6 +25,6 @@ pub(in crate::lint) static ALL: [&Rule; 20] = [
     &hint::RENDEZVOUS,
 ];
 
-/// The rules about logs, by code.
+/// The rules for logs, ordered by code.
 pub(in crate::lint) static OF_LOGS: [&Rule; 5] =
     [&log::IN_STEP, &log::BEYOND_BOUNDS, &log::SYNCHRONIZED, &log::ENDLESS_RETRIES, &log::POLICY_MISMATCH];

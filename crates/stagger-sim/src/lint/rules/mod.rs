@@ -1,4 +1,4 @@
-//! The rules, those that look at the same thing in one file. How to add one: CONTRIBUTING.md.
+//! The rules, one file per subject. CONTRIBUTING.md describes how to add one.
 
 mod base;
 mod cap;

@@ -12,24 +12,24 @@ pub(in crate::lint) static NO_EFFECT: Rule = Rule {
     name: "no-effect",
     severity: Severity::Note,
     title: "a setting has no effect",
-    why: "somebody has set it for a reason, and it does not do what it says",
-    more: "Settings that exclude each other cannot be built at all; this rule finds those that can, and take each \
-           other's effect away: a cap, a multiplier, a step, a floor or a jitter without which every delay is the \
-           same, however long it goes on; what is said about retries where there is none; attempts that `max-elapsed` \
-           never leaves time for, or a limit of time that most calls use up before their first retry; delays of a list \
-           that come after the last attempt; settings of hints where every hint ends the call, or changes nothing; a \
-           `stable-after` with nothing that starts again; a base for throttling or local exhaustion that is what it \
-           would be anyway. systemd's `RestartMaxDelaySec` without steps is the best known of its kind.",
+    rationale: "the setting was made for a reason, and it does not do what it says",
+    details: "Settings that contradict each other are rejected when a policy is built. This rule reports valid settings \
+              that cancel each other out: a cap, multiplier, step, floor or jitter without which every delay would be the \
+              same; settings for retries of a policy without retries; attempts for which `max-elapsed` leaves no time, or \
+              a time limit that most calls exceed before their first retry; listed delays after the last attempt; hint \
+              settings if every hint ends the call or changes nothing; `stable-after` if there is nothing to reset; a \
+              base for throttling or local exhaustion that equals its default. The best known example is systemd's \
+              `RestartMaxDelaySec` without `RestartSteps`.",
     check: no_effect,
 };
 
-/// A setting without effect.
+/// A setting without effect, and how to give it one.
 #[derive(Default)]
 struct UnusedSetting {
     fact: String,
-    /// What may give it an effect, or takes it out: one after the other.
+    /// Alternative settings that give it an effect or remove it, the best first.
     settings: Vec<(&'static str, String)>,
-    /// Settings that are to be left out.
+    /// Settings to remove.
     dropped: Vec<&'static str>,
 }
 
@@ -59,7 +59,7 @@ fn no_effect(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
         local_base,
     ]
     .into_iter()
-    .filter_map(|look| look(analysis))
+    .filter_map(|find| find(analysis))
     .collect();
     let (first, rest) = unused.split_first()?;
     let found = rest.iter().fold(Diagnosis::new(&first.fact), |found, unused| found.and(&unused.fact));
@@ -70,7 +70,7 @@ fn no_effect(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     }))
 }
 
-/// Gives each setting an effect, in the same way of several.
+/// Builds the change that applies alternative `way` of each setting.
 fn change(policy: &Policy, unused: &[UnusedSetting], way: usize) -> Option<Change> {
     let mut settings: Vec<(&'static str, String)> = Vec::new();
     for setting in unused.iter().filter_map(|unused| unused.settings.get(way).or(unused.settings.last())) {
@@ -91,7 +91,7 @@ fn is_set(word: &str, key: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| name == key)
 }
 
-/// Whether every delay stays the same with a change, however long it goes on.
+/// Returns whether a change leaves every delay the same, with any number of attempts.
 fn changes_nothing(policy: &Policy, change: impl FnOnce(PolicyBuilder) -> PolicyBuilder) -> bool {
     const RETRIES: u32 = 64;
     let endless = policy.to_builder().unlimited_attempts().unlimited_elapsed();
@@ -108,14 +108,14 @@ fn growth(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
         Backoff::Exponential { .. } | Backoff::Linear { .. } if !analysis.grows() => {
             let cap = policy.cap()?;
             changes_nothing(policy, PolicyBuilder::uncapped).then(|| {
-                let fact = format!("cap={}: nothing grows, so nothing reaches it", Compact(cap));
+                let fact = format!("cap={}: the delays do not grow, so the cap is never reached", Compact(cap));
                 UnusedSetting::new(fact).or(value("cap", "none"))
             })
         }
-        // The multiplier that was never touched is silent.
+        // The default multiplier is not reported.
         Backoff::Exponential { multiplier, .. } if multiplier.to_bits() != 2.0_f64.to_bits() => {
             changes_nothing(policy, |builder| builder.multiplier(multiplier * 2.0)).then(|| {
-                UnusedSetting::new(format!("multiplier={multiplier}: the delays are the same with any other"))
+                UnusedSetting::new(format!("multiplier={multiplier}: any other multiplier gives the same delays"))
                     .or(times(10))
                     .or(value("multiplier", 2))
             })
@@ -133,7 +133,7 @@ fn floor(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let floor = analysis.policy.floor();
     let idle = !floor.is_zero() && changes_nothing(analysis.policy, |builder| builder.floor(Duration::ZERO));
     idle.then(|| {
-        UnusedSetting::new(format!("floor={}: no delay is drawn below it anyway", Compact(floor)))
+        UnusedSetting::new(format!("floor={}: no delay would be shorter without it", Compact(floor)))
             .or(duration("floor", Duration::ZERO))
     })
 }
@@ -144,7 +144,7 @@ fn jitter(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
         && !matches!(policy.backoff(), Backoff::Zero | Backoff::Stop)
         && changes_nothing(policy, |builder| builder.jitter(Jitter::None));
     idle.then(|| {
-        let found = UnusedSetting::new(format!("jitter={jitter}: every interval is a single length"));
+        let found = UnusedSetting::new(format!("jitter={jitter}: every interval has a single length"));
         let found = if policy.floor().is_zero() { found } else { found.or(duration("floor", Duration::ZERO)) };
         found
             .or(value("jitter", "full"))
@@ -153,7 +153,7 @@ fn jitter(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     })
 }
 
-/// What is said about retries where there is none.
+/// Finds settings for retries of a policy without retries.
 fn without_retry(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     const OF_RETRIES: [&str; 6] = ["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
     let policy = analysis.policy;
@@ -161,11 +161,11 @@ fn without_retry(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     if policy.retries() && !stops {
         return None;
     }
-    // Without a retry, `stop` is what needs no number.
+    // `stop` implies one attempt, so a limit of attempts is redundant.
     let of_stop = stops.then_some("max-attempts");
     let dropped: Vec<&str> = OF_RETRIES.into_iter().chain(of_stop).filter(|key| is_in_text(policy, key)).collect();
     (!dropped.is_empty()).then(|| {
-        let fact = format!("{}: there is no retry that it could apply to", dropped.join(", "));
+        let fact = format!("{}: the policy makes no retry", dropped.join(", "));
         UnusedSetting { dropped, ..UnusedSetting::new(fact) }
     })
 }
@@ -175,7 +175,7 @@ fn attempts(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let made = u32::try_from(analysis.delays.len()).unwrap_or(u32::MAX) + 1;
     let (least, _) = analysis.policy.elapsed_bounds(made)?;
     (made < attempts && least > limit).then(|| {
-        let fact = format!("max-attempts={attempts}: max-elapsed {} leaves time for {made} at most", brief(limit));
+        let fact = format!("max-attempts={attempts}: max-elapsed {} leaves time for at most {made}", brief(limit));
         UnusedSetting::new(fact).or(value("max-attempts", made))
     })
 }
@@ -186,7 +186,7 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let half = policy.elapsed_quantile(1, 0.5)?;
     (policy.retries() && half > limit).then(|| {
         let fact = format!(
-            "max-attempts: max-elapsed {} is over for half of the calls before their first retry, which is after {}",
+            "max-attempts: half of the calls exceed max-elapsed {} before their first retry, which comes after {}",
             brief(limit),
             brief(half)
         );
@@ -202,7 +202,7 @@ fn list(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (Backoff::List(list), Some(attempts)) = (analysis.policy.backoff(), analysis.attempts()) else { return None };
     let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
     (analysis.policy.retries() && retries < list.len()).then(|| {
-        let fact = format!("delays: {} are given, and {attempts} attempts have {retries} between them", list.len());
+        let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
         UnusedSetting::new(fact).or(delays(list.iter().take(retries)))
     })
 }
@@ -226,7 +226,7 @@ fn hints(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 fn stable_after(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let lived = analysis.policy.stable_after()?;
     (!analysis.restarts_anything()).then(|| {
-        let fact = format!("stable-after={}: there is neither growth nor limit that could start again", Compact(lived));
+        let fact = format!("stable-after={}: neither growing delays nor a limit could be reset", Compact(lived));
         UnusedSetting::new(fact).or(value("stable-after", "none"))
     })
 }
@@ -244,12 +244,12 @@ fn local_base(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 
 fn base_of_kind(policy: &Policy, key: &'static str, set: Duration, default: Duration) -> Option<UnusedSetting> {
     (policy.retries() && is_in_text(policy, key) && set == default).then(|| {
-        let fact = format!("{key}={}: it would be that without", Compact(set));
+        let fact = format!("{key}={}: this is the default", Compact(set));
         UnusedSetting { dropped: vec![key], ..UnusedSetting::new(fact) }
     })
 }
 
-/// Whether a setting is not at its default, or was set to it where that can be told: the text has it then.
+/// Returns whether the policy's text contains the setting: it differs from its default, or was set to it explicitly.
 fn is_in_text(policy: &Policy, key: &str) -> bool {
     policy.to_string().split(' ').any(|word| is_set(word, key))
 }
