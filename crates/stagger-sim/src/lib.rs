@@ -48,8 +48,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod advise;
-mod chance;
-mod client;
+mod client_policy;
+mod distributions;
 mod engine;
 mod error;
 pub mod fluid;

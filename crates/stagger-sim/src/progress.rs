@@ -1,7 +1,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::engine::Interrupted;
+use crate::engine::Cancelled;
 
 /// Cancels simulations from another thread. Clones share one state.
 ///
@@ -109,10 +109,10 @@ impl Progress {
 
 impl RunProgress<'_> {
     /// Reports that `finished` units are done in total. Returns an error if the run is cancelled.
-    pub(crate) fn report(&mut self, finished: u64) -> Result<(), Interrupted> {
+    pub(crate) fn report(&mut self, finished: u64) -> Result<(), Cancelled> {
         let share = (u128::from(RUN) * u128::from(finished) / u128::from(self.total)) as u64;
         self.progress.done.fetch_add(share - self.reported, Ordering::Relaxed);
         self.reported = share;
-        if self.progress.is_cancelled() { Err(Interrupted) } else { Ok(()) }
+        if self.progress.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 }

@@ -25,12 +25,12 @@ impl TimeSeries {
         let bin = (at / BIN) as usize;
         match self.counts.get_mut(bin) {
             Some(count) => *count = count.saturating_add(1),
-            None => self.reach(bin),
+            None => self.grow(bin),
         }
     }
 
     #[cold]
-    fn reach(&mut self, bin: usize) {
+    fn grow(&mut self, bin: usize) {
         self.counts.resize(bin, 0);
         self.counts.push(1);
     }
@@ -84,40 +84,40 @@ impl TimeSeries {
 /// Beginnings are told ahead of time, by as much as somebody sleeps. Beyond an hour it counts in coarser steps, so that it
 /// stays within 16 MB.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Underway {
+pub(crate) struct InFlight {
     changes: Vec<i32>,
     /// A step is a millisecond, doubled so many times.
-    doubled: u32,
+    coarsening: u32,
 }
 
-const MOST_STEPS: usize = 1 << 22;
+const MAX_STEPS: usize = 1 << 22;
 
-impl Underway {
+impl InFlight {
     #[inline]
-    pub(crate) fn begins(&mut self, at: u64) {
+    pub(crate) fn start(&mut self, at: u64) {
         self.change(at, 1);
     }
 
     #[inline]
-    pub(crate) fn ends(&mut self, at: u64) {
+    pub(crate) fn end(&mut self, at: u64) {
         self.change(at, -1);
     }
 
     #[inline]
     fn change(&mut self, at: u64, by: i32) {
-        match self.changes.get_mut((at / 1_000) as usize >> self.doubled) {
+        match self.changes.get_mut((at / 1_000) as usize >> self.coarsening) {
             Some(change) => *change = change.saturating_add(by),
-            None => self.reach(at, by),
+            None => self.grow(at, by),
         }
     }
 
     #[cold]
-    fn reach(&mut self, at: u64, by: i32) {
-        while (at / 1_000) as usize >> self.doubled >= MOST_STEPS {
-            self.doubled += 1;
+    fn grow(&mut self, at: u64, by: i32) {
+        while (at / 1_000) as usize >> self.coarsening >= MAX_STEPS {
+            self.coarsening += 1;
             self.changes = self.changes.chunks(2).map(|pair| pair.iter().sum()).collect();
         }
-        let step = (at / 1_000) as usize >> self.doubled;
+        let step = (at / 1_000) as usize >> self.coarsening;
         if step >= self.changes.len() {
             self.changes.resize(step + 1, 0);
         }
@@ -162,23 +162,23 @@ mod tests {
 
     #[test]
     fn underway_are_those_that_began_and_have_not_ended() {
-        let mut underway = Underway::default();
-        underway.begins(5_000);
-        underway.begins(1_000);
-        underway.ends(4_000);
-        underway.begins(3_000);
-        underway.ends(9_000);
-        assert_eq!(underway.peak(), 2);
+        let mut in_flight = InFlight::default();
+        in_flight.start(5_000);
+        in_flight.start(1_000);
+        in_flight.end(4_000);
+        in_flight.start(3_000);
+        in_flight.end(9_000);
+        assert_eq!(in_flight.peak(), 2);
     }
 
     #[test]
     fn beyond_an_hour_steps_become_coarser_and_what_was_counted_keeps_its_time() {
-        let mut underway = Underway::default();
-        underway.begins(10_000_000);
-        underway.ends(20_000_000);
-        underway.ends(crate::engine::LAST);
-        underway.begins(30_000_000);
-        assert_eq!(underway.peak(), 1);
-        assert!(underway.changes.len() <= MOST_STEPS, "{}", underway.changes.len());
+        let mut in_flight = InFlight::default();
+        in_flight.start(10_000_000);
+        in_flight.end(20_000_000);
+        in_flight.end(crate::engine::MAX_TIME);
+        in_flight.start(30_000_000);
+        assert_eq!(in_flight.peak(), 1);
+        assert!(in_flight.changes.len() <= MAX_STEPS, "{}", in_flight.changes.len());
     }
 }

@@ -139,7 +139,7 @@ impl From<&ParetoFront> for FrontEntry {
             peak_1s: candidate.predicted.peak_second,
             recovered_p99_s: candidate.predicted.recovery.map(|recovery| recovery.as_secs_f64()),
             attempts_per_client: candidate.predicted.attempts_per_client,
-            recovered_ratio: candidate.predicted.back,
+            recovered_ratio: candidate.predicted.recovered_ratio,
         };
         Self {
             simulated_clients: front.simulated_clients,

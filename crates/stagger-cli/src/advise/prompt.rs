@@ -65,7 +65,7 @@ mod tests {
     fn an_invalid_answer_repeats_the_question() {
         let (known, prompts) = prompt_until_done("maybe\nno\n");
         assert_eq!(known.answer_text(Question::Transient).as_deref(), Some("no"));
-        assert!(prompts.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{prompts}");
+        assert!(prompts.contains("invalid value `maybe`; expected yes or no\nIs the error"), "{prompts}");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {
         Unit::Count.label(predicted.peak_second.round()),
         predicted.recovery.map_or_else(|| "never".to_owned(), |recovery| format!("{:.1}", Compact(recovery))),
         format!("{:.2}", predicted.attempts_per_client),
-        format!("{:.1}%", 100.0 * predicted.back),
+        format!("{:.1}%", 100.0 * predicted.recovered_ratio),
         differing_settings(candidate, front),
     ]
 }

@@ -29,7 +29,7 @@ impl ExternalServer {
         let Some(url) = args.url.as_deref() else { return Ok(None) };
         let wrong = |why: &str| CliError::usage(format_args!("--url: {why}"));
         let uri: Uri = url.parse().map_err(|error| {
-            CliError::usage(format_args!("--url: {error}; use a URL such as ws://127.0.0.1:9000/feed"))
+            CliError::usage(format_args!("--url: {error}; expected a URL like ws://127.0.0.1:9000/feed"))
         })?;
         match uri.scheme_str() {
             Some("ws") => {}

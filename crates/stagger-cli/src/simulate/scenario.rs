@@ -145,7 +145,7 @@ fn retry_after(text: &str) -> Result<RetryAfter, String> {
         [("none", RetryAfter::None), ("staggered", RetryAfter::Staggered), ("reservations", RetryAfter::Reservations)];
     let keyword = parse::keyword(text, &keywords);
     keyword.or_else(|error| {
-        parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration such as 5s"))
+        parse::duration(text).map(RetryAfter::Fixed).map_err(|_| format!("{error}, or a duration like 5s"))
     })
 }
 

@@ -66,7 +66,7 @@ impl Assertion {
     fn parse(text: &str, metrics: &[Metric]) -> Result<Self, String> {
         let parts = OPERATORS.iter().find_map(|(sign, comparison)| Some((text.split_once(sign)?, *comparison)));
         let Some(((name, value), comparison)) = parts else {
-            return Err(format!("`{text}` has no comparison; use a form such as peak_1s<=600"));
+            return Err(format!("`{text}` has no comparison; expected a form like peak_1s<=600"));
         };
         let name = name.trim();
         let Some(metric) = metrics.iter().find(|metric| is_name_of(metric.key, name)) else {
@@ -124,7 +124,7 @@ fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
             let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
             parse_number(number)
                 .map(|number| number / divisor)
-                .map_err(|_| format!("`{text}` is not a number; use a form such as 600, 10k, 2.5 or 95%"))
+                .map_err(|_| format!("`{text}` is not a number; expected a form like 600, 10k, 2.5 or 95%"))
         }
     }
 }
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn an_invalid_assertion_is_rejected_with_a_remedy() {
         for (text, want) in [
-            ("peak_1s", "use a form such as peak_1s<=600"),
+            ("peak_1s", "expected a form like peak_1s<=600"),
             ("peek<=6", "this scenario has clients, peak_100ms, peak_1s"),
-            ("peak_1s<=NaN", "is not a number; use a form such as 600"),
+            ("peak_1s<=NaN", "is not a number; expected a form like 600"),
             ("t99<=soon", "soon"),
         ] {
             let error = Assertion::parse_list(text, reconnect()).unwrap_err();

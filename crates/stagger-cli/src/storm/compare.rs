@@ -38,7 +38,7 @@ pub(crate) fn named_policies(compare: &[String], args: &PolicyArgs) -> Result<Ve
 pub(crate) fn apply_sweep(policies: &[(String, Policy)], sweep: &str) -> Result<Vec<(String, Policy)>, CliError> {
     let wrong = |error: &dyn fmt::Display| CliError::usage(format_args!("--sweep: {error}"));
     let Some((key, values)) = sweep.split_once('=') else {
-        return Err(wrong(&format_args!("`{sweep}` has no values; use a form such as spread=0s,5s,10s")));
+        return Err(wrong(&format_args!("`{sweep}` has no values; expected a form like spread=0s,5s,10s")));
     };
     let mut swept = Vec::new();
     for (name, policy) in policies {
@@ -118,7 +118,7 @@ mod tests {
         let names: Vec<String> =
             apply_sweep(&policies, "spread=0s,5s").unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["curl, spread=0s", "curl, spread=5s"]);
-        assert!(apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("such as spread=0s")));
+        assert!(apply_sweep(&policies, "spread").is_err_and(|error| error.to_string().contains("like spread=0s")));
         assert!(
             apply_sweep(&policies, "max-attempts=0")
                 .is_err_and(|error| error.to_string().contains("curl with max-attempts=0"))

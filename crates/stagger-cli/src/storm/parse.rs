@@ -23,7 +23,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 /// Parses a finite duration.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_duration(text).map_err(|error| error.to_string())?;
-    length.ok_or_else(|| format!("`{text}` is not finite; use a duration such as 500ms, 1.5s, 1m30s or 2h"))
+    length.ok_or_else(|| format!("`{text}` is not finite; expected a duration like 500ms, 1.5s, 1m30s or 2h"))
 }
 
 /// Parses two durations joined by one of `separators`, or a single one.
@@ -40,7 +40,7 @@ pub(crate) fn keyword<T: Copy>(text: &str, keywords: &[(&str, T)]) -> Result<T, 
     let found = keywords.iter().find(|(keyword, _)| *keyword == text.trim());
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = keywords.iter().map(|(keyword, _)| *keyword).collect();
-        format!("unknown value `{text}`; use one of {}", known.join(", "))
+        format!("unknown value `{text}`; expected one of {}", known.join(", "))
     })
 }
 

@@ -105,9 +105,9 @@ fn output_fits_the_terminal() {
 #[test]
 fn invalid_input_is_rejected_with_a_remedy() {
     for (args, want) in [
-        (&["--clients", "many"][..], "--clients: `many` "),
-        (&["--capacity", "0/s"], "--capacity: `0/s` "),
-        (&["--outage", "forever"], "--outage: `forever` "),
+        (&["--clients", "many"][..], "--clients: invalid value `many`"),
+        (&["--capacity", "0/s"], "--capacity: invalid value `0/s`"),
+        (&["--outage", "forever"], "--outage: invalid value `forever`"),
         (&["--clients", "100", "--capacity", "1/s", "--outage", "100h"], "horizon"),
     ] {
         let seen = see(&mut advise(args));

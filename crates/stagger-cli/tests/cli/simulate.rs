@@ -163,10 +163,10 @@ fn invalid_input_is_rejected_with_a_remedy() {
     let unknown = files.write("unknown.toml", "cleints = 3\n");
     let [not_toml, unknown] = [&not_toml, &unknown].map(|path| path.to_str().unwrap());
     for (args, code, words) in [
-        (&["--capacity=0"][..], 2, "--capacity: `0` "),
-        (&["--capacity=NaN"], 2, "--capacity: `NaN` "),
+        (&["--capacity=0"][..], 2, "--capacity: invalid value `0`"),
+        (&["--capacity=NaN"], 2, "--capacity: invalid value `NaN`"),
         (&["--clients=10000000000"], 2, "67,108,864"),
-        (&["--clients=many"], 2, "--clients: `many` "),
+        (&["--clients=many"], 2, "--clients: invalid value `many`"),
         (&["--file", not_toml], 2, "use TOML, such as clients = \"10k\""),
         (
             &["--file", unknown],
@@ -195,8 +195,8 @@ fn invalid_input_is_rejected_with_a_remedy() {
         ),
         (&["fluid", "-j", "decorrelated"], 2, "(stagger simulate reconnect)"),
         (&["fluid", "--retry-after", "staggered"], 2, "the fluid scenario has no setting `retry-after`"),
-        (&["outage", "--guards", "tokns"], 2, "--guards: unknown value `tokns`; use one of none, tokens, window"),
-        (&["--retry-after", "perhaps"], 2, "use one of none, staggered, reservations, or a duration such as 5s"),
+        (&["outage", "--guards", "tokns"], 2, "--guards: unknown value `tokns`; expected one of none, tokens, window"),
+        (&["--retry-after", "perhaps"], 2, "expected one of none, staggered, reservations, or a duration like 5s"),
         (&["--seeds", "0"], 2, "1..=1000"),
         (&["--json", "storm.json"], 2, "to write to a file, use `=`: --json=storm.json"),
     ] {

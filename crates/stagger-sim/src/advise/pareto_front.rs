@@ -2,99 +2,101 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// Policies that nothing beats: whatever brings the clients back sooner than one of them makes the peak higher.
+/// The non-dominated policies: any policy that recovers sooner than one of them has a higher peak.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParetoFront {
-    /// By their peak, the lowest first.
+    /// The policies, ordered by ascending peak.
     pub candidates: Vec<Candidate>,
-    /// With how many clients the figures were simulated; of larger fleets they are in proportion, and the peak is somewhat
-    /// higher than it would be, for chance evens out.
+    /// Number of simulated clients. The figures of larger fleets are scaled in proportion; their peak is somewhat
+    /// overestimated, because random variation averages out in larger fleets.
     pub simulated_clients: u64,
-    /// With how many seeds: figures are means of as many runs.
+    /// Number of runs, each with its own seed; the figures are means over the runs.
     pub runs: u32,
-    /// How many policies were tried in all.
+    /// Number of policies evaluated.
     pub tried_policies: usize,
-    /// Nothing brings all clients back sooner: how long the server is down, and their number by its capacity.
+    /// Lower bound on the time until all clients are back: the outage plus clients / capacity.
     pub min_recovery_time: Duration,
     pub(super) best: usize,
 }
 
-/// A policy, and what it would do.
+/// A policy with its predicted behavior.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The policy.
     pub policy: Policy,
-    /// What it would do.
+    /// The predicted behavior.
     pub predicted: Prediction,
 }
 
-/// What a policy would do, for all clients.
+/// The predicted behavior of all clients with a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Prediction {
-    /// The most attempts that arrive in a second.
+    /// Maximum number of attempts that arrive within one second.
     pub peak_second: f64,
-    /// When 99 % of the clients are back, from the beginning; `None` if they never are.
+    /// Time from the start until 99 % of the clients are back; `None` if they never are.
     pub recovery: Option<Duration>,
-    /// Attempts for each client.
+    /// Mean number of attempts per client.
     pub attempts_per_client: f64,
-    /// The share of the clients that comes back, in 0..=1; the others have given up.
-    pub back: f64,
+    /// Share of the clients that recover, in 0..=1; the others give up.
+    pub recovered_ratio: f64,
 }
 
 impl ParetoFront {
-    /// The one that is advised.
+    /// Returns the recommended policy.
     #[must_use]
     pub fn best(&self) -> &Candidate {
         &self.candidates[self.best]
     }
 }
 
-/// What is asked of a policy.
+/// What the policy is optimized for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
-    /// What the server takes in a second: a peak below that is no better.
+pub(super) struct Objective {
+    /// The capacity per second. A peak below it is not an improvement.
     pub(super) capacity: f64,
-    pub(super) patience: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
 }
 
-/// Longer than anything that comes to an end.
+/// Seconds; longer than any recovery.
 const NEVER: f64 = 1e9;
 
 impl Prediction {
-    /// The two goals, less is better: peak, and seconds of recovery. Without one, more clients that come back are better.
-    pub(super) fn goals(&self) -> [f64; 2] {
-        let recovery = self.recovery.map_or(NEVER * (2.0 - self.back), |recovery| recovery.as_secs_f64());
+    /// Returns the two objectives, both to be minimized: peak, and recovery in seconds. Without recovery, policies with more
+    /// recovered clients are better.
+    pub(super) fn objectives(&self) -> [f64; 2] {
+        let recovery = self.recovery.map_or(NEVER * (2.0 - self.recovered_ratio), |recovery| recovery.as_secs_f64());
         [self.peak_second, recovery]
     }
 
-    /// Whether it is at least as good in both goals, and better in one.
-    fn beats(&self, other: &Self) -> bool {
-        let ([a, b], [c, d]) = (self.goals(), other.goals());
+    /// Returns whether it is at least as good in both objectives, and better in one.
+    fn dominates(&self, other: &Self) -> bool {
+        let ([a, b], [c, d]) = (self.objectives(), other.objectives());
         a <= c && b <= d && (a < c || b < d)
     }
 }
 
-impl Wish {
-    /// The one that comes nearest, and its place; `None` of nothing.
+impl Objective {
+    /// Returns the index of the best candidate; `None` if there are no candidates.
     ///
-    /// Where there is patience: the least peak above what the server takes among those that are back in time, and the
-    /// soonest of these. Else, or if none is: the least product of both goals, as shares of what is best.
+    /// With a deadline: the lowest peak above the capacity among the candidates that recover in time, and of these the one
+    /// that recovers soonest. Without a deadline, or if no candidate recovers in time: the lowest product of both
+    /// objectives.
     pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
         let in_time = |candidate: &Candidate| {
-            let (patience, recovery) = (self.patience?, candidate.predicted.recovery?);
-            Some(recovery <= patience)
+            let (deadline, recovery) = (self.deadline?, candidate.predicted.recovery?);
+            Some(recovery <= deadline)
         };
-        let punctual = candidates.iter().any(|candidate| in_time(candidate) == Some(true));
+        let any_in_time = candidates.iter().any(|candidate| in_time(candidate) == Some(true));
         let key = |candidate: &Candidate| {
-            let [peak, recovery] = candidate.predicted.goals();
+            let [peak, recovery] = candidate.predicted.objectives();
             let overload = (peak / self.capacity).max(1.0);
-            match punctual {
+            match any_in_time {
                 true if in_time(candidate) == Some(true) => [overload, recovery],
                 true => [f64::INFINITY, recovery],
-                // What lies below the capacity counts only where nothing else differs.
+                // A peak below the capacity only breaks ties.
                 false => [overload.ln() + recovery.max(1e-3).ln() + 0.01 * peak.max(1e-3).ln(), 0.0],
             }
         };
@@ -104,13 +106,14 @@ impl Wish {
     }
 }
 
-/// Those that nothing beats, by their peak; of those that come to the same, the first.
-pub(super) fn unbeaten(candidates: &[Candidate]) -> Vec<Candidate> {
+/// Returns the non-dominated candidates, ordered by peak; of equal candidates, the first.
+pub(super) fn non_dominated(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut front: Vec<Candidate> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate() {
-        let beaten = candidates.iter().any(|other| other.predicted.beats(&candidate.predicted));
-        let again = candidates[..at].iter().any(|other| same(&other.predicted.goals(), &candidate.predicted.goals()));
-        if !beaten && !again {
+        let dominated = candidates.iter().any(|other| other.predicted.dominates(&candidate.predicted));
+        let again =
+            candidates[..at].iter().any(|other| same(&other.predicted.objectives(), &candidate.predicted.objectives()));
+        if !dominated && !again {
             front.push(*candidate);
         }
     }
@@ -128,7 +131,7 @@ mod tests {
 
     fn candidate(peak: f64, recovery: Option<u64>, back: f64) -> Candidate {
         let recovery = recovery.map(Duration::from_secs);
-        let predicted = Prediction { peak_second: peak, recovery, attempts_per_client: 1.0, back };
+        let predicted = Prediction { peak_second: peak, recovery, attempts_per_client: 1.0, recovered_ratio: back };
         Candidate { policy: Policy::DEFAULT, predicted }
     }
 
@@ -137,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beaten_in_both_goals_is_not_on_the_front() {
-        let front = unbeaten(&[
+    fn dominated_policies_are_not_on_the_pareto_front() {
+        let front = non_dominated(&[
             candidate(900.0, Some(20), 1.0),
             candidate(500.0, Some(30), 1.0),
             candidate(600.0, Some(31), 1.0),
@@ -148,25 +151,25 @@ mod tests {
             candidate(200.0, None, 0.9),
         ]);
         assert_eq!(peaks(&front), [100.0, 200.0, 500.0, 900.0]);
-        assert_eq!(front[1].predicted.back.to_string(), "0.9", "who brings more back is better");
+        assert_eq!(front[1].predicted.recovered_ratio.to_string(), "0.9", "more recovered clients are better");
     }
 
     #[test]
-    fn the_best_is_the_least_product_and_what_lies_below_the_capacity_is_no_better() {
-        let wish = Wish { capacity: 500.0, patience: None };
-        let best = |candidates: &[Candidate]| wish.best(candidates).unwrap();
+    fn the_best_has_the_lowest_product_and_a_peak_below_capacity_is_no_improvement() {
+        let objective = Objective { capacity: 500.0, deadline: None };
+        let best = |candidates: &[Candidate]| objective.best(candidates).unwrap();
         assert_eq!(best(&[candidate(1_000.0, Some(30), 1.0), candidate(600.0, Some(40), 1.0)]), 1);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(250.0, Some(40), 1.0)]), 0);
         assert_eq!(best(&[candidate(500.0, Some(30), 1.0), candidate(450.0, Some(30), 1.0)]), 1);
-        assert_eq!(wish.best(&[]), None);
+        assert_eq!(objective.best(&[]), None);
     }
 
     #[test]
-    fn patience_takes_the_lowest_overload_that_is_back_in_time() {
-        let wish = Wish { capacity: 500.0, patience: Some(Duration::from_secs(35)) };
+    fn with_a_deadline_the_best_has_the_lowest_overload_of_those_in_time() {
+        let objective = Objective { capacity: 500.0, deadline: Some(Duration::from_secs(35)) };
         let all = [candidate(450.0, Some(40), 1.0), candidate(700.0, Some(35), 1.0), candidate(900.0, Some(20), 1.0)];
-        assert_eq!(wish.best(&all), Some(1));
-        let hasty = Wish { patience: Some(Duration::from_secs(1)), ..wish };
-        assert_eq!(hasty.best(&all), Some(2), "none is back in time: the least product");
+        assert_eq!(objective.best(&all), Some(1));
+        let hasty = Objective { deadline: Some(Duration::from_secs(1)), ..objective };
+        assert_eq!(hasty.best(&all), Some(2), "none recovers in time: the lowest product");
     }
 }

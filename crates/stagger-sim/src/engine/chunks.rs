@@ -43,7 +43,7 @@ impl<C: Copy> Chunks<C> {
     pub(super) fn push(&mut self, bin: &mut Bin, event: Event, client: &C) {
         let mask = (1 << self.bits) - 1;
         if bin.0 & mask == 0 {
-            bin.0 = self.chain(bin.0 >> self.bits);
+            bin.0 = self.append_chunk(bin.0 >> self.bits);
         }
         self.events[bin.0 as usize] = event;
         self.clients[bin.0 as usize] = *client;
@@ -53,9 +53,9 @@ impl<C: Copy> Chunks<C> {
     /// Puts a new chunk behind the full one that ends where chunk `after` begins, or at the beginning of a bin if that
     /// is 0. Says where it begins.
     #[inline(never)]
-    fn chain(&mut self, after: u32) -> u32 {
+    fn append_chunk(&mut self, after: u32) -> u32 {
         let chunk = match self.free {
-            0 => self.grow(),
+            0 => self.allocate_chunk(),
             chunk => {
                 self.free = self.links[chunk as usize];
                 chunk
@@ -65,7 +65,7 @@ impl<C: Copy> Chunks<C> {
         chunk << self.bits
     }
 
-    fn grow(&mut self) -> u32 {
+    fn allocate_chunk(&mut self) -> u32 {
         let chunk = self.links.len() as u32;
         self.links.push(0);
         self.events.resize(self.links.len() << self.bits, Event::new(0, 0));

@@ -2,7 +2,7 @@
 pub(crate) const CLIENT_BITS: u32 = 26;
 
 /// The last microsecond that an event can be at: 76 hours.
-pub(crate) const LAST: u64 = (1 << (64 - CLIENT_BITS)) - 1;
+pub(crate) const MAX_TIME: u64 = (1 << (64 - CLIENT_BITS)) - 1;
 
 /// When something happens, and to whom, in eight bytes. The order is by time, then by client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,14 +11,14 @@ pub(crate) struct Event(u64);
 impl Event {
     #[inline]
     pub(crate) const fn new(at: u64, client: u32) -> Self {
-        debug_assert!(at <= LAST && client >> CLIENT_BITS == 0, "the world keeps to what an event can hold");
+        debug_assert!(at <= MAX_TIME && client >> CLIENT_BITS == 0, "the simulation keeps to what an event can hold");
         Self(at << CLIENT_BITS | client as u64)
     }
 
     /// What is left of an event without the time `from`.
     #[inline]
-    pub(crate) const fn after(from: u64, rest: u64) -> Self {
-        Self((from << CLIENT_BITS) + rest)
+    pub(crate) const fn from_offset(base: u64, offset: u64) -> Self {
+        Self((base << CLIENT_BITS) + offset)
     }
 
     /// In microseconds.
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn both_ends_of_both_parts_are_kept() {
         let most = (1 << CLIENT_BITS) - 1;
-        for (at, client) in [(0, 0), (LAST, 0), (0, most), (LAST, most), (1, 2)] {
+        for (at, client) in [(0, 0), (MAX_TIME, 0), (0, most), (MAX_TIME, most), (1, 2)] {
             let event = Event::new(at, client);
             assert_eq!((event.at(), event.client()), (at, client));
         }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn an_event_is_put_together_again() {
-        assert_eq!(Event::after(5, 3 << CLIENT_BITS | 7), Event::new(8, 7));
+        assert_eq!(Event::from_offset(5, 3 << CLIENT_BITS | 7), Event::new(8, 7));
     }
 
     #[test]

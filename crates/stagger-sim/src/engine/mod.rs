@@ -15,13 +15,13 @@ mod calendar;
 mod chunks;
 mod event;
 mod heap;
-mod order;
-mod world;
+mod simulation;
+mod sort;
 
 pub(crate) use calendar::run as run_calendar;
-pub(crate) use event::{CLIENT_BITS, LAST};
+pub(crate) use event::{CLIENT_BITS, MAX_TIME};
 pub(crate) use heap::run as run_heap;
-pub(crate) use world::{Interrupted, World};
+pub(crate) use simulation::{Cancelled, Simulation};
 
 /// Which engine brings the events. Both give the same figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,10 +35,10 @@ pub enum Engine {
 }
 
 impl Engine {
-    pub(crate) fn run<W: World>(self, world: &mut W, progress: &crate::Progress) -> Result<(), Interrupted> {
+    pub(crate) fn run<W: Simulation>(self, simulation: &mut W, progress: &crate::Progress) -> Result<(), Cancelled> {
         match self {
-            Self::Calendar => run_calendar(world, progress),
-            Self::Heap => run_heap(world, progress),
+            Self::Calendar => run_calendar(simulation, progress),
+            Self::Heap => run_heap(simulation, progress),
         }
     }
 }

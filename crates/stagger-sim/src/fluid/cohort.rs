@@ -1,4 +1,4 @@
-use super::law::{Law, Piece};
+use super::distribution::{Distribution, UniformPiece};
 
 /// Clients that wait for one and the same attempt: how large a share of them sends when. Times are in steps.
 ///
@@ -33,19 +33,19 @@ impl Cohort {
     }
 
     /// How many steps it has room for.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn ring_len(&self) -> usize {
         self.changes.len()
     }
 
     /// This share waits for as long as the law says, from the middle of this step on.
-    pub(super) fn add(&mut self, step: usize, share: f64, law: &Law) {
+    pub(super) fn add(&mut self, step: usize, share: f64, distribution: &Distribution) {
         if step >= self.busy.1 {
             // What is left of it is the error of many sums.
             self.level = 0.0;
             self.sent.fill(0.0);
             self.busy = (usize::MAX, step);
         }
-        for Piece { share: part, from, to } in &law.pieces {
+        for UniformPiece { share: part, from, to } in &distribution.pieces {
             // What comes all at once comes within a step.
             let (from, to) =
                 if to - from < 1.0 { ((from + to) / 2.0, (from + to) / 2.0 + 1.0) } else { (from + 0.5, to + 0.5) };
@@ -67,7 +67,7 @@ impl Cohort {
         }
         self.busy.1 = self.busy.1.max(begins + 2 + self.sent.len());
         if whole + 1 >= self.changes.len() {
-            self.reach(step, whole + 2);
+            self.grow(step, whole + 2);
         }
         let mask = self.changes.len() - 1;
         self.changes[begins & mask] += by * (1.0 - part);
@@ -76,7 +76,7 @@ impl Cohort {
 
     /// Makes the ring longer, with everything at its time.
     #[cold]
-    fn reach(&mut self, step: usize, length: usize) {
+    fn grow(&mut self, step: usize, length: usize) {
         let mut longer = vec![0.0; length.next_power_of_two()];
         let (old, new) = (self.changes.len() - 1, longer.len() - 1);
         for step in step..step + self.changes.len() {
@@ -105,9 +105,9 @@ impl Cohort {
 mod tests {
     use super::*;
 
-    fn arrivals(law: &Law, steps: usize) -> Vec<f64> {
+    fn arrivals(distribution: &Distribution, steps: usize) -> Vec<f64> {
         let mut cohort = Cohort::new(2, 1_000);
-        cohort.add(0, 1.0, law);
+        cohort.add(0, 1.0, distribution);
         let step = |step| {
             let arrived = cohort.arrive(step, &[0.0, 1.0]);
             cohort.advance(step);
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_piece_arrives_evenly_and_whole() {
         for (from, to) in [(10, 20), (100, 900)] {
-            let got = arrivals(&Law::uniform(from as f64, to as f64), 1_000);
+            let got = arrivals(&Distribution::uniform(from as f64, to as f64), 1_000);
             let each = 1.0 / (to - from) as f64;
             assert!((got.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{got:?}");
             assert!(got[from + 2..=to].iter().all(|share| (share - each).abs() < 1e-12), "{got:?}");
@@ -132,14 +132,14 @@ mod tests {
     #[test]
     fn what_comes_at_once_comes_within_a_step() {
         for at in [0_u16, 7] {
-            let got = arrivals(&Law::uniform(f64::from(at), f64::from(at)), 20);
+            let got = arrivals(&Distribution::uniform(f64::from(at), f64::from(at)), 20);
             assert!((got[usize::from(at) + 1] - 1.0).abs() < 1e-12, "{got:?}");
         }
     }
 
     #[test]
     fn what_would_be_sent_after_the_horizon_is_not() {
-        assert!(arrivals(&Law::uniform(500.0, 1_500.0), 1_000).iter().sum::<f64>() < 0.5);
-        assert!(arrivals(&Law::uniform(5e9, 5e9), 1_000).iter().sum::<f64>() < 1e-12);
+        assert!(arrivals(&Distribution::uniform(500.0, 1_500.0), 1_000).iter().sum::<f64>() < 0.5);
+        assert!(arrivals(&Distribution::uniform(5e9, 5e9), 1_000).iter().sum::<f64>() < 1e-12);
     }
 }

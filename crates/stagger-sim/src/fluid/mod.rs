@@ -23,14 +23,14 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+mod attempt_delays;
 mod cohort;
+mod distribution;
 mod figures;
-mod flow;
-mod law;
 mod not_simulable;
-mod outlook;
+mod simulation;
 mod step;
 
 pub use figures::FluidFigures;
-pub use flow::run;
 pub use not_simulable::NotSimulable;
+pub use simulation::run;

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use super::{ParseValueError, Rate};
 
-/// What is known of the place where a policy is used. Everything is optional: a rule that needs to know something
-/// which is not said stays silent.
+/// The deployment a policy is used in. Every field is optional: a rule that needs a value that is not set does not
+/// apply.
 ///
 /// ```
 /// use core::num::NonZeroU64;
@@ -36,138 +36,137 @@ pub struct DeploymentContext {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// What the calls are for.
+/// The purpose of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// A person waits.
+    /// A user waits for the result.
     Interactive,
-    /// Inside a function that is billed by its time.
+    /// Inside a serverless function that is billed by execution time.
     Serverless,
-    /// A job that nobody waits for.
+    /// A background job.
     Background,
-    /// A connection that is kept up.
+    /// A long-lived connection that is re-established when lost.
     Reconnecting,
-    /// An API that is near: the same data centre, a sidecar, a cache.
+    /// A nearby API: in the same data center, a sidecar, a cache.
     Near,
-    /// A database, or a service that is far away.
+    /// A database or a remote service.
     Far,
 }
 
-/// Whether the operation may be carried out twice.
+/// Whether executing the operation twice is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Idempotency {
-    /// It comes to the same.
+    /// The operation is idempotent.
     Yes,
-    /// The server recognises the repetition by a key that all attempts have in common.
+    /// The server recognizes repetitions by an idempotency key that all attempts share.
     ByKey,
-    /// It would be done twice.
+    /// The operation would be executed twice.
     No,
 }
 
-/// Whether a budget bounds the retries of all calls together. Complete: there is one or there is none.
+/// Whether a budget limits the retries of all calls together. Complete: there is a budget or there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Budgeted {
-    /// One does.
+    /// A budget is used.
     Yes,
-    /// None does.
+    /// No budget is used.
     No,
 }
 
 impl DeploymentContext {
-    /// The resolution of the timers that are slept on, unless [`tick`](Self::tick) says otherwise: that of tokio.
+    /// The default timer resolution, that of tokio. Override it with [`tick`](Self::tick).
     pub const TICK: Duration = Duration::from_millis(1);
 
-    /// How many clients use the policy against one server.
+    /// Sets the number of clients that use the policy against one server.
     pub const fn clients(mut self, clients: NonZeroU64) -> Self {
         self.clients = Some(clients);
         self
     }
 
-    /// What that server takes.
+    /// Sets the capacity of that server.
     pub const fn capacity(mut self, capacity: Rate) -> Self {
         self.capacity = Some(capacity);
         self
     }
 
-    /// How many calls are begun, by all clients together.
+    /// Sets the rate of calls of all clients together.
     pub const fn requests(mut self, requests: Rate) -> Self {
         self.requests = Some(requests);
         self
     }
 
-    /// What the calls are for.
+    /// Sets the purpose of the calls.
     pub const fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = Some(purpose);
         self
     }
 
-    /// How long after its start a call is of use to whoever made it.
+    /// Sets the time from the start of a call after which its result is no longer useful.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// How long what is worked on stays ours: the visibility time of a queue, the lease of a lock.
+    /// Sets how long the worker owns the item: the visibility timeout of a queue, the lease of a lock.
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// How long the function that makes the call may run.
+    /// Sets the time limit of the function that makes the call.
     pub const fn invocation(mut self, limit: Duration) -> Self {
         self.invocation = Some(limit);
         self
     }
 
-    /// How long one attempt may take.
+    /// Sets the timeout of one attempt.
     pub const fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// The resolution of the timers that are slept on. Default [`TICK`](Self::TICK).
+    /// Sets the resolution of the timers. Default [`TICK`](Self::TICK).
     pub const fn tick(mut self, tick: Duration) -> Self {
         self.tick = Some(tick);
         self
     }
 
-    /// How many layers retry the same call, this one included.
+    /// Sets the number of layers that retry the same call, including this one.
     pub const fn layers(mut self, layers: NonZeroU32) -> Self {
         self.layers = Some(layers);
         self
     }
 
-    /// Whether the operation may be carried out twice.
+    /// Sets whether executing the operation twice is safe.
     pub const fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = Some(idempotency);
         self
     }
 
-    /// Whether a budget bounds the retries. Not said is as good as no.
+    /// Sets whether a budget limits the retries. Not set means no.
     pub const fn budget(mut self, budget: Budgeted) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// What the server usually asks for: its `Retry-After`.
+    /// Sets the `Retry-After` that the server usually sends.
     pub const fn retry_after(mut self, retry_after: Duration) -> Self {
         self.retry_after = Some(retry_after);
         self
     }
 
-    /// The time in which the server can take all clients, each of them once: their number by its capacity. `None` if
-    /// either is not known.
+    /// Returns the time the server needs to accept each client once: clients / capacity. `None` if either is not set.
     #[must_use]
     pub fn min_recovery_time(&self) -> Option<Duration> {
         let seconds = self.clients?.get() as f64 / self.capacity?.get();
-        // Beyond what a duration holds it is as long as one can be.
+        // Saturates at the longest duration.
         Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 }
 
-/// The words of the command line, each with what it stands for.
+/// The words of the command line and their meanings.
 const PURPOSES: [(&str, Purpose); 6] = [
     ("interactive", Purpose::Interactive),
     ("serverless", Purpose::Serverless),
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_reads_back_to_what_it_stands_for() {
+    fn every_word_round_trips() {
         for (word, purpose) in PURPOSES {
             assert_eq!((word.parse(), purpose.to_string().as_str()), (Ok(purpose), word));
         }
@@ -232,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn another_word_is_refused_with_those_that_are_known() {
+    fn the_error_for_an_unknown_word_lists_the_known_words() {
         let error = "batch".parse::<Purpose>().unwrap_err().to_string();
         assert!(error.contains("`batch`") && error.contains("background"), "{error}");
     }
 
     #[test]
-    fn the_window_needs_both_and_never_overflows() {
+    fn the_min_recovery_time_needs_both_values_and_saturates() {
         let many = DeploymentContext::default().clients(NonZeroU64::MAX);
         assert_eq!(many.min_recovery_time(), None);
         assert_eq!(many.capacity(Rate::per_second(1e-300).unwrap()).min_recovery_time(), Some(Duration::MAX));

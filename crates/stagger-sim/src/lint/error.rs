@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// A word that is not understood, and what would be.
+/// A value that cannot be parsed, with the values that are expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseValueError {
     word: String,
@@ -15,7 +15,7 @@ impl ParseValueError {
 
 impl fmt::Display for ParseValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not understood; use {}", self.word, self.known)
+        write!(f, "invalid value `{}`; expected {}", self.word, self.known)
     }
 }
 

@@ -3,12 +3,12 @@ use core::fmt;
 use stagger_core::Policy;
 
 use super::DeploymentContext;
+use super::analysis::PolicyAnalysis;
 use super::change::Change;
-use super::rule::{Found, Rule, Severity};
+use super::rule::{Diagnosis, Rule, Severity};
 use super::rules::ALL;
-use super::subject::Subject;
 
-/// Something that a rule has found.
+/// A problem that a rule has found in a policy or a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     rule: &'static Rule,
@@ -16,7 +16,7 @@ pub struct Finding {
     help: Suggestion,
 }
 
-/// What mends a finding. It reads as one line: the settings first, then what else there is to say.
+/// How to fix a finding. Displayed as one line: first the settings, then further advice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Suggestion {
     change: Option<(Change, Policy)>,
@@ -24,23 +24,23 @@ pub struct Suggestion {
 }
 
 impl Finding {
-    pub(super) fn of_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
+    pub(super) fn for_log(rule: &'static Rule, facts: Vec<String>, advice: impl Into<String>) -> Self {
         Self { rule, facts, help: Suggestion { change: None, advice: Some(advice.into()) } }
     }
 
-    /// The rule.
+    /// Returns the rule.
     #[must_use]
     pub const fn rule(&self) -> &'static Rule {
         self.rule
     }
 
-    /// What it is, with the figures of this policy: one or more lines.
+    /// Returns what was found, with the figures of this policy: one or more lines.
     #[must_use]
     pub fn facts(&self) -> &[String] {
         &self.facts
     }
 
-    /// What mends it.
+    /// Returns how to fix it.
     #[must_use]
     pub const fn suggestion(&self) -> &Suggestion {
         &self.help
@@ -48,20 +48,20 @@ impl Finding {
 }
 
 impl Suggestion {
-    /// Settings in the words of the policy language, `jitter=full cap=10s`, to be set in the policy; or a whole policy,
-    /// where no setting of this one helps. `None` if what mends it is not in the policy. With it the rule is silent.
+    /// Returns the settings to change, in the policy language, like `jitter=full cap=10s`; or a complete policy if no
+    /// setting of this one helps. `None` if the fix lies outside the policy. With these settings the rule no longer applies.
     #[must_use]
     pub fn settings(&self) -> Option<String> {
         self.change.as_ref().map(|(change, _)| change.to_string())
     }
 
-    /// The policy with these settings.
+    /// Returns the policy with these settings.
     #[must_use]
     pub fn policy(&self) -> Option<&Policy> {
         self.change.as_ref().map(|(_, policy)| policy)
     }
 
-    /// What helps besides the settings, or instead of them.
+    /// Returns further advice, which complements or replaces the settings.
     #[must_use]
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
@@ -79,10 +79,10 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// What is said where each change that is known would leave the rule something to find.
-const TOGETHER: &str = "no single change mends it: what is named above hangs together";
+/// The advice if the rule would still apply after each known change.
+const NO_SINGLE_CHANGE: &str = "no single change fixes this: the settings named above depend on each other";
 
-/// What the rules find in a policy, in the order of their codes.
+/// Checks a policy against all rules. Returns the findings, ordered by code.
 #[must_use]
 pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
     let found = all_found(policy, context);
@@ -96,7 +96,7 @@ pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
             };
             let change = best(found.changes).or_else(|| best(found.last_resort.into_iter().collect()));
             let advice = match (&change, found.advice) {
-                (None, None) => Some(TOGETHER.to_owned()),
+                (None, None) => Some(NO_SINGLE_CHANGE.to_owned()),
                 (_, advice) => advice,
             };
             let help = Suggestion { change, advice };
@@ -105,9 +105,9 @@ pub fn check(policy: &Policy, context: &DeploymentContext) -> Vec<Finding> {
         .collect()
 }
 
-/// The policy after what [`check`] would change in it, one finding after the other, as long as each change leaves
-/// fewer warnings, or as many and fewer notes. What is left to be found in it is not the policy's to mend, or two rules
-/// want opposite things. What rules in `allowed` find is meant, and stays as it is.
+/// Applies the suggestions of [`check`] one after the other, as long as each leaves fewer warnings, or as many warnings
+/// and fewer notes. Findings that remain cannot be fixed in the policy, or two rules contradict each other. Findings of
+/// rules in `allowed` are ignored.
 #[must_use]
 pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> Policy {
     let count = |policy: &Policy| {
@@ -129,12 +129,12 @@ pub fn fix(policy: &Policy, context: &DeploymentContext, allowed: &[&Rule]) -> P
     }
 }
 
-fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Found)> {
-    let subject = Subject::new(policy, context);
-    ALL.into_iter().filter_map(|rule| Some((rule, (rule.judge)(&subject)?))).collect()
+fn all_found(policy: &Policy, context: &DeploymentContext) -> Vec<(&'static Rule, Diagnosis)> {
+    let analysis = PolicyAnalysis::new(policy, context);
+    ALL.into_iter().filter_map(|rule| Some((rule, (rule.check)(&analysis)?))).collect()
 }
 
-/// The first change that silences a rule, if possible without waking another.
+/// Returns the first change after which the rule no longer applies, preferring one that triggers no other rule.
 fn best(
     rule: &Rule,
     changes: impl Iterator<Item = (Change, Policy)>,

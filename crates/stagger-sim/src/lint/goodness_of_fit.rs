@@ -1,37 +1,35 @@
 use core::array;
 use core::time::Duration;
 
-/// How drawn delays lie in their interval.
+/// A goodness-of-fit test: how well measured or drawn delays match the forecast distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoodnessOfFit {
-    /// The stretch of the interval, in shares of it, that the draws reach.
+    /// The shortest and the longest draw, as fractions of the forecast interval.
     pub reach: (f64, f64),
-    /// The greatest distance between the draws' distribution and the forecast's: the statistic of
-    /// Kolmogorov and Smirnov.
+    /// The greatest distance between the empirical and the forecast distribution function: the Kolmogorov–Smirnov
+    /// statistic.
     pub distance: f64,
-    /// How often draws that follow the forecast would lie at least so far from it.
+    /// Probability that draws from the forecast have at least this distance.
     pub p_value: f64,
-    /// The share of draws that were to be expected beyond the least or beyond the greatest of these,
-    /// whichever is larger.
+    /// The forecast probability beyond the shortest or beyond the longest draw, whichever is larger.
     pub missed: f64,
-    /// How often draws that follow the forecast would miss so much of an end.
+    /// Probability that draws from the forecast miss at least this much at an end.
     pub p_ends: f64,
-    /// How many draws fell in each hundredth of the forecast's probability, from the shortest
-    /// delays up: level where the forecast holds.
+    /// Number of draws in each percentile of the forecast, from the shortest delays up: uniform if the forecast holds.
     pub percentile_counts: [u32; 100],
 }
 
-/// A distance that is nobody's concern, however surely it is there, and a share of draws that may
-/// be missing at an end: the forecast itself is computed on a grid.
+/// A distance, and a probability missed at an end, that do not count even if they are significant: the forecast itself
+/// is computed on a grid.
 const NEGLIGIBLE: f64 = 0.01;
 const NEGLIGIBLE_END: f64 = 0.001;
 
-/// Points at which the forecast's distribution is read.
+/// Number of points at which the forecast distribution is evaluated.
 const POINTS: usize = 129;
 
 impl GoodnessOfFit {
-    /// How `drawn` lies in a forecast whose bounds are these. It is sorted, from the shortest on; of nothing drawn
-    /// there is nothing to say against it.
+    /// Tests `drawn` against a forecast with these bounds. `drawn` must be sorted in ascending order; an empty sample is
+    /// never rejected.
     #[must_use]
     pub fn new(curve: &QuantileCurve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
         let count = drawn.len().max(1) as f64;
@@ -42,7 +40,7 @@ impl GoodnessOfFit {
             let (below, at) = curve.around(same[0]);
             let upto = before + same.len();
             distance = distance.max(upto as f64 / count - at).max(below - before as f64 / count);
-            // Draws of one length share its stretch of the forecast evenly.
+            // Equal draws are distributed evenly over their probability interval.
             for i in 0..same.len() {
                 let place = below + (at - below) * (i as f64 + 0.5) / same.len() as f64;
                 percentile_counts[((place * 100.0) as usize).min(99)] += 1;
@@ -68,7 +66,7 @@ impl GoodnessOfFit {
         }
     }
 
-    /// Whether the draws contradict the forecast, if chance may make it look so with `threshold`.
+    /// Returns whether the draws contradict the forecast at significance level `threshold`.
     #[must_use]
     pub fn is_rejected(&self, threshold: f64) -> bool {
         let far = self.distance > NEGLIGIBLE && self.p_value < threshold;
@@ -76,13 +74,13 @@ impl GoodnessOfFit {
         far || short
     }
 
-    /// How many draws it takes into account.
+    /// Returns the number of draws.
     fn count(&self) -> u32 {
         self.percentile_counts.iter().sum()
     }
 
-    /// How far the draws lie above the forecast at each hundredth of its probability: the share of
-    /// them that is at most so long, less the share that was to be expected.
+    /// Returns the deviation of the draws at each percentile of the forecast: the empirical minus the expected share of
+    /// draws up to that percentile.
     pub fn deviations(&self) -> impl Iterator<Item = f64> {
         let count = f64::from(self.count().max(1));
         self.percentile_counts.iter().enumerate().scan(0, move |sum, (i, more)| {
@@ -91,12 +89,12 @@ impl GoodnessOfFit {
         })
     }
 
-    /// The distance beyond which draws count as astray, if chance may call them so with `threshold`.
+    /// Returns the distance above which draws are rejected at significance level `threshold`.
     #[must_use]
     pub fn critical_distance(&self, threshold: f64) -> f64 {
         let count = f64::from(self.count().max(1));
         let (mut low, mut high) = (0.0, 1.0);
-        // Twenty halvings are a millionth.
+        // Twenty bisections give a precision of 1e-6.
         for _ in 0..20 {
             let middle = f64::midpoint(low, high);
             if kolmogorov(middle, count) < threshold {
@@ -108,42 +106,41 @@ impl GoodnessOfFit {
         high.max(NEGLIGIBLE)
     }
 
-    /// How many draws fell in each tenth.
+    /// Returns the number of draws in each decile of the forecast.
     #[must_use]
     pub fn decile_counts(&self) -> Vec<f64> {
         self.percentile_counts.chunks(10).map(|tenth| f64::from(tenth.iter().sum::<u32>())).collect()
     }
 }
 
-/// A forecast's distribution, read off its quantiles.
+/// A distribution function, interpolated from the quantiles of a forecast.
 #[derive(Debug)]
 pub struct QuantileCurve {
-    /// Probabilities, and the lengths that are not exceeded with them.
+    /// Probabilities and their quantiles.
     points: Vec<(f64, Duration)>,
 }
 
 impl QuantileCurve {
-    /// The distribution whose quantiles these are; `None` where there is none. It asks for all of them at once.
+    /// Creates the distribution with these quantiles, which are requested in one call; `None` if there are none.
     #[must_use]
     pub fn new(quantiles: impl FnOnce([f64; POINTS]) -> Option<[Duration; POINTS]>) -> Option<Self> {
         let shares = array::from_fn(|i| {
             let t = i as f64 / (POINTS - 1) as f64;
-            // Closer to one another towards both ends, where a straight line from one to the next
-            // would be furthest from a distribution that thins out.
+            // Denser toward both ends, where linear interpolation would be worst for a distribution that thins out.
             t * t * (3.0 - 2.0 * t)
         });
         Some(Self { points: shares.into_iter().zip(quantiles(shares)?).collect() })
     }
 
-    /// How probable it is to draw less than `length`, and not more than it. The two differ only for
-    /// a length that is drawn again and again.
+    /// Returns the probabilities of a draw below `length`, and of a draw of at most `length`. They differ only for a
+    /// duration that has a positive probability of its own.
     fn around(&self, length: Duration) -> (f64, f64) {
         let below = self.points.partition_point(|(_, quantile)| *quantile < length);
         let to = self.points.partition_point(|(_, quantile)| *quantile <= length);
         (self.share(below, length), self.share(to, length))
     }
 
-    /// The probability at `length`, which lies between the points `after − 1` and `after`.
+    /// Returns the probability at `length`, which lies between the points `after − 1` and `after`.
     fn share(&self, after: usize, length: Duration) -> f64 {
         let Some(before) = after.checked_sub(1) else {
             return 0.0;
@@ -156,7 +153,7 @@ impl QuantileCurve {
     }
 }
 
-/// How often `count` draws lie at least `distance` from the distribution they follow.
+/// Returns the probability that `count` draws have at least `distance` from the distribution they follow.
 ///
 /// Source: Kolmogorov's limit distribution with the correction of M. A. Stephens, "Use of the
 /// Kolmogorov–Smirnov … Statistics Without Extensive Tables", 1970, good from 5 draws on.
@@ -198,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_where_draws_begin_to_stray() {
+    fn draws_are_rejected_beyond_the_critical_distance() {
         let fit = even((0..1000).map(|i| 1000 + i));
-        let (threshold, allowed) = (1e-4, fit.critical_distance(1e-4));
-        assert!(kolmogorov(allowed * 1.001, 1000.0) < threshold);
-        assert!(kolmogorov(allowed * 0.999, 1000.0) > threshold);
+        let (threshold, critical) = (1e-4, fit.critical_distance(1e-4));
+        assert!(kolmogorov(critical * 1.001, 1000.0) < threshold);
+        assert!(kolmogorov(critical * 0.999, 1000.0) > threshold);
     }
 
     #[test]
-    fn reach_is_measured_in_the_interval_and_tenths_in_probability() {
+    fn reach_is_a_fraction_of_the_interval_and_deciles_are_of_probability() {
         let fit = even([1250, 1500, 1750]);
         assert_eq!(fit.reach, (0.25, 0.75));
         assert_eq!(fit.decile_counts(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
@@ -214,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn draws_of_one_length_share_its_stretch_of_the_forecast() {
-        // Half of the probability lies on the upper end, where a cap has cut the rest off.
+    fn equal_draws_are_distributed_over_their_probability_interval() {
+        // Half of the probability lies at the upper end, where a cap has cut off the rest.
         let ms = Duration::from_millis;
         let curve =
             QuantileCurve::new(|shares| Some(shares.map(|q| ms(1000).mul_f64((1.0 + 2.0 * q).min(2.0))))).unwrap();
@@ -226,20 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_counts_on_both_sides_of_the_forecast() {
+    fn distances_above_and_below_the_forecast_count() {
         assert!((even([1900, 1950]).distance - 0.9).abs() < 1e-9);
         assert!((even([1050, 1100]).distance - 0.9).abs() < 1e-9);
     }
 
     #[test]
-    fn draws_that_follow_the_forecast_have_no_excess_at_its_end() {
-        let excess: Vec<f64> = even((0..1000).map(|i| 1000 + i)).deviations().collect();
-        assert!(excess.iter().all(|share| share.abs() < 0.002), "{excess:?}");
+    fn draws_that_follow_the_forecast_have_no_deviations() {
+        let deviations: Vec<f64> = even((0..1000).map(|i| 1000 + i)).deviations().collect();
+        assert!(deviations.iter().all(|share| share.abs() < 0.002), "{deviations:?}");
         assert_eq!(even([1001, 1002]).deviations().next(), Some(0.99));
     }
 
     #[test]
-    fn a_length_that_is_always_drawn_has_all_the_probability() {
+    fn a_constant_delay_has_probability_one() {
         let second = Duration::from_secs(1);
         let curve = QuantileCurve::new(|shares| Some(shares.map(|_| second))).unwrap();
         assert_eq!(curve.around(second), (0.0, 1.0));

@@ -1,11 +1,12 @@
-//! What makes a storm of a policy, found before it is one.
+//! Static checks of retry policies: finds settings that can cause a retry storm, before they do.
 //!
-//! [`check`] looks at a [`Policy`](stagger_core::Policy) in its [`DeploymentContext`] by [rules](Rule::all()) with
-//! stable codes. Each [`Finding`] says what it is, with the figures of this policy, why that matters, and what mends
-//! it; where the policy itself can be fixed, the [`Suggestion`] is in the policy language and has been tried. Every figure
-//! is read from the policy's own forecasts; no rule has a formula of a delay. [`fix`] is the policy after all of it.
+//! [`check`] examines a [`Policy`](stagger_core::Policy) in its [`DeploymentContext`] by [rules](Rule::all()) with
+//! stable codes. Each [`Finding`] states the problem with the figures of this policy, why it matters, and how to fix
+//! it. If a change of the policy fixes it, the [`Suggestion`] is written in the policy language and has been verified.
+//! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`] returns
+//! the policy with all suggestions applied.
 //!
-//! [`log`] judges delays that have really happened.
+//! [`log`] checks delays that were measured.
 //!
 //! ```
 //! use stagger_core::Policy;
@@ -19,6 +20,7 @@
 //! # Ok::<(), stagger_core::ParseError>(())
 //! ```
 
+mod analysis;
 mod change;
 mod context;
 mod error;
@@ -29,7 +31,6 @@ pub mod log;
 mod rate;
 mod rule;
 mod rules;
-mod subject;
 
 pub use context::{Budgeted, DeploymentContext, Idempotency, Purpose};
 pub use error::ParseValueError;

@@ -24,8 +24,8 @@
 //! [`OccFigures::to_limit`] says how far a policy is from that.
 
 mod figures;
-mod row;
 mod scenario;
+mod simulation;
 
 pub use figures::OccFigures;
 pub use scenario::{OccScenario, OccScenarioBuilder};

@@ -3,8 +3,8 @@ use core::time::Duration;
 use stagger_core::{Policy, Seed};
 
 use super::OccFigures;
-use super::row::Row;
-use crate::client::Rule;
+use super::simulation::OccSimulation;
+use crate::client_policy::ClientPolicy;
 use crate::engine::CLIENT_BITS;
 use crate::network::Network;
 use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
@@ -61,9 +61,9 @@ impl OccScenario {
     }
 
     fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
-        let mut row = Row::new(self, Rule::new(policy, seed), seed);
-        engine.run(&mut row, progress).ok()?;
-        Some(row.figures())
+        let mut simulation = OccSimulation::new(self, ClientPolicy::new(policy, seed), seed);
+        engine.run(&mut simulation, progress).ok()?;
+        Some(simulation.figures())
     }
 }
 
@@ -81,7 +81,7 @@ impl OccScenarioBuilder {
     pub fn build(self) -> Result<OccScenario, ScenarioError> {
         ScenarioError::check([
             (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
-            (ScenarioProblem::Network, self.mean.max(self.deviation) > Network::LONGEST),
+            (ScenarioProblem::Network, self.mean.max(self.deviation) > Network::MAX_DELAY),
             (ScenarioProblem::MessageDelay, self.mean < Duration::from_micros(1)),
         ])?;
         Ok(OccScenario {

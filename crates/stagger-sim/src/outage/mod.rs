@@ -24,7 +24,7 @@ mod figures;
 mod guards;
 mod scenario;
 mod server;
-mod traffic;
+mod simulation;
 
 pub use figures::OutageFigures;
 pub use guards::ProcessGuards;

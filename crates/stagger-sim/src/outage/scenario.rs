@@ -3,9 +3,9 @@ use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
 
-use super::traffic::Traffic;
+use super::simulation::OutageSimulation;
 use super::{OutageFigures, ProcessGuards};
-use crate::engine::{CLIENT_BITS, LAST};
+use crate::engine::{CLIENT_BITS, MAX_TIME};
 use crate::error::is_rate;
 use crate::network::Network;
 use crate::time::micros;
@@ -22,8 +22,8 @@ pub struct OutageScenario {
     /// The rest is in microseconds.
     pub(crate) one_way: u64,
     pub(crate) timeout: u64,
-    pub(crate) begins: u64,
-    pub(crate) lasts: u64,
+    pub(crate) start: u64,
+    pub(crate) duration: u64,
     pub(crate) horizon: u64,
 }
 
@@ -38,8 +38,8 @@ pub struct OutageScenarioBuilder {
     outage: OutageKind,
     one_way: Duration,
     timeout: Duration,
-    begins: Duration,
-    lasts: Duration,
+    start: Duration,
+    duration: Duration,
     horizon: Duration,
 }
 
@@ -58,7 +58,7 @@ pub enum OutageKind {
 const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
 
 impl OutageScenario {
-    pub(super) const MOST_REQUESTS: usize = 1 << CLIENT_BITS;
+    pub(super) const MAX_REQUESTS: usize = 1 << CLIENT_BITS;
 
     /// So many requests a second, a billionth to a billion. The other settings are at their defaults.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {
@@ -70,8 +70,8 @@ impl OutageScenario {
             outage: OutageKind::Stall,
             one_way: Duration::from_millis(5),
             timeout: Duration::from_secs(1),
-            begins: Duration::from_secs(20),
-            lasts: Duration::from_secs(2),
+            start: Duration::from_secs(20),
+            duration: Duration::from_secs(2),
             horizon: Duration::from_secs(120),
         }
     }
@@ -124,9 +124,9 @@ impl OutageScenario {
     ) -> Option<OutageFigures> {
         let own = seed.for_call(3);
         let processes = (0..self.processes).map(|process| guards(own.for_call(u64::from(process)))).collect();
-        let mut traffic = Traffic::new(self, policy, processes, seed);
-        engine.run(&mut traffic, progress).ok()?;
-        Some(traffic.figures())
+        let mut simulation = OutageSimulation::new(self, policy, processes, seed);
+        engine.run(&mut simulation, progress).ok()?;
+        Some(simulation.figures())
     }
 }
 
@@ -148,8 +148,8 @@ impl OutageScenarioBuilder {
     }
 
     /// What the outage is, when it begins and how long it lasts. Default [`OutageKind::Stall`], 20 s and 2 s.
-    pub const fn outage(self, outage: OutageKind, begins: Duration, lasts: Duration) -> Self {
-        Self { outage, begins, lasts, ..self }
+    pub const fn outage(self, outage: OutageKind, start: Duration, duration: Duration) -> Self {
+        Self { outage, start, duration, ..self }
     }
 
     /// How long a message is underway, one way. Default 5 ms. Range: up to an hour.
@@ -172,23 +172,26 @@ impl OutageScenarioBuilder {
     /// # Errors
     /// Every [`ScenarioProblem`] at once.
     pub fn build(self) -> Result<OutageScenario, ScenarioError> {
-        let (begins, lasts, horizon) = (micros(self.begins), micros(self.lasts), micros(self.horizon));
+        let (start, duration, horizon) = (micros(self.start), micros(self.duration), micros(self.horizon));
         // A tenth more than on average, which chance never reaches.
         let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
         ScenarioError::check([
             (
                 ScenarioProblem::Clients,
-                !COUNTS.contains(&self.processes) || requests > OutageScenario::MOST_REQUESTS as f64,
+                !COUNTS.contains(&self.processes) || requests > OutageScenario::MAX_REQUESTS as f64,
             ),
             (ScenarioProblem::Rate, !is_rate(self.rate) || !is_rate(self.capacity)),
             (ScenarioProblem::Backlog, !COUNTS.contains(&self.queue)),
-            (ScenarioProblem::Network, self.one_way > Network::LONGEST),
-            (ScenarioProblem::Timeout, self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > LAST),
-            (ScenarioProblem::BeyondHorizon, begins.saturating_add(lasts) > horizon),
-            (ScenarioProblem::Horizon, horizon == 0 || horizon > LAST),
+            (ScenarioProblem::Network, self.one_way > Network::MAX_DELAY),
+            (
+                ScenarioProblem::Timeout,
+                self.timeout < self.one_way.saturating_mul(2) || micros(self.timeout) > MAX_TIME,
+            ),
+            (ScenarioProblem::BeyondHorizon, start.saturating_add(duration) > horizon),
+            (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
         ])?;
         let (one_way, timeout) = (micros(self.one_way), micros(self.timeout));
         let Self { rate, capacity, queue, processes, outage, .. } = self;
-        Ok(OutageScenario { rate, capacity, queue, processes, outage, one_way, timeout, begins, lasts, horizon })
+        Ok(OutageScenario { rate, capacity, queue, processes, outage, one_way, timeout, start, duration, horizon })
     }
 }

@@ -15,11 +15,11 @@ pub(super) struct Server {
 
 /// What becomes of an attempt that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum JobOutcome {
     /// It is done at this time.
     Done(f64),
     /// The queue is full.
-    Full,
+    QueueFull,
     /// The server is down, and says so.
     Down,
 }
@@ -30,26 +30,26 @@ impl Server {
         Self { service: 1e6 / rate, room: room as usize, outage, from, until, done: VecDeque::new() }
     }
 
-    pub(super) fn arrive(&mut self, at: u64) -> Fate {
+    pub(super) fn arrive(&mut self, at: u64) -> JobOutcome {
         let at = at as f64;
         let is_out = at >= self.from && at < self.until;
         if is_out && self.outage == OutageKind::Reject {
-            return Fate::Down;
+            return JobOutcome::Down;
         }
         while self.done.front().is_some_and(|&done| done <= at) {
             self.done.pop_front();
         }
         if self.done.len() >= self.room {
-            return Fate::Full;
+            return JobOutcome::QueueFull;
         }
         let begin = self.done.back().map_or(at, |&last| last.max(at));
-        let done = if self.outage == OutageKind::Stall { self.past_the_stall(begin) } else { begin + self.service };
+        let done = if self.outage == OutageKind::Stall { self.done_after_stall(begin) } else { begin + self.service };
         self.done.push_back(done);
-        Fate::Done(done)
+        JobOutcome::Done(done)
     }
 
     /// When a job is done that would begin then.
-    fn past_the_stall(&self, begin: f64) -> f64 {
+    fn done_after_stall(&self, begin: f64) -> f64 {
         if begin >= self.from && begin < self.until {
             return self.until + self.service;
         }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     /// A thousand a second, and an outage from 10 to 20 ms.
-    fn fates(outage: OutageKind, room: u32, arrivals: &[u64]) -> Vec<Fate> {
+    fn fates(outage: OutageKind, room: u32, arrivals: &[u64]) -> Vec<JobOutcome> {
         let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);
         arrivals.iter().map(|&at| server.arrive(at)).collect()
     }
@@ -71,19 +71,45 @@ mod tests {
     #[test]
     fn jobs_are_done_one_after_the_other() {
         let got = fates(OutageKind::Stall, 2, &[0, 0, 0, 1_000, 5_000]);
-        assert_eq!(got, [Fate::Done(1e3), Fate::Done(2e3), Fate::Full, Fate::Done(3e3), Fate::Done(6e3)]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(1e3),
+                JobOutcome::Done(2e3),
+                JobOutcome::QueueFull,
+                JobOutcome::Done(3e3),
+                JobOutcome::Done(6e3)
+            ]
+        );
     }
 
     #[test]
     fn in_a_stall_nothing_begins_and_what_is_underway_stands_still() {
         let got = fates(OutageKind::Stall, 9, &[9_500, 9_600, 15_000, 30_000]);
-        assert_eq!(got, [Fate::Done(20_500.0), Fate::Done(21_500.0), Fate::Done(22_500.0), Fate::Done(31_000.0)]);
-        assert_eq!(fates(OutageKind::Stall, 9, &[10_000]), [Fate::Done(21_000.0)]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(20_500.0),
+                JobOutcome::Done(21_500.0),
+                JobOutcome::Done(22_500.0),
+                JobOutcome::Done(31_000.0)
+            ]
+        );
+        assert_eq!(fates(OutageKind::Stall, 9, &[10_000]), [JobOutcome::Done(21_000.0)]);
     }
 
     #[test]
     fn a_server_that_rejects_goes_on_with_its_queue() {
         let got = fates(OutageKind::Reject, 9, &[9_500, 9_600, 10_000, 19_999, 20_000]);
-        assert_eq!(got, [Fate::Done(10_500.0), Fate::Done(11_500.0), Fate::Down, Fate::Down, Fate::Done(21_000.0)]);
+        assert_eq!(
+            got,
+            [
+                JobOutcome::Done(10_500.0),
+                JobOutcome::Done(11_500.0),
+                JobOutcome::Down,
+                JobOutcome::Down,
+                JobOutcome::Done(21_000.0)
+            ]
+        );
     }
 }

@@ -17,10 +17,10 @@
 //! [`ReconnectFigures::efficiency`] says how close a policy comes.
 
 mod figures;
-mod herd;
 mod recorder;
 mod scenario;
 mod server;
+mod simulation;
 mod tally;
 
 pub use figures::{Efficiency, Fairness, ReconnectFigures};

@@ -4,7 +4,7 @@ use stagger_core::Seed;
 
 use super::tally::Tally;
 use super::{ReconnectFigures, ReconnectScenario};
-use crate::client::Rule;
+use crate::client_policy::ClientPolicy;
 use crate::time::micros;
 
 /// What was measured of real clients, counted as a simulation counts what happens in it: so a figure means the same in
@@ -75,7 +75,7 @@ impl<'a> ReconnectRecorder<'a> {
     /// draws the same waits.
     #[must_use]
     pub fn client_seed(run: Seed, client: u32) -> Seed {
-        Rule::seed_of(run, client)
+        ClientPolicy::seed_of_client(run, client)
     }
 
     /// What became of the next client.
@@ -89,8 +89,8 @@ impl<'a> ReconnectRecorder<'a> {
             if id < self.scenario.sample {
                 tally.sampled(id, sent);
             }
-            tally.waited += sent.saturating_sub(free);
-            tally.in_flight.begins(sent);
+            tally.total_wait += sent.saturating_sub(free);
+            tally.in_flight.start(sent);
             free = attempt.answered.map_or(sent, micros);
         }
         let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
@@ -100,7 +100,7 @@ impl<'a> ReconnectRecorder<'a> {
             _ => (None, trace.attempts),
         };
         for answered in before.iter().filter_map(|attempt| attempt.answered) {
-            tally.in_flight.ends(micros(answered));
+            tally.in_flight.end(micros(answered));
         }
         match (trace.outcome, last) {
             (ClientOutcome::Connected, Some(last)) => {
@@ -108,7 +108,7 @@ impl<'a> ReconnectRecorder<'a> {
                 tally.connected(at, at.saturating_sub(micros(trace.lost)), count);
             }
             (ClientOutcome::GaveUp, _) => tally.gave_up(count),
-            (ClientOutcome::Connected | ClientOutcome::Unfinished, _) => tally.beyond += 1,
+            (ClientOutcome::Connected | ClientOutcome::Unfinished, _) => tally.unfinished += 1,
         }
     }
 

@@ -3,14 +3,15 @@ use core::time::Duration;
 use stagger_core::{Admission, Hint, Policy, Seed};
 
 use super::ReconnectFigures;
-use super::herd::Herd;
-use super::server::{Acceptor, Appointments, Plain, Server, Slots};
-use crate::client::Rule;
-use crate::engine::{CLIENT_BITS, LAST};
+use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
+use super::simulation::ReconnectSimulation;
+use crate::client_policy::ClientPolicy;
+use crate::engine::{CLIENT_BITS, MAX_TIME};
 use crate::error::is_rate;
 use crate::network::Network;
+use crate::random::Environment;
 use crate::time::micros;
-use crate::{Engine, Progress, ScenarioError, ScenarioProblem, random};
+use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
 /// A mass disconnect: how many lose their connection, and before which server. Plain data; what is built makes sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,31 +138,37 @@ impl ReconnectScenario {
     }
 
     fn try_run(&self, engine: Engine, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
-        let rule = Rule::new(policy, seed);
+        let clients = ClientPolicy::new(policy, seed);
         let acceptor = Acceptor::new(self.rate, self.backlog);
         match (self.retry_after, self.admission()) {
             (RetryAfter::Reservations, Some(admission)) => {
-                self.drive(engine, rule, seed, Appointments { acceptor, admission }, progress)
+                self.simulate(engine, clients, seed, ReservationServer { acceptor, admission }, progress)
             }
-            (RetryAfter::Staggered, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, progress),
-            (RetryAfter::Fixed(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(Hint::Floor(after)) }, progress)
+            (RetryAfter::Staggered, _) => {
+                self.simulate(engine, clients, seed, StaggeredServer { acceptor, last: 0.0 }, progress)
             }
-            _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, progress),
+            (RetryAfter::Fixed(after), _) => self.simulate(
+                engine,
+                clients,
+                seed,
+                FixedHintServer { acceptor, hint: Some(Hint::Floor(after)) },
+                progress,
+            ),
+            _ => self.simulate(engine, clients, seed, FixedHintServer { acceptor, hint: None }, progress),
         }
     }
 
-    fn drive(
+    fn simulate(
         &self,
         engine: Engine,
-        rule: Rule<'_>,
+        clients: ClientPolicy<'_>,
         seed: Seed,
         server: impl Server,
         progress: &Progress,
     ) -> Option<ReconnectFigures> {
-        let mut herd = Herd::new(self, rule, random::World::new(seed), server);
-        engine.run(&mut herd, progress).ok()?;
-        Some(herd.figures())
+        let mut simulation = ReconnectSimulation::new(self, clients, Environment::new(seed), server);
+        engine.run(&mut simulation, progress).ok()?;
+        Some(simulation.figures())
     }
 
     /// `None` where the rate is too small for appointments, which a scenario that has them was checked for.
@@ -230,9 +237,9 @@ impl ReconnectScenarioBuilder {
             (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),
             (ScenarioProblem::Rate, !rate_fits),
             (ScenarioProblem::Backlog, self.backlog == 0),
-            (ScenarioProblem::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::LONGEST),
+            (ScenarioProblem::Network, self.one_way.0 > self.one_way.1 || self.one_way.1 > Network::MAX_DELAY),
             (ScenarioProblem::BeyondHorizon, disconnect_window.max(up_at) > horizon),
-            (ScenarioProblem::Horizon, horizon == 0 || horizon > LAST),
+            (ScenarioProblem::Horizon, horizon == 0 || horizon > MAX_TIME),
             (
                 ScenarioProblem::ReservationRate,
                 rate_fits && self.rate < 1.0 && self.retry_after == RetryAfter::Reservations,

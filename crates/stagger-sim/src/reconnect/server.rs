@@ -5,20 +5,20 @@ use stagger_core::{Admission, Admitted, Hint, Ticket};
 use crate::time::{instant, micros};
 
 /// What the server says to an attempt that has arrived.
-pub(super) enum Answer {
+pub(super) enum Response {
     /// Come in; the handshake is done at this time, in microseconds.
     Accepted(u64),
     /// Not now.
-    Refused(Option<Hint>),
+    Rejected(Option<Hint>),
 }
 
 /// The part of a server that decides, and what clients keep for it.
 pub(super) trait Server {
     /// What a client was given to bring along.
-    type Note: Copy + Default;
+    type Token: Copy + Default;
 
     /// An attempt has arrived, at `at` in microseconds.
-    fn arrive(&mut self, at: u64, note: &mut Self::Note) -> Answer;
+    fn arrive(&mut self, at: u64, token: &mut Self::Token) -> Response;
 
     /// The longest backlog that there was, in handshakes.
     fn peak_backlog(&self) -> u64;
@@ -41,10 +41,10 @@ pub struct Acceptor {
     /// What a handshake takes, in microseconds.
     handshake: f64,
     /// How far ahead of the present the backlog may reach, in microseconds.
-    room: f64,
+    max_backlog_time: f64,
     /// When the last of those that were accepted is done, in microseconds.
-    free: f64,
-    longest: f64,
+    busy_until: f64,
+    peak_backlog_time: f64,
 }
 
 impl Acceptor {
@@ -52,48 +52,48 @@ impl Acceptor {
     #[must_use]
     pub fn new(rate: f64, backlog: u32) -> Self {
         let handshake = 1e6 / rate;
-        Self { handshake, room: handshake * f64::from(backlog), free: 0.0, longest: 0.0 }
+        Self { handshake, max_backlog_time: handshake * f64::from(backlog), busy_until: 0.0, peak_backlog_time: 0.0 }
     }
 
     /// Somebody arrives at this time, which is not before that of the last one: when their handshake is done, to the
     /// microsecond; `None` if there is no room for them.
     pub fn offer(&mut self, at: Duration) -> Option<Duration> {
-        self.take(micros(at)).map(|done| Duration::from_micros(done as u64))
+        self.accept(micros(at)).map(|done| Duration::from_micros(done as u64))
     }
 
     /// When the handshake is done, in microseconds; `None` if there is no room.
     #[inline]
-    fn take(&mut self, at: u64) -> Option<f64> {
+    fn accept(&mut self, at: u64) -> Option<f64> {
         let at = at as f64;
-        if self.free - at >= self.room {
+        if self.busy_until - at >= self.max_backlog_time {
             return None;
         }
-        self.free = self.free.max(at) + self.handshake;
-        self.longest = self.longest.max(self.free - at);
-        Some(self.free)
+        self.busy_until = self.busy_until.max(at) + self.handshake;
+        self.peak_backlog_time = self.peak_backlog_time.max(self.busy_until - at);
+        Some(self.busy_until)
     }
 
     /// The most handshakes that were waiting or underway.
     #[must_use]
     pub fn peak_backlog(&self) -> u64 {
-        (self.longest / self.handshake).round() as u64
+        (self.peak_backlog_time / self.handshake).round() as u64
     }
 }
 
 /// Tells everyone who is refused the same.
-pub(super) struct Plain {
+pub(super) struct FixedHintServer {
     pub(super) acceptor: Acceptor,
     pub(super) hint: Option<Hint>,
 }
 
-impl Server for Plain {
-    type Note = ();
+impl Server for FixedHintServer {
+    type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Answer {
-        match self.acceptor.take(at) {
-            Some(done) => Answer::Accepted(done as u64),
-            None => Answer::Refused(self.hint),
+    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
+        match self.acceptor.accept(at) {
+            Some(done) => Response::Accepted(done as u64),
+            None => Response::Rejected(self.hint),
         }
     }
 
@@ -103,7 +103,7 @@ impl Server for Plain {
 }
 
 /// Reserves the next free time for each that is refused, and keeps nobody else out.
-pub(super) struct Slots {
+pub(super) struct StaggeredServer {
     pub(super) acceptor: Acceptor,
     /// The last that was given away, in microseconds.
     pub(super) last: f64,
@@ -111,18 +111,18 @@ pub(super) struct Slots {
 
 /// How much further apart than handshakes the slots are: a server whose every moment is promised falls ever further behind
 /// for each client that comes late or unasked.
-const SLOT: f64 = 1.02;
+const SPACING: f64 = 1.02;
 
-impl Server for Slots {
-    type Note = ();
+impl Server for StaggeredServer {
+    type Token = ();
 
     #[inline]
-    fn arrive(&mut self, at: u64, _: &mut ()) -> Answer {
-        if let Some(done) = self.acceptor.take(at) {
-            return Answer::Accepted(done as u64);
+    fn arrive(&mut self, at: u64, _: &mut ()) -> Response {
+        if let Some(done) = self.acceptor.accept(at) {
+            return Response::Accepted(done as u64);
         }
-        self.last = self.last.max(self.acceptor.free) + SLOT * self.acceptor.handshake;
-        Answer::Refused(Some(Hint::Slot(Duration::from_micros(self.last as u64 - at))))
+        self.last = self.last.max(self.acceptor.busy_until) + SPACING * self.acceptor.handshake;
+        Response::Rejected(Some(Hint::Slot(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -131,32 +131,32 @@ impl Server for Slots {
 }
 
 /// Has [`Admission`] decide who comes in.
-pub(super) struct Appointments {
+pub(super) struct ReservationServer {
     pub(super) acceptor: Acceptor,
     pub(super) admission: Admission,
 }
 
-impl Server for Appointments {
-    type Note = Option<Ticket>;
+impl Server for ReservationServer {
+    type Token = Option<Ticket>;
 
-    fn arrive(&mut self, at: u64, ticket: &mut Option<Ticket>) -> Answer {
+    fn arrive(&mut self, at: u64, token: &mut Option<Ticket>) -> Response {
         let now = instant(at);
-        let admitted = match ticket.take() {
+        let admitted = match token.take() {
             Some(ticket) => self.admission.come(&ticket, now),
             None => self.admission.ask(now),
         };
         match admitted {
             // Who is let in can still find the backlog full, if it is shorter than the burst.
-            Admitted::Yes => match self.acceptor.take(at) {
-                Some(done) => Answer::Accepted(done as u64),
-                None => Answer::Refused(None),
+            Admitted::Yes => match self.acceptor.accept(at) {
+                Some(done) => Response::Accepted(done as u64),
+                None => Response::Rejected(None),
             },
             Admitted::Later(appointment) => {
-                *ticket = Some(appointment.ticket);
-                Answer::Refused(Some(Hint::Slot(appointment.after)))
+                *token = Some(appointment.ticket);
+                Response::Rejected(Some(Hint::Slot(appointment.after)))
             }
-            Admitted::Full(after) => Answer::Refused(Some(Hint::Floor(after))),
-            _ => Answer::Refused(None),
+            Admitted::Full(after) => Response::Rejected(Some(Hint::Floor(after))),
+            _ => Response::Rejected(None),
         }
     }
 
@@ -172,21 +172,21 @@ mod tests {
     #[test]
     fn the_backlog_is_full_with_as_many_as_it_holds() {
         let mut acceptor = Acceptor::new(1_000.0, 3);
-        let done: Vec<_> = (0..5).map(|_| acceptor.take(10)).collect();
+        let done: Vec<_> = (0..5).map(|_| acceptor.accept(10)).collect();
         assert_eq!(done, [Some(1_010.0), Some(2_010.0), Some(3_010.0), None, None]);
         assert_eq!(acceptor.peak_backlog(), 3);
-        assert_eq!(acceptor.take(1_011), Some(4_010.0), "the first is done, and there is room again");
-        assert_eq!(acceptor.take(9_000), Some(10_000.0), "an idle acceptor begins at once");
+        assert_eq!(acceptor.accept(1_011), Some(4_010.0), "the first is done, and there is max_backlog_time again");
+        assert_eq!(acceptor.accept(9_000), Some(10_000.0), "an idle acceptor begins at once");
     }
 
     #[test]
     fn slots_are_given_away_once_and_after_what_was_accepted() {
-        let mut slots = Slots { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
-        assert!(matches!(slots.arrive(0, &mut ()), Answer::Accepted(1_000)));
+        let mut slots = StaggeredServer { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
+        assert!(matches!(slots.arrive(0, &mut ()), Response::Accepted(1_000)));
         let told: Vec<_> = (0..3)
             .map(|_| match slots.arrive(0, &mut ()) {
-                Answer::Refused(Some(Hint::Slot(after))) => after.as_micros(),
-                _ => panic!("there is no room"),
+                Response::Rejected(Some(Hint::Slot(after))) => after.as_micros(),
+                _ => panic!("there is no max_backlog_time"),
             })
             .collect();
         assert_eq!(told, [2_020, 3_040, 4_060]);

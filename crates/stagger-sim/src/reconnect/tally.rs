@@ -3,20 +3,20 @@ use core::time::Duration;
 use super::{ReconnectFigures, ReconnectScenario};
 use crate::TimeSeries;
 use crate::histogram::Histogram;
-use crate::time_series::Underway;
+use crate::time_series::InFlight;
 
 /// What is counted while a scenario runs. Times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) arrivals: TimeSeries,
-    pub(super) in_flight: Underway,
+    pub(super) in_flight: InFlight,
     /// What everyone waited in all. It fits: 2^26 clients wait for less than 2^38 µs each.
-    pub(super) waited: u64,
+    pub(super) total_wait: u64,
     /// Clients whose next attempt would arrive after the horizon, or its answer.
-    pub(super) beyond: u64,
+    pub(super) unfinished: u64,
     connects: TimeSeries,
     connected_at: Histogram,
-    took: Histogram,
+    recovery_times: Histogram,
     /// Of each client that is through.
     attempts: Histogram,
     gave_up: u64,
@@ -34,11 +34,11 @@ impl Tally {
         self.sample[id].push(Duration::from_micros(at));
     }
 
-    pub(super) fn connected(&mut self, at: u64, took: u64, attempts: u32) {
-        self.in_flight.ends(at);
+    pub(super) fn connected(&mut self, at: u64, recovery_time: u64, attempts: u32) {
+        self.in_flight.end(at);
         self.connects.add(at);
         self.connected_at.add(at);
-        self.took.add(took);
+        self.recovery_times.add(recovery_time);
         self.attempts.add(u64::from(attempts));
     }
 
@@ -48,13 +48,13 @@ impl Tally {
     }
 
     /// Clients about which nothing more is to come.
-    pub(super) const fn through(&self) -> u64 {
-        self.attempts.count() + self.beyond
+    pub(super) const fn finished(&self) -> u64 {
+        self.attempts.count() + self.unfinished
     }
 
     pub(super) fn figures(self, scenario: &ReconnectScenario, peak_backlog: u64) -> ReconnectFigures {
         let clients = scenario.clients();
-        let Self { connected_at, took, attempts, .. } = &self;
+        let Self { connected_at, recovery_times, attempts, .. } = &self;
         let time = |micros: Option<u64>| micros.map(Duration::from_micros);
         let through = attempts.count();
         ReconnectFigures {
@@ -63,19 +63,19 @@ impl Tally {
             attempts: self.arrivals.total(),
             connected: connected_at.count(),
             gave_up: self.gave_up,
-            unfinished: self.beyond,
+            unfinished: self.unfinished,
             peak_in_flight: self.in_flight.peak(),
             peak_backlog,
             t50: time(connected_at.quantile(0.5, clients)),
             t99: time(connected_at.quantile(0.99, clients)),
             t100: time(connected_at.quantile(1.0, clients)),
-            recovered_mean: mean(took.sum(), took.count()),
-            recovered_p50: time(took.quantile(0.5, clients)),
-            recovered_p99: time(took.quantile(0.99, clients)),
+            recovered_mean: mean(recovery_times.sum(), recovery_times.count()),
+            recovered_p50: time(recovery_times.quantile(0.5, clients)),
+            recovered_p99: time(recovery_times.quantile(0.99, clients)),
             recovered_percentiles: (1..=100)
-                .map_while(|percent| time(took.quantile(f64::from(percent) / 100.0, clients)))
+                .map_while(|percent| time(recovery_times.quantile(f64::from(percent) / 100.0, clients)))
                 .collect(),
-            waited_mean: mean(u128::from(self.waited), clients),
+            waited_mean: mean(u128::from(self.total_wait), clients),
             attempts_p50: attempts.quantile(0.5, through),
             attempts_p99: attempts.quantile(0.99, through),
             attempts_max: attempts.largest(),

@@ -5,7 +5,7 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
-use super::report::{Report, claim, time};
+use super::report::{Report, check_claim, time};
 use crate::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
 /// An outage under traffic that has happened, under a virtual clock, and what may be claimed of it.
@@ -69,7 +69,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn is_not_metastable(&self) -> &Self {
         let what = "it is metastable: the outage is over, and nothing works";
-        claim(!self.figures.is_metastable(), what, self);
+        check_claim(!self.figures.is_metastable(), what, self);
         self
     }
 
@@ -79,9 +79,9 @@ impl OverloadTest {
     /// If it does not hold.
     #[track_caller]
     pub fn recovers_within(&self, limit: Duration) -> &Self {
-        let took = self.figures.recovery();
-        let what = format_args!("it is over after {}: claimed are {}", time(took), Compact(limit));
-        claim(took.is_some_and(|took| took <= limit), what, self);
+        let recovery = self.figures.recovery();
+        let what = format_args!("it is over after {}: claimed are {}", time(recovery), Compact(limit));
+        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
         self
     }
 
@@ -93,7 +93,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn amplification_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.amplification();
-        claim(attempts <= limit, format_args!("{attempts:.3} attempts per request: claimed are {limit}"), self);
+        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per request: claimed are {limit}"), self);
         self
     }
 
@@ -104,7 +104,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn success_at_least(&self, share: f64) -> &Self {
         let success = self.figures.success_ratio();
-        claim(success >= share, format_args!("{success:.3} of the requests succeed: claimed are {share}"), self);
+        check_claim(success >= share, format_args!("{success:.3} of the requests succeed: claimed are {share}"), self);
         self
     }
 
@@ -115,7 +115,7 @@ impl OverloadTest {
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        claim(peak <= limit, format_args!("{peak} attempts are made in a second: claimed are {limit}"), self);
+        check_claim(peak <= limit, format_args!("{peak} attempts are made in a second: claimed are {limit}"), self);
         self
     }
 }

@@ -27,7 +27,7 @@ impl fmt::Display for Report<'_> {
 
 /// Fails the test of whoever called, unless the claim holds.
 #[track_caller]
-pub(super) fn claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
+pub(super) fn check_claim(holds: bool, what: impl fmt::Display, run: &impl fmt::Display) {
     assert!(holds, "{what}\n\n{run}");
 }
 

@@ -5,7 +5,7 @@ use stagger_core::text::Compact;
 use stagger_core::{Policy, Seed};
 
 use super::plot::Plot;
-use super::report::{Report, claim, time};
+use super::report::{Report, check_claim, time};
 use crate::reconnect::{ReconnectFigures, ReconnectScenario};
 
 /// A mass disconnect that has happened, under a virtual clock, and what may be claimed of it.
@@ -48,7 +48,11 @@ impl StormTest {
     #[track_caller]
     pub fn peak_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak();
-        claim(peak <= limit, format_args!("{peak} attempts arrive in a tenth of a second: claimed are {limit}"), self);
+        check_claim(
+            peak <= limit,
+            format_args!("{peak} attempts arrive in a tenth of a second: claimed are {limit}"),
+            self,
+        );
         self
     }
 
@@ -59,7 +63,7 @@ impl StormTest {
     #[track_caller]
     pub fn peak_second_at_most(&self, limit: u64) -> &Self {
         let peak = self.figures.peak_second();
-        claim(peak <= limit, format_args!("{peak} attempts arrive in a second: claimed are {limit}"), self);
+        check_claim(peak <= limit, format_args!("{peak} attempts arrive in a second: claimed are {limit}"), self);
         self
     }
 
@@ -70,7 +74,7 @@ impl StormTest {
     #[track_caller]
     pub fn attempts_per_client_at_most(&self, limit: f64) -> &Self {
         let attempts = self.figures.attempts_per_client();
-        claim(attempts <= limit, format_args!("{attempts:.3} attempts per client: claimed are {limit}"), self);
+        check_claim(attempts <= limit, format_args!("{attempts:.3} attempts per client: claimed are {limit}"), self);
         self
     }
 
@@ -80,9 +84,10 @@ impl StormTest {
     /// If it does not hold.
     #[track_caller]
     pub fn recovered_p99_within(&self, limit: Duration) -> &Self {
-        let took = self.figures.recovered_p99;
-        let what = format_args!("99 % of the clients are back after {}: claimed are {}", time(took), Compact(limit));
-        claim(took.is_some_and(|took| took <= limit), what, self);
+        let recovery = self.figures.recovered_p99;
+        let what =
+            format_args!("99 % of the clients are back after {}: claimed are {}", time(recovery), Compact(limit));
+        check_claim(recovery.is_some_and(|recovery| recovery <= limit), what, self);
         self
     }
 
@@ -93,7 +98,11 @@ impl StormTest {
     #[track_caller]
     pub fn all_clients_recover(&self) -> &Self {
         let ReconnectFigures { clients, connected, .. } = self.figures;
-        claim(connected == clients, format_args!("{} of {clients} clients never come back", clients - connected), self);
+        check_claim(
+            connected == clients,
+            format_args!("{} of {clients} clients never come back", clients - connected),
+            self,
+        );
         self
     }
 }

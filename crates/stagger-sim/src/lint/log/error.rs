@@ -1,17 +1,17 @@
 use core::fmt;
 
-/// The lines of a log that were not understood.
+/// The lines of a log that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
     pub(super) errors: Vec<LineError>,
 }
 
-/// A line that was not understood.
+/// A line that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it, and what was expected.
+    /// The problem, and what was expected.
     pub message: String,
 }
 
@@ -21,7 +21,7 @@ impl LineError {
     }
 }
 
-/// Text from a log as it can be shown: nothing that a terminal would obey, and not more than fits on a few lines.
+/// Makes text from a log safe to display: escapes control characters and truncates it.
 pub(super) fn printable(text: &str) -> String {
     const LONGEST: usize = 200;
     let (shown, more) = match text.char_indices().nth(LONGEST) {
@@ -35,11 +35,11 @@ pub(super) fn printable(text: &str) -> String {
     out + more
 }
 
-/// Lines that are named; the other_lines are counted.
+/// Number of lines to name; further lines are counted.
 const NAMED: usize = 3;
 
 impl LogError {
-    /// Every such line, in order; at least one.
+    /// Returns the lines that could not be parsed, in order; at least one.
     #[must_use]
     pub fn errors(&self) -> &[LineError] {
         &self.errors

@@ -4,10 +4,10 @@ use super::entry::{Log, LogEntry};
 use super::error::{LineError, LogError};
 use super::plain::Columns;
 
-/// Reads a log: see the [module](super) for what is understood.
+/// Reads a log. The [module documentation](super) describes the formats.
 ///
 /// # Errors
-/// [`LogError`] names every line that is not understood, and what was expected there.
+/// [`LogError`] names every line that cannot be parsed, and what was expected there.
 ///
 /// ```
 /// use stagger_sim::lint::log::read;
@@ -19,7 +19,7 @@ use super::plain::Columns;
 /// ```
 pub fn read(text: &str) -> Result<Log, LogError> {
     let mut reader = Reader::default();
-    // What some editors put before everything else.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (at, line) in text.lines().enumerate() {
         let trimmed = line.trim();
@@ -38,9 +38,9 @@ struct Reader {
     log: Log,
     errors: Vec<LineError>,
     columns: Option<Columns>,
-    /// How many delays of each client there were, for those whose retries are not said.
+    /// Number of delays of each client so far, for lines without a retry.
     counts: HashMap<String, u32>,
-    /// How many runs have begun.
+    /// Number of runs so far.
     #[cfg(feature = "serde")]
     runs: usize,
 }
@@ -81,19 +81,19 @@ impl Reader {
                 }
             }
             Line::Delay(delay) => {
-                // A run's lines do not name it.
+                // The lines of a run do not name it.
                 let client = delay.client.or_else(|| (self.runs > 0).then(|| format!("run {}", self.runs)));
                 self.push(LogEntry { line, delay: delay.delay, client, retry: delay.retry, time: delay.time });
             }
-            Line::Asked => self.log.skipped_hints += 1,
+            Line::Hinted => self.log.skipped_hints += 1,
             Line::Other => self.log.other_lines += 1,
         }
         Ok(())
     }
 
     #[cfg(not(feature = "serde"))]
-    #[allow(clippy::unused_self)] // It is the same call with the feature.
+    #[allow(clippy::unused_self)] // The signature matches that with the feature.
     fn json(&mut self, _: usize, _: &str) -> Result<(), String> {
-        Err("lines of JSON are read with the feature `serde` only".to_owned())
+        Err("JSON lines require the feature `serde`".to_owned())
     }
 }

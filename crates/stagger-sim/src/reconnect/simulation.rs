@@ -2,19 +2,19 @@ use core::time::Duration;
 
 use stagger_core::{Outcome, State};
 
-use super::server::{Answer, Server};
+use super::server::{Response, Server};
 use super::tally::Tally;
 use super::{FirstAttempt, ReconnectFigures, ReconnectScenario};
-use crate::client::Rule;
-use crate::engine::World;
-use crate::random;
+use crate::client_policy::ClientPolicy;
+use crate::engine::Simulation;
+use crate::random::Environment;
 use crate::time::micros;
 
 /// All clients before one server.
-pub(super) struct Herd<'a, S> {
+pub(super) struct ReconnectSimulation<'a, S> {
     scenario: &'a ReconnectScenario,
-    rule: Rule<'a>,
-    chance: random::World,
+    policy: ClientPolicy<'a>,
+    environment: Environment,
     server: S,
     tally: Tally,
 }
@@ -23,12 +23,17 @@ pub(super) struct Herd<'a, S> {
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
     state: State,
-    note: N,
+    token: N,
 }
 
-impl<'a, S: Server> Herd<'a, S> {
-    pub(super) fn new(scenario: &'a ReconnectScenario, rule: Rule<'a>, chance: random::World, server: S) -> Self {
-        Self { scenario, rule, chance, server, tally: Tally::default() }
+impl<'a, S: Server> ReconnectSimulation<'a, S> {
+    pub(super) fn new(
+        scenario: &'a ReconnectScenario,
+        policy: ClientPolicy<'a>,
+        environment: Environment,
+        server: S,
+    ) -> Self {
+        Self { scenario, policy, environment, server, tally: Tally::default() }
     }
 
     pub(super) fn figures(self) -> ReconnectFigures {
@@ -38,7 +43,7 @@ impl<'a, S: Server> Herd<'a, S> {
     /// When this client lost its connection.
     #[inline]
     fn lost_at(&self, id: u32) -> u64 {
-        self.chance.hit(id, self.scenario.disconnect_window)
+        self.environment.disconnect_time(id, self.scenario.disconnect_window)
     }
 
     /// The client sends its next attempt after this, from `now` on. Says when it arrives, which is not before `least`.
@@ -46,7 +51,7 @@ impl<'a, S: Server> Herd<'a, S> {
     fn send(
         &mut self,
         id: u32,
-        client: &mut Client<S::Note>,
+        client: &mut Client<S::Token>,
         now: u64,
         after: Option<Duration>,
         way: u32,
@@ -57,83 +62,83 @@ impl<'a, S: Server> Herd<'a, S> {
             return None;
         };
         let at = now.saturating_add(after);
-        let arrives = at.saturating_add(self.scenario.network.way(way)).max(least);
+        let arrives = at.saturating_add(self.scenario.network.delay(way)).max(least);
         if arrives > self.scenario.horizon {
-            self.tally.beyond += 1;
+            self.tally.unfinished += 1;
             return None;
         }
-        self.rule.sends(id, &mut client.state, at);
-        self.tally.waited += after;
-        self.tally.in_flight.begins(at);
+        self.policy.on_attempt(id, &mut client.state, at);
+        self.tally.total_wait += after;
+        self.tally.in_flight.start(at);
         Some(arrives)
     }
 
     #[inline(never)]
-    fn connected(&mut self, id: u32, client: &Client<S::Note>, heard: u64) {
+    fn connected(&mut self, id: u32, client: &Client<S::Token>, heard: u64) {
         if heard > self.scenario.horizon {
-            self.tally.beyond += 1;
+            self.tally.unfinished += 1;
         } else {
             self.tally.connected(heard, heard - self.lost_at(id), client.state.attempt());
         }
     }
 }
 
-impl<S: Server> World for Herd<'_, S> {
-    type Client = Client<S::Note>;
+impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
+    type Client = Client<S::Token>;
 
-    fn shortest(&self) -> u64 {
-        self.scenario.network.shortest_round().max(1)
+    fn min_event_interval(&self) -> u64 {
+        self.scenario.network.min_round_trip().max(1)
     }
 
-    fn count(&self) -> u32 {
+    fn client_count(&self) -> u32 {
         self.scenario.clients
     }
 
-    fn client(&self) -> Self::Client {
-        Client { state: State::new(), note: S::Note::default() }
+    fn new_client(&self) -> Self::Client {
+        Client { state: State::new(), token: S::Token::default() }
     }
 
-    fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
+    fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
         let now = self.lost_at(id);
         let after = match self.scenario.first_attempt {
-            FirstAttempt::AfterDelay => self.rule.lost(id, &mut client.state, now),
-            FirstAttempt::Immediate => Some(self.rule.called(id, &mut client.state, now)),
+            FirstAttempt::AfterDelay => self.policy.on_disconnect(id, &mut client.state, now),
+            FirstAttempt::Immediate => Some(self.policy.on_call(id, &mut client.state, now)),
         };
-        let way = self.chance.ways(id, 0).next;
+        let way = self.environment.message_bits(id, 0).next;
         self.send(id, client, now, after, way, now)
     }
 
     // Always, or what the scenario and the policy say would be read anew for each event.
     #[inline(always)]
-    fn event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
+    fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
         self.tally.arrivals.add(at);
         if id < self.scenario.sample {
             self.tally.sampled(id, at);
         }
-        let ways = self.chance.ways(id, client.state.attempt());
-        let back = self.scenario.network.way(ways.answer);
+        let ways = self.environment.message_bits(id, client.state.attempt());
+        let back = self.scenario.network.delay(ways.answer);
         let answer =
-            if at < self.scenario.up_at { Answer::Refused(None) } else { self.server.arrive(at, &mut client.note) };
+            if at < self.scenario.up_at { Response::Rejected(None) } else { self.server.arrive(at, &mut client.token) };
         match answer {
-            Answer::Accepted(done) => {
+            Response::Accepted(done) => {
                 self.connected(id, client, done.saturating_add(back));
                 None
             }
-            Answer::Refused(hint) => {
+            Response::Rejected(hint) => {
                 let heard = at + back;
-                self.tally.in_flight.ends(heard);
+                self.tally.in_flight.end(heard);
                 let outcome = match hint {
                     Some(_) => Outcome::throttled(hint),
                     None => Outcome::TRANSIENT,
                 };
-                let after = self.rule.failed(id, &mut client.state, outcome, heard);
+                let after = self.policy.on_failure(id, &mut client.state, outcome, heard);
                 // The engine is promised a time that passes.
                 self.send(id, client, heard, after, ways.next, at + 1)
             }
         }
     }
 
-    fn through(&self) -> u64 {
-        self.tally.through()
+    fn finished_clients(&self) -> u64 {
+        self.tally.finished()
     }
 }

@@ -2,35 +2,35 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
+use super::attempt_delays::AttemptDelays;
 use super::cohort::Cohort;
-use super::law::Law;
-use super::outlook::Outlook;
+use super::distribution::Distribution;
 use super::step::{STEP, STEPS_OF_A_BIN, steps, time};
 use super::{FluidFigures, NotSimulable};
 use crate::reconnect::ReconnectScenario;
 
 /// It is over when fewer than this are still waiting, and less than half a client.
-const NOBODY: f64 = 1e-6;
+const NEGLIGIBLE: f64 = 1e-6;
 
 /// Products and sums beyond which it is not at once: seconds.
-const MOST_WORK: usize = 4_000_000_000;
+const MAX_WORK: usize = 4_000_000_000;
 
 /// Steps of all cohorts together for which there is memory: half a gigabyte.
-const MOST_ROOM: usize = 1 << 26;
+const MAX_RING_STEPS: usize = 1 << 26;
 
 /// What happens in a scenario with this policy, if its clients are too many to count.
 ///
 /// # Errors
 /// [`NotSimulable`] where shares of clients are not enough.
 pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Result<FluidFigures, NotSimulable> {
-    match Outlook::new(scenario, policy)? {
-        Some(outlook) => Flow::new(scenario).run(&outlook, policy.max_elapsed().map_or(f64::INFINITY, steps)),
+    match AttemptDelays::new(scenario, policy)? {
+        Some(delays) => FluidSimulation::new(scenario).run(&delays, policy.max_elapsed().map_or(f64::INFINITY, steps)),
         None => Ok(FluidFigures { gave_up: 1.0, ..FluidFigures::default() }),
     }
 }
 
 /// The server and what is counted, in shares of the clients and steps of time.
-struct Flow {
+struct FluidSimulation {
     half_a_client: f64,
     /// On the way out, for first attempts; on the way back and out again, for the others.
     ways: [Vec<f64>; 2],
@@ -40,52 +40,52 @@ struct Flow {
     up_at: usize,
     /// What the server does in a step, and what may wait.
     rate: f64,
-    room: f64,
+    backlog: f64,
     waiting: f64,
     /// The sum of the times of all who were connected.
     times: f64,
     /// The share that was let in and has its answer after the horizon.
-    beyond: f64,
+    unfinished: f64,
     figures: FluidFigures,
 }
 
-impl Flow {
+impl FluidSimulation {
     fn new(scenario: &ReconnectScenario) -> Self {
         let clients = scenario.clients() as f64;
         let (least, most) = scenario.one_way();
         let (least, most) = (steps(least), steps(most));
         Self {
             half_a_client: 0.5 / clients,
-            ways: [1, 2].map(|ways| Law::of_ways(ways, least, most)),
+            ways: [1, 2].map(|ways| Distribution::network_weights(ways, least, most)),
             back: (least + most) / 2.0,
             disconnect_window: steps(Duration::from_micros(scenario.disconnect_window)),
             horizon: steps(Duration::from_micros(scenario.horizon)) as usize,
             up_at: steps(Duration::from_micros(scenario.up_at)) as usize,
             rate: scenario.rate() * STEP.as_secs_f64() / clients,
-            room: f64::from(scenario.backlog()) / clients,
+            backlog: f64::from(scenario.backlog()) / clients,
             waiting: 0.0,
             times: 0.0,
-            beyond: 0.0,
+            unfinished: 0.0,
             figures: FluidFigures::default(),
         }
     }
 
-    fn run(mut self, outlook: &Outlook, limit: f64) -> Result<FluidFigures, NotSimulable> {
-        let last = outlook.after.len() - 1;
+    fn run(mut self, delays: &AttemptDelays, limit: f64) -> Result<FluidFigures, NotSimulable> {
+        let last = delays.after.len() - 1;
         let mut cohorts: Vec<_> = (0..=last).map(|_| Cohort::new(self.ways[1].len(), self.horizon)).collect();
         let mut arrived = vec![0.0; cohorts.len()];
         let (mut step, mut work) = (0, 0);
         while step <= self.horizon {
-            let missing = 1.0 - self.figures.connected - self.figures.gave_up - self.beyond;
-            if missing < NOBODY.min(self.half_a_client) {
+            let missing = 1.0 - self.figures.connected - self.figures.gave_up - self.unfinished;
+            if missing < NEGLIGIBLE.min(self.half_a_client) {
                 break;
             }
             if step as f64 > limit {
                 return Err(NotSimulable::Elapsed);
             }
-            let hit = self.hit(step);
-            if hit > 0.0 {
-                cohorts[0].add(step, hit, &outlook.first);
+            let disconnected = self.disconnected_share(step);
+            if disconnected > 0.0 {
+                cohorts[0].add(step, disconnected, &delays.first);
             }
             for (attempt, (cohort, arrived)) in cohorts.iter().zip(&mut arrived).enumerate() {
                 let ways = &self.ways[attempt.min(1)];
@@ -95,21 +95,21 @@ impl Flow {
             }
             // Of nothing it can be less than that, by the error of many sums.
             let arrives = arrived.iter().sum::<f64>().max(0.0);
-            let accepted = self.take(step, arrives);
+            let accepted = self.serve(step, arrives);
             let refused = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
-            for (attempt, law) in outlook.after.iter().enumerate().filter(|_| refused > 0.0) {
+            for (attempt, distribution) in delays.after.iter().enumerate().filter(|_| refused > 0.0) {
                 let share = refused * arrived[attempt];
-                match law {
+                match distribution {
                     _ if share <= 0.0 => {}
-                    Some(law) => {
-                        cohorts[(attempt + 1).min(last)].add(step, share, law);
-                        work += law.pieces.len();
+                    Some(distribution) => {
+                        cohorts[(attempt + 1).min(last)].add(step, share, distribution);
+                        work += distribution.pieces.len();
                     }
                     None => self.figures.gave_up += share,
                 }
             }
             cohorts.iter_mut().filter(|cohort| cohort.is_busy(step)).for_each(|cohort| cohort.advance(step));
-            if work > MOST_WORK || cohorts.iter().map(Cohort::room).sum::<usize>() > MOST_ROOM {
+            if work > MAX_WORK || cohorts.iter().map(Cohort::ring_len).sum::<usize>() > MAX_RING_STEPS {
                 return Err(NotSimulable::Work);
             }
             let next = self.next(step, &cohorts);
@@ -132,7 +132,7 @@ impl Flow {
     }
 
     /// The share of the clients that is hit in this step.
-    fn hit(&self, step: usize) -> f64 {
+    fn disconnected_share(&self, step: usize) -> f64 {
         let until = |step: f64| if step >= self.disconnect_window { 1.0 } else { step / self.disconnect_window };
         match step {
             0 => until(1.0),
@@ -141,7 +141,7 @@ impl Flow {
     }
 
     /// So much arrives in this step. Says how much of it is accepted.
-    fn take(&mut self, step: usize, arrives: f64) -> f64 {
+    fn serve(&mut self, step: usize, arrives: f64) -> f64 {
         let figures = &mut self.figures;
         figures.attempts_per_client += arrives;
         let bin = step / STEPS_OF_A_BIN;
@@ -152,7 +152,7 @@ impl Flow {
         if step < self.up_at {
             return 0.0;
         }
-        let accepted = arrives.min(self.room - self.waiting + self.rate);
+        let accepted = arrives.min(self.backlog - self.waiting + self.rate);
         self.waiting += accepted;
         figures.peak_backlog = figures.peak_backlog.max(self.waiting - self.rate);
         // One after the other: who is accepted last is done last.
@@ -160,7 +160,7 @@ impl Flow {
         self.waiting = (self.waiting - self.rate).max(0.0);
         // They are done one after the other up to then, and some of them too late.
         let late = ((connected - self.horizon as f64) * self.rate).min(accepted).max(0.0);
-        self.beyond += late;
+        self.unfinished += late;
         let in_time = accepted - late;
         self.times += in_time * connected.min(self.horizon as f64);
         figures.connected += in_time;

@@ -2,11 +2,12 @@ use core::time::Duration;
 
 use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
 
-/// The policy as Rust: an invocation of the macro `policy!`. `None` where it has settings that only a file or a profile has.
+/// Returns the policy as Rust code: an invocation of the macro `policy!`. Returns `None` if the policy has settings that
+/// the macro does not support.
 ///
 /// ```
 /// use stagger_core::policy;
-/// use stagger_sim::advise::rust;
+/// use stagger_sim::advise::rust_code;
 ///
 /// let policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
 /// assert_eq!(
@@ -17,7 +18,7 @@ use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
 #[must_use]
 pub fn rust_code(policy: &Policy) -> Option<String> {
     let cap = policy.cap()?;
-    let (plain, begun) = match *policy.backoff() {
+    let (plain, start) = match *policy.backoff() {
         Backoff::Exponential { base, .. } if policy.jitter() == Jitter::Decorrelated => {
             (Policy::decorrelated(base, cap), format!("decorrelated({}, {})", length(base), length(cap)))
         }
@@ -26,51 +27,51 @@ pub fn rust_code(policy: &Policy) -> Option<String> {
         }
         _ => return None,
     };
-    let mut said = Said { text: begun, builder: plain };
+    let mut expression = Expression { text: start, builder: plain };
     let plain = plain.build().ok()?;
     if let (&Backoff::Exponential { multiplier, .. }, Backoff::Exponential { multiplier: usual, .. }) =
         (policy.backoff(), plain.backoff())
     {
         if multiplier.total_cmp(usual).is_ne() {
-            said.say(&format!(".multiplier({multiplier:?})"), |it| it.multiplier(multiplier));
+            expression.append(&format!(".multiplier({multiplier:?})"), |it| it.multiplier(multiplier));
         }
     }
     if policy.jitter() != plain.jitter() {
-        said.say(&format!(".jitter({})", jitter(policy.jitter())?), |it| it.jitter(policy.jitter()));
+        expression.append(&format!(".jitter({})", jitter(policy.jitter())?), |it| it.jitter(policy.jitter()));
     }
     if policy.floor() != plain.floor() {
-        said.say(&format!(".floor({})", length(policy.floor())), |it| it.floor(policy.floor()));
+        expression.append(&format!(".floor({})", length(policy.floor())), |it| it.floor(policy.floor()));
     }
     if policy.spread() != plain.spread() {
-        said.say(&format!(".spread({})", length(policy.spread())), |it| it.spread(policy.spread()));
+        expression.append(&format!(".spread({})", length(policy.spread())), |it| it.spread(policy.spread()));
     }
-    // Said even if it is the usual one: nobody should have to know it.
+    // Written even if it is the default, so that readers need not know the default.
     match policy.max_attempts() {
-        Some(most) => said.say(&format!(".max_attempts({most})"), |it| it.max_attempts(most.get())),
-        None => said.say(".unlimited_attempts()", PolicyBuilder::unlimited_attempts),
+        Some(most) => expression.append(&format!(".max_attempts({most})"), |it| it.max_attempts(most.get())),
+        None => expression.append(".unlimited_attempts()", PolicyBuilder::unlimited_attempts),
     }
     if let Some(limit) = policy.max_elapsed() {
-        said.say(&format!(".max_elapsed({})", length(limit)), |it| it.max_elapsed(limit));
+        expression.append(&format!(".max_elapsed({})", length(limit)), |it| it.max_elapsed(limit));
     }
     match policy.max_hint() {
         same if same == plain.max_hint() => {}
-        Some(longest) => said.say(&format!(".max_hint({})", length(longest)), |it| it.max_hint(longest)),
-        None => said.say(".unlimited_hint()", PolicyBuilder::unlimited_hint),
+        Some(longest) => expression.append(&format!(".max_hint({})", length(longest)), |it| it.max_hint(longest)),
+        None => expression.append(".unlimited_hint()", PolicyBuilder::unlimited_hint),
     }
     if let Some(lived) = policy.stable_after() {
-        said.say(&format!(".stable_after({})", length(lived)), |it| it.stable_after(lived));
+        expression.append(&format!(".stable_after({})", length(lived)), |it| it.stable_after(lived));
     }
-    (said.builder.build().ok()? == *policy).then(|| format!("policy!({})", said.text))
+    (expression.builder.build().ok()? == *policy).then(|| format!("policy!({})", expression.text))
 }
 
-/// A text, and what it says.
-struct Said {
+/// Code under construction, and the builder it evaluates to.
+struct Expression {
     text: String,
     builder: PolicyBuilder,
 }
 
-impl Said {
-    fn say(&mut self, words: &str, set: impl FnOnce(PolicyBuilder) -> PolicyBuilder) {
+impl Expression {
+    fn append(&mut self, words: &str, set: impl FnOnce(PolicyBuilder) -> PolicyBuilder) {
         self.text.push_str(words);
         self.builder = set(self.builder);
     }

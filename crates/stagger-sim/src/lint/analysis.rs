@@ -7,23 +7,23 @@ use stagger_core::{Backoff, Policy};
 use super::DeploymentContext;
 use super::context::Purpose;
 
-/// A policy in its context, with what several rules want to know of it. Everything about delays is read from the
-/// policy's forecasts.
-pub(super) struct Subject<'a> {
+/// The input of the rules: a policy in its context, with properties that several rules use. Everything about delays is
+/// read from the policy's forecasts.
+pub(super) struct PolicyAnalysis<'a> {
     pub(super) policy: &'a Policy,
     pub(super) context: &'a DeploymentContext,
-    /// The bounds of each retry that can come about, from retry 1, at most [`HORIZON`] of them.
+    /// The bounds of the delay before each possible retry, from retry 1, at most [`HORIZON`] of them.
     pub(super) delays: Vec<(Duration, Duration)>,
 }
 
-/// How many retries are looked at. Doubling takes 10 ms to a day in 24.
+/// Maximum number of retries to examine. Doubling turns 10 ms into a day within 24.
 const HORIZON: u32 = 64;
-/// More attempts than this are as good as no limit.
+/// More attempts than this count as unlimited.
 const COUNTABLE: u32 = 100_000;
-/// No call lives longer; delays that double without a cap soon do.
+/// Assumed maximum duration of a call, which delays that double without a cap soon exceed.
 const LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
-impl<'a> Subject<'a> {
+impl<'a> PolicyAnalysis<'a> {
     pub(super) fn new(policy: &'a Policy, context: &'a DeploymentContext) -> Self {
         let last = policy.max_attempts().map_or(HORIZON, |attempts| (attempts.get() - 1).min(HORIZON));
         let limit = policy.max_elapsed().unwrap_or(LIFETIME);
@@ -32,22 +32,22 @@ impl<'a> Subject<'a> {
         Self { policy, context, delays }
     }
 
-    /// There is a retry.
+    /// Returns whether the policy retries.
     pub(super) fn retries(&self) -> bool {
         !self.delays.is_empty()
     }
 
-    /// It is known that there is only one client, which nobody can be in step with.
-    pub(super) fn alone(&self) -> bool {
+    /// Returns whether there is known to be only one client, which cannot be synchronized with others.
+    pub(super) fn has_single_client(&self) -> bool {
         self.context.clients.is_some_and(|clients| clients.get() == 1)
     }
 
-    /// Some delay is drawn from more than one length.
+    /// Returns whether some delay is random.
     pub(super) fn is_jittered(&self) -> bool {
         self.delays.iter().any(|(least, most)| least < most)
     }
 
-    /// The longest delay that can come about.
+    /// Returns the longest possible delay.
     pub(super) fn longest(&self) -> Duration {
         let longest = self.delays.iter().map(|(_, most)| *most).max().unwrap_or_default();
         self.policy.max_elapsed().map_or(longest, |limit| longest.min(limit))
@@ -57,7 +57,7 @@ impl<'a> Subject<'a> {
         self.context.purpose
     }
 
-    /// The ceilings grow.
+    /// Returns whether the ceilings grow.
     pub(super) fn grows(&self) -> bool {
         match self.policy.backoff() {
             Backoff::Exponential { multiplier, .. } => {
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Something is different after the count of attempts has started again.
+    /// Returns whether a reset of the attempt count has any effect.
     pub(super) fn restarts_anything(&self) -> bool {
         let policy = self.policy;
         let changes = self.delays.windows(2).any(|pair| pair[0] != pair[1]);
@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
         !stops && (changes || limited || !policy.spread().is_zero())
     }
 
-    /// How many attempts there can be; `None` if there is no limit.
+    /// Returns the maximum number of attempts; `None` if unlimited.
     pub(super) fn attempts(&self) -> Option<u32> {
         match self.policy.backoff() {
             Backoff::Stop => Some(1),
@@ -85,18 +85,18 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The share of clients that wait exactly the cap before retry `n`, to a fifth of a per cent; 0 where it is less
-    /// than `least`.
+    /// Returns the share of clients that wait exactly the cap before retry `n`, with a precision of 0.2 %; 0 if it is below
+    /// `least`.
     pub(super) fn share_at_cap(&self, n: u32, least: f64) -> f64 {
         let (Some(cap), Some((shortest, longest))) = (self.policy.cap(), self.policy.bounds(n)) else { return 0.0 };
         if shortest == cap && longest == cap {
             return 1.0;
         }
-        // One share tells for most policies.
+        // One quantile decides for most policies.
         if longest != cap || self.policy.quantile(n, 1.0 - least).is_none_or(|delay| delay < cap) {
             return 0.0;
         }
-        // The share of those that wait for less, by quarters of quarters: four rounds are a 256th.
+        // Finds the share that waits less than the cap by repeated quartering: four rounds give a 256th.
         let (mut below, mut width) = (0.0, 1.0);
         for _ in 0..4 {
             width /= 4.0;
@@ -108,9 +108,9 @@ impl<'a> Subject<'a> {
         if below > 0.0 { 1.0 - below - width / 2.0 } else { 1.0 }
     }
 
-    /// The longest time from the start of a call to the end of its last attempt; `None` if there is no end, or none
-    /// that is worth counting up to. Attempts take their time-out, if that is known.
-    pub(super) fn worst(&self) -> Option<Duration> {
+    /// Returns the longest time from the start of a call to the end of its last attempt; `None` if it is unlimited, or has
+    /// too many attempts to add up. Attempts take their timeout, if known.
+    pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {
             let waits = match attempts {
@@ -119,7 +119,7 @@ impl<'a> Subject<'a> {
             };
             Some(waits.saturating_add(timeout.saturating_mul(attempts)))
         });
-        // The limit is on the start of the last attempt.
+        // `max_elapsed` limits the start of the last attempt.
         let limit = self.policy.max_elapsed().map(|limit| limit.saturating_add(timeout));
         match (waits_and_attempts, limit) {
             (Some(sum), Some(limit)) => Some(sum.min(limit)),
@@ -128,7 +128,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A length of time for people.
+/// Formats a duration for people.
 pub(super) fn brief(length: Duration) -> String {
     let decimals = match length.as_secs() {
         0..10 => 2,
@@ -138,12 +138,12 @@ pub(super) fn brief(length: Duration) -> String {
     format!("{:.decimals$}", Compact(length))
 }
 
-/// From the least to the most, or the one length that both are.
+/// Formats bounds as a range, or as one duration if they are equal.
 pub(super) fn from_to((least, most): (Duration, Duration)) -> String {
     if least == most { brief(most) } else { format!("{} to {}", brief(least), brief(most)) }
 }
 
-/// A length of time that people would choose: not shorter than this, in whole units.
+/// Rounds a duration up to a value that people would choose.
 pub(super) fn round_up(length: Duration) -> Duration {
     let unit: u64 = match length.as_millis() {
         0..1_000 => 10,
@@ -155,7 +155,7 @@ pub(super) fn round_up(length: Duration) -> Duration {
     Duration::from_millis(millis.div_ceil(unit).saturating_mul(unit))
 }
 
-/// A whole number with its thousands apart.
+/// Formats a whole number with thousands separators.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -168,7 +168,7 @@ pub(super) fn thousands(number: u64) -> String {
     out
 }
 
-/// A share in whole per cents, never rounded to all or nothing.
+/// Formats a share in whole percent, never rounded to 0 % or 100 %.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p <= 0.0 => "0%".to_owned(),
@@ -183,12 +183,12 @@ pub(super) fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn with<T>(policy: &str, context: DeploymentContext, ask: impl FnOnce(&Subject<'_>) -> T) -> T {
-        ask(&Subject::new(&policy.parse().unwrap(), &context))
+    fn with<T>(policy: &str, context: DeploymentContext, ask: impl FnOnce(&PolicyAnalysis<'_>) -> T) -> T {
+        ask(&PolicyAnalysis::new(&policy.parse().unwrap(), &context))
     }
 
     #[test]
-    fn the_retries_that_are_looked_at_are_those_that_can_come_about() {
+    fn only_possible_retries_are_examined() {
         for (policy, want) in [
             ("exponential max-attempts=4", 3),
             ("exponential max-attempts=1", 0),
@@ -196,12 +196,12 @@ mod tests {
             ("exponential max-attempts=inf", 64),
             ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", 3),
         ] {
-            assert_eq!(with(policy, DeploymentContext::default(), |subject| subject.delays.len()), want, "{policy}");
+            assert_eq!(with(policy, DeploymentContext::default(), |analysis| analysis.delays.len()), want, "{policy}");
         }
     }
 
     #[test]
-    fn the_share_at_the_cap_is_that_of_the_distribution() {
+    fn the_share_at_the_cap_matches_the_distribution() {
         for (policy, retry, want) in [
             ("socket.io", 2, 0.0),
             ("socket.io", 3, 0.3),
@@ -210,13 +210,13 @@ mod tests {
             ("exponential base=1s cap=5s", 9, 0.0),
             ("exponential base=1s cap=5s jitter=none", 9, 1.0),
         ] {
-            let got = with(policy, DeploymentContext::default(), |subject| subject.share_at_cap(retry, 0.1));
+            let got = with(policy, DeploymentContext::default(), |analysis| analysis.share_at_cap(retry, 0.1));
             assert!((got - want).abs() < 0.01, "{policy}, retry {retry}: {got}");
         }
     }
 
     #[test]
-    fn the_worst_case_counts_waits_and_attempts_up_to_the_limit() {
+    fn the_worst_case_adds_delays_and_attempts_up_to_the_limit() {
         let timeout = DeploymentContext::default().attempt_timeout(Duration::from_secs(10));
         for (policy, context, want) in [
             ("exponential base=1s cap=30s max-attempts=4", DeploymentContext::default(), Some(7)),
@@ -228,12 +228,16 @@ mod tests {
             ("exponential max-attempts=4294967295 max-elapsed=5s", timeout, Some(15)),
             ("stop spread=3s", timeout, Some(13)),
         ] {
-            assert_eq!(with(policy, context, |subject| subject.worst()), want.map(Duration::from_secs), "{policy}");
+            assert_eq!(
+                with(policy, context, |analysis| analysis.worst_case()),
+                want.map(Duration::from_secs),
+                "{policy}"
+            );
         }
     }
 
     #[test]
-    fn lengths_are_rounded_up_to_what_people_choose() {
+    fn durations_are_rounded_up_to_readable_values() {
         for (millis, want) in [(0, 0), (1, 10), (1_001, 1_100), (12_345, 13_000), (123_456, 130_000)] {
             assert_eq!(round_up(Duration::from_millis(millis)), Duration::from_millis(want));
         }
@@ -241,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(thousands(number), want);
         }
     }
 
     #[test]
-    fn a_share_is_all_or_nothing_only_where_it_is() {
+    fn a_share_is_rounded_to_0_or_100_percent_only_if_exact() {
         for (share, want) in
             [(0.0, "0%"), (0.001, "less than 1%"), (0.3, "30%"), (0.999, "more than 99%"), (1.0, "100%")]
         {

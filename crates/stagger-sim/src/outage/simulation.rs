@@ -1,14 +1,14 @@
 use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
 
-use super::server::{Fate, Server};
+use super::server::{JobOutcome, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};
 use crate::TimeSeries;
-use crate::chance::exponential;
-use crate::engine::World;
+use crate::distributions::exponential;
+use crate::engine::Simulation;
 use crate::time::{instant, micros};
 
 /// All requests, all processes and one server.
-pub(super) struct Traffic<'a> {
+pub(super) struct OutageSimulation<'a> {
     scenario: &'a OutageScenario,
     policy: &'a Policy,
     /// What the requests draw, as far as the policy lets them.
@@ -29,42 +29,42 @@ struct Tally {
     successes: TimeSeries,
     /// By the time at which the request had come.
     served: TimeSeries,
-    refused: u64,
-    through: u64,
+    rejected: u64,
+    finished: u64,
 }
 
 /// What is kept of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     state: State,
-    next: Next,
+    next: NextEvent,
 }
 
 /// What happens next to a request.
 #[derive(Clone, Copy)]
-enum Next {
+enum NextEvent {
     Send,
     Arrive,
-    Hear(Answer),
+    Answer(Response),
 }
 
 #[derive(Clone, Copy)]
-enum Answer {
+enum Response {
     Success,
     Failure,
     /// The queue was full.
     Throttled,
 }
 
-impl<'a> Traffic<'a> {
+impl<'a> OutageSimulation<'a> {
     pub(super) fn new(
         scenario: &'a OutageScenario,
         policy: &'a Policy,
         processes: Vec<ProcessGuards>,
         seed: Seed,
     ) -> Self {
-        let requests = requests(scenario, seed);
-        let outage = (scenario.begins, scenario.begins + scenario.lasts);
+        let requests = poisson_arrivals(scenario, seed);
+        let outage = (scenario.start, scenario.start + scenario.duration);
         Self {
             scenario,
             policy,
@@ -78,24 +78,24 @@ impl<'a> Traffic<'a> {
     }
 
     pub(super) fn figures(self) -> OutageFigures {
-        let Tally { attempts, requests, successes, served, refused, .. } = self.tally;
+        let Tally { attempts, requests, successes, served, rejected, .. } = self.tally;
         OutageFigures {
             rate: self.scenario.rate,
-            outage_start: core::time::Duration::from_micros(self.scenario.begins),
-            outage_end: core::time::Duration::from_micros(self.scenario.begins + self.scenario.lasts),
+            outage_start: core::time::Duration::from_micros(self.scenario.start),
+            outage_end: core::time::Duration::from_micros(self.scenario.start + self.scenario.duration),
             horizon: core::time::Duration::from_micros(self.scenario.horizon),
             attempts,
             requests,
             successes,
             served,
-            rejected: refused,
+            rejected,
         }
     }
 
     /// The next event of a request, if it is not after the end.
     fn within_horizon(&mut self, next: u64) -> Option<u64> {
         let is_within = next < self.scenario.horizon;
-        self.tally.through += u64::from(!is_within);
+        self.tally.finished += u64::from(!is_within);
         is_within.then_some(next)
     }
 
@@ -108,11 +108,11 @@ impl<'a> Traffic<'a> {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
                 self.tally.attempts.add(now);
-                request.next = Next::Arrive;
+                request.next = NextEvent::Arrive;
                 Some(now + self.scenario.one_way)
             }
             Err(_) => {
-                self.tally.refused += 1;
+                self.tally.rejected += 1;
                 None
             }
         }
@@ -124,22 +124,24 @@ impl<'a> Traffic<'a> {
         // A client waits for a round trip at least, so who is turned away at once always hears of it.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
         let (answer, heard) = match self.server.arrive(now) {
-            Fate::Done(done) if done + one_way as f64 <= gives_up as f64 => (Answer::Success, done as u64 + one_way),
-            Fate::Done(_) => (Answer::Failure, gives_up),
-            Fate::Full => (Answer::Throttled, soon),
-            Fate::Down => (Answer::Failure, soon),
+            JobOutcome::Done(done) if done + one_way as f64 <= gives_up as f64 => {
+                (Response::Success, done as u64 + one_way)
+            }
+            JobOutcome::Done(_) => (Response::Failure, gives_up),
+            JobOutcome::QueueFull => (Response::Throttled, soon),
+            JobOutcome::Down => (Response::Failure, soon),
         };
-        request.next = Next::Hear(answer);
+        request.next = NextEvent::Answer(answer);
         heard
     }
 
     /// The client hears what became of its attempt. Says when it sends the next one.
-    fn hear(&mut self, now: u64, id: u32, request: &mut Request, answer: Answer) -> Option<u64> {
-        let (born, process) = self.requests[id as usize];
+    fn handle_answer(&mut self, now: u64, id: u32, request: &mut Request, answer: Response) -> Option<u64> {
+        let (arrived_at, process) = self.requests[id as usize];
         let outcome = match answer {
-            Answer::Success => Outcome::Success,
-            Answer::Failure => Outcome::TRANSIENT,
-            Answer::Throttled => Outcome::throttled(None),
+            Response::Success => Outcome::Success,
+            Response::Failure => Outcome::TRANSIENT,
+            Response::Throttled => Outcome::throttled(None),
         };
         let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let permit = Permit::take(&mut self.permits[id as usize]);
@@ -150,16 +152,16 @@ impl<'a> Traffic<'a> {
                 match micros(after) {
                     0 => self.send(now, id, request),
                     after => {
-                        request.next = Next::Send;
+                        request.next = NextEvent::Send;
                         Some(now.saturating_add(after))
                     }
                 }
             }
             decision => {
-                self.tally.refused += u64::from(decision == Decision::Stop(Stop::Breaker));
+                self.tally.rejected += u64::from(decision == Decision::Stop(Stop::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
-                    self.tally.served.add(born);
+                    self.tally.served.add(arrived_at);
                 }
                 None
             }
@@ -168,7 +170,7 @@ impl<'a> Traffic<'a> {
 }
 
 /// A Poisson stream up to the horizon.
-fn requests(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
+fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
     let (gaps, places) = (seed.for_call(1), seed.for_call(2));
     let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
     let mut at = 0.0;
@@ -178,51 +180,51 @@ fn requests(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
             (at as u64, ((u128::from(places.draw(n)) * processes) >> 64) as u32)
         })
         .take_while(|&(at, _)| at < scenario.horizon)
-        .take(OutageScenario::MOST_REQUESTS)
+        .take(OutageScenario::MAX_REQUESTS)
         .collect()
 }
 
-impl World for Traffic<'_> {
+impl Simulation for OutageSimulation<'_> {
     type Client = Request;
 
-    fn shortest(&self) -> u64 {
+    fn min_event_interval(&self) -> u64 {
         // Delays can be as short as they like.
         1
     }
 
-    fn count(&self) -> u32 {
+    fn client_count(&self) -> u32 {
         self.requests.len() as u32
     }
 
-    fn client(&self) -> Self::Client {
-        Request { state: State::new(), next: Next::Send }
+    fn new_client(&self) -> Self::Client {
+        Request { state: State::new(), next: NextEvent::Send }
     }
 
-    fn begin(&mut self, id: u32, request: &mut Request) -> Option<u64> {
-        let (born, _) = self.requests[id as usize];
-        self.tally.requests.add(born);
+    fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
+        let (arrived_at, _) = self.requests[id as usize];
+        self.tally.requests.add(arrived_at);
         let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let first = born.saturating_add(micros(retry.spread(|| instant(born))));
+        let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
         self.within_horizon(first)
     }
 
-    fn event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
+    fn handle_event(&mut self, at: u64, id: u32, request: &mut Request) -> Option<u64> {
         let next = match request.next {
-            Next::Send => self.send(at, id, request),
-            Next::Arrive => Some(self.arrive(at, request)),
-            Next::Hear(answer) => self.hear(at, id, request, answer),
+            NextEvent::Send => self.send(at, id, request),
+            NextEvent::Arrive => Some(self.arrive(at, request)),
+            NextEvent::Answer(answer) => self.handle_answer(at, id, request, answer),
         };
         // The engine is promised a time that passes.
         match next {
             Some(next) => self.within_horizon(next.max(at + 1)),
             None => {
-                self.tally.through += 1;
+                self.tally.finished += 1;
                 None
             }
         }
     }
 
-    fn through(&self) -> u64 {
-        self.tally.through
+    fn finished_clients(&self) -> u64 {
+        self.tally.finished
     }
 }

@@ -5,25 +5,25 @@
 /// Source: M. Wichura, algorithm AS 241 (PPND16), Applied Statistics 37 (1988); good to 16 digits.
 #[inline]
 pub(crate) fn normal(bits: u64) -> f64 {
-    let share = share(bits);
-    let q = share - 0.5;
+    let unit_interval = unit_interval(bits);
+    let q = unit_interval - 0.5;
     if q.abs() <= 0.425 {
         let r = 0.180_625 - q * q;
-        return q * ratio(&CENTRE, r);
+        return q * rational(&CENTRAL, r);
     }
-    let r = (-ln(share.min(1.0 - share))).sqrt();
-    let far = if r <= 5.0 { ratio(&SHOULDER, r - 1.6) } else { ratio(&TAIL, r - 5.0) };
+    let r = (-ln(unit_interval.min(1.0 - unit_interval))).sqrt();
+    let far = if r <= 5.0 { rational(&INTERMEDIATE, r - 1.6) } else { rational(&TAIL, r - 5.0) };
     if q < 0.0 { -far } else { far }
 }
 
 /// The exponentially distributed number with mean 1 that 64 random bits stand for.
 #[inline]
 pub(crate) fn exponential(bits: u64) -> f64 {
-    -ln(share(bits))
+    -ln(unit_interval(bits))
 }
 
 /// In the middle of one of 2^52 intervals, so that it is never 0 or 1.
-fn share(bits: u64) -> f64 {
+fn unit_interval(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }
 
@@ -42,12 +42,12 @@ fn ln(x: f64) -> f64 {
 }
 
 /// Of two polynomials, their coefficients from the highest power down.
-fn ratio([above, below]: &[[f64; 8]; 2], r: f64) -> f64 {
+fn rational([above, below]: &[[f64; 8]; 2], r: f64) -> f64 {
     let at = |coefficients: &[f64; 8]| coefficients.iter().fold(0.0, |sum, coefficient| sum * r + coefficient);
     at(above) / at(below)
 }
 
-const CENTRE: [[f64; 8]; 2] = [
+const CENTRAL: [[f64; 8]; 2] = [
     [
         2.509_080_928_730_122_7e3,
         3.343_057_558_358_813e4,
@@ -70,7 +70,7 @@ const CENTRE: [[f64; 8]; 2] = [
     ],
 ];
 
-const SHOULDER: [[f64; 8]; 2] = [
+const INTERMEDIATE: [[f64; 8]; 2] = [
     [
         7.745_450_142_783_414e-4,
         2.272_384_498_926_918_4e-2,
@@ -122,13 +122,13 @@ mod tests {
 
     use super::*;
 
-    fn at(share: f64) -> f64 {
-        normal((share * 2_f64.powi(64)) as u64)
+    fn at(unit_interval: f64) -> f64 {
+        normal((unit_interval * 2_f64.powi(64)) as u64)
     }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (share, want) in [
+        for (unit_interval, want) in [
             (0.5, 0.0),
             (0.75, 0.674_489_750_196_081_7),
             (0.9, 1.281_551_565_544_600_4),
@@ -140,8 +140,8 @@ mod tests {
             (1e-13, -7.348_796_102_818_6),
         ] {
             // The bits are 53, and a tail of 1e-13 has but ten of them.
-            let slack = if share < 1e-8 { 1e-4 } else { 1e-9 };
-            assert!((at(share) - want).abs() < slack, "{share}: {} is not {want}", at(share));
+            let slack = if unit_interval < 1e-8 { 1e-4 } else { 1e-9 };
+            assert!((at(unit_interval) - want).abs() < slack, "{unit_interval}: {} is not {want}", at(unit_interval));
         }
     }
 

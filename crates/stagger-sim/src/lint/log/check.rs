@@ -6,28 +6,30 @@ use stagger_core::Policy;
 use super::entry::{Log, LogEntry};
 use super::error::printable;
 use super::statistics::{busiest, clustered, resultant};
-use crate::lint::rules::{BEYOND_BOUNDS, IN_STEP, NOT_THE_POLICY, TOGETHER, WITHOUT_END};
-use crate::lint::subject::{brief, from_to, percent};
+use crate::lint::analysis::{brief, from_to, percent};
+use crate::lint::rules::{BEYOND_BOUNDS, ENDLESS_RETRIES, IN_STEP, POLICY_MISMATCH, SYNCHRONIZED};
 use crate::lint::{Finding, GoodnessOfFit, QuantileCurve};
 
-/// What is to be found in delays that have happened, in the order of the rules' codes. A policy that they should have
-/// been drawn from makes more of it: without one there is no telling whether they lie where they should.
+/// Checks measured delays against the rules for logs. Returns the findings, ordered by code.
+///
+/// The rules that compare delays with a policy apply only if `policy`, the policy they should have been drawn from, is
+/// given.
 #[must_use]
 pub fn check(log: &Log, policy: Option<&Policy>) -> Vec<Finding> {
     let groups = groups(log);
     [
         in_step(&groups),
         policy.and_then(|policy| beyond_bounds(log, policy)),
-        together(log),
-        without_end(log, policy),
-        policy.and_then(|policy| not_the_policy(&groups, policy)),
+        synchronized(log),
+        endless_retries(log, policy),
+        policy.and_then(|policy| policy_mismatch(&groups, policy)),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// The delays before each retry, sorted; under `None` those of which it is not known.
+/// The delays before each retry, sorted; under `None` the delays whose retry is unknown.
 type Groups = BTreeMap<Option<u32>, Vec<Duration>>;
 
 fn groups(log: &Log) -> Groups {
@@ -43,9 +45,9 @@ fn before(retry: Option<u32>) -> String {
     retry.map_or("of all delays".to_owned(), |retry| format!("before retry {retry}"))
 }
 
-/// Fewer delays than this say nothing about jitter, and fewer clients nothing about phases.
+/// Minimum number of delays to conclude anything about jitter, and of clients to conclude anything about phases.
 const FEWEST: usize = 8;
-/// Which share of delays in clusters is a sign that there is no jitter.
+/// The share of delays in clusters that indicates missing jitter.
 const CLUSTERED: f64 = 0.5;
 
 fn in_step(groups: &Groups) -> Option<Finding> {
@@ -57,7 +59,7 @@ fn in_step(groups: &Groups) -> Option<Finding> {
             (share >= CLUSTERED).then(|| {
                 let many = delays.len();
                 format!(
-                    "{}: {} of {many} are equal to other_lines; most often {}",
+                    "{}: {} of {many} are equal to others; most often {}",
                     before(*retry),
                     percent(share),
                     brief(most)
@@ -65,13 +67,13 @@ fn in_step(groups: &Groups) -> Option<Finding> {
             })
         })
         .collect();
-    let advice = "jitter=full in the policy that made them, capped before the draw and not after it";
-    (!facts.is_empty()).then(|| Finding::of_log(&IN_STEP, facts, advice))
+    let advice = "set jitter=full in the policy that produced the delays, and cap before the draw, not after it";
+    (!facts.is_empty()).then(|| Finding::for_log(&IN_STEP, facts, advice))
 }
 
-/// How much longer or shorter a delay may have been measured.
-const MEASURED: Duration = Duration::from_millis(1);
-/// How many retries there are to look at where it is not known which one it was.
+/// Tolerance for measured delays.
+const TOLERANCE: Duration = Duration::from_millis(1);
+/// Number of retries to consider if the retry is unknown.
 const RETRIES: u32 = 64;
 
 fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
@@ -82,7 +84,7 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
         .iter()
         .filter_map(|entry| match bounds(entry.retry) {
             Some((least, most))
-                if entry.delay.saturating_add(MEASURED) >= least && entry.delay <= most.saturating_add(MEASURED) =>
+                if entry.delay.saturating_add(TOLERANCE) >= least && entry.delay <= most.saturating_add(TOLERANCE) =>
             {
                 None
             }
@@ -90,12 +92,13 @@ fn beyond_bounds(log: &Log, policy: &Policy) -> Option<Finding> {
         })
         .collect();
     let (first, bounds) = outside.first()?;
-    let could = bounds.map_or("no delay".to_owned(), from_to);
+    let could = bounds.map_or("no such retry".to_owned(), from_to);
     let facts = vec![
         format!("{} of {} delays", outside.len(), log.entries.len()),
-        format!("line {}: {} {}; the policy has {could}", first.line, brief(first.delay), before(first.retry)),
+        format!("line {}: {} {}; the policy allows {could}", first.line, brief(first.delay), before(first.retry)),
     ];
-    Some(Finding::of_log(&BEYOND_BOUNDS, facts, "compare the policy that runs with this one, and look for hints"))
+    let advice = "compare the running policy with this one, and check for hints of the server";
+    Some(Finding::for_log(&BEYOND_BOUNDS, facts, advice))
 }
 
 fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)> {
@@ -107,11 +110,11 @@ fn bounds_of(policy: &Policy, retry: Option<u32>) -> Option<(Duration, Duration)
     }
 }
 
-/// From which length of the mean phase on clients count as synchronised, and how improbable that must be otherwise.
+/// The mean resultant length from which on clients count as synchronized, and the significance level.
 const IN_PHASE: f64 = 0.7;
-const CHANCE: f64 = 0.001;
+const SIGNIFICANCE: f64 = 0.001;
 
-fn together(log: &Log) -> Option<Finding> {
+fn synchronized(log: &Log) -> Option<Finding> {
     let mut last: HashMap<&str, (Duration, Duration)> = HashMap::new();
     for entry in &log.entries {
         let (Some(client), Some(time)) = (entry.client.as_deref(), entry.time) else { continue };
@@ -125,22 +128,22 @@ fn together(log: &Log) -> Option<Finding> {
     delays.sort_unstable();
     let period = delays.get(delays.len() / 2).copied().filter(|period| !period.is_zero())?;
     let (clients, length) = (times.len() as f64, resultant(&times, period));
-    if times.len() < FEWEST || length < IN_PHASE || (-clients * length * length).exp() > CHANCE {
+    if times.len() < FEWEST || length < IN_PHASE || (-clients * length * length).exp() > SIGNIFICANCE {
         return None;
     }
     let mut arrivals: Vec<Duration> = log.entries.iter().filter_map(|entry| entry.time).collect();
     arrivals.sort_unstable();
     let facts = vec![
-        format!("{} clients, period {}: their phases agree by {length:.2} of 1", times.len(), brief(period)),
-        format!("the busiest 100 ms have {} of {} arrivals", busiest(&arrivals), arrivals.len()),
+        format!("{} clients, period {}: mean resultant length of the phases {length:.2}", times.len(), brief(period)),
+        format!("the busiest 100 ms contain {} of {} arrivals", busiest(&arrivals), arrivals.len()),
     ];
-    Some(Finding::of_log(&TOGETHER, facts, "jitter=full, and a spread before the first retry"))
+    Some(Finding::for_log(&SYNCHRONIZED, facts, "set jitter=full, and a spread before the first retry"))
 }
 
-/// So many retries of one call are too many where no policy says so.
+/// Number of retries of one call that is too many if no policy sets a limit.
 const ENDLESS: u32 = 50;
 
-fn without_end(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
+fn endless_retries(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let limit = policy.and_then(Policy::max_attempts).map(|attempts| attempts.get() - 1);
     let most = limit.unwrap_or(ENDLESS - 1);
     let longest = log.entries.iter().filter(|entry| entry.retry > Some(most)).max_by_key(|entry| entry.retry)?;
@@ -148,15 +151,15 @@ fn without_end(log: &Log, policy: Option<&Policy>) -> Option<Finding> {
     let retry = longest.retry.unwrap_or(0);
     let allowed = limit.map_or(String::new(), |limit| format!("; the policy allows {limit}"));
     let facts = vec![format!("line {}: retry {retry}{client}{allowed}", longest.line)];
-    Some(Finding::of_log(&WITHOUT_END, facts, "max-attempts, or max-elapsed, in the policy that made them"))
+    Some(Finding::for_log(&ENDLESS_RETRIES, facts, "set max-attempts or max-elapsed in the policy that produced them"))
 }
 
-/// Fewer delays than this say nothing about a distribution.
+/// Minimum number of delays to test a distribution.
 const FEWEST_DRAWS: usize = 20;
-/// How often logs of the policy itself may be called wrong, over all retries together.
+/// Probability of a false alarm, over all retries together.
 const FALSE_ALARM: f64 = 0.001;
 
-fn not_the_policy(groups: &Groups, policy: &Policy) -> Option<Finding> {
+fn policy_mismatch(groups: &Groups, policy: &Policy) -> Option<Finding> {
     let fits: Vec<(u32, usize, GoodnessOfFit)> = groups
         .iter()
         .filter(|(_, delays)| delays.len() >= FEWEST_DRAWS)
@@ -174,11 +177,11 @@ fn not_the_policy(groups: &Groups, policy: &Policy) -> Option<Finding> {
         .map(|(retry, many, fit)| {
             let p = fit.p_value.min(fit.p_ends);
             format!(
-                "before retry {retry}: {many} delays, {:.2} from the policy's distribution (p {p:.1e})",
+                "before retry {retry}: {many} delays, distance {:.2} from the policy's distribution (p {p:.1e})",
                 fit.distance
             )
         })
         .collect();
-    let advice = "compare the policy that runs with this one: base, multiplier, jitter and cap";
-    (!facts.is_empty()).then(|| Finding::of_log(&NOT_THE_POLICY, facts, advice))
+    let advice = "compare the running policy with this one: base, multiplier, jitter and cap";
+    (!facts.is_empty()).then(|| Finding::for_log(&POLICY_MISMATCH, facts, advice))
 }

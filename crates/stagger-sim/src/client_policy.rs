@@ -6,12 +6,12 @@ use crate::time::instant;
 
 /// What every client goes by: one policy, and a seed for each.
 #[derive(Clone, Copy)]
-pub(crate) struct Rule<'a> {
+pub(crate) struct ClientPolicy<'a> {
     policy: &'a Policy,
     seeds: Seed,
 }
 
-impl<'a> Rule<'a> {
+impl<'a> ClientPolicy<'a> {
     /// For a run with this seed.
     pub(crate) const fn new(policy: &'a Policy, seed: Seed) -> Self {
         Self { policy, seeds: seed.for_call(0) }
@@ -22,7 +22,7 @@ impl<'a> Rule<'a> {
     ///
     /// From here on these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test below holds
     /// them to it, delay by delay.
-    pub(crate) fn lost(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
+    pub(crate) fn on_disconnect(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
         *state = State::new();
         let mut retry = self.retry(id, state);
         // Draws are numbered by episode, and the first one was the connection that is lost now.
@@ -31,14 +31,14 @@ impl<'a> Rule<'a> {
     }
 
     /// A call is made, at `now` in microseconds. Says after what time its first attempt is sent.
-    pub(crate) fn called(&self, id: u32, state: &mut State, now: u64) -> Duration {
+    pub(crate) fn on_call(&self, id: u32, state: &mut State, now: u64) -> Duration {
         *state = State::new();
         self.retry(id, state).spread(|| instant(now))
     }
 
     /// An attempt is sent, at `now` in microseconds.
     #[inline(always)]
-    pub(crate) fn sends(&self, id: u32, state: &mut State, now: u64) {
+    pub(crate) fn on_attempt(&self, id: u32, state: &mut State, now: u64) {
         // Without a breaker nothing refuses, and without a budget nothing is lent.
         let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
     }
@@ -46,12 +46,12 @@ impl<'a> Rule<'a> {
     /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;
     /// `None` if it gives up.
     #[inline(always)]
-    pub(crate) fn failed(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+    pub(crate) fn on_failure(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
     }
 
     /// The seed of this client, in a run with this seed.
-    pub(crate) fn seed_of(run: Seed, id: u32) -> Seed {
+    pub(crate) fn seed_of_client(run: Seed, id: u32) -> Seed {
         Self::nth(run.for_call(0), id)
     }
 
@@ -107,14 +107,14 @@ mod tests {
     }
 
     fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
-        let rule = Rule::new(policy, run);
+        let clients = ClientPolicy::new(policy, run);
         let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
-        let mut next = rule.lost(7, &mut state, now);
+        let mut next = clients.on_disconnect(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
             delays.push(after);
             now += crate::time::micros(after);
-            rule.sends(7, &mut state, now);
-            next = rule.failed(7, &mut state, Outcome::TRANSIENT, now);
+            clients.on_attempt(7, &mut state, now);
+            next = clients.on_failure(7, &mut state, Outcome::TRANSIENT, now);
         }
         delays
     }
@@ -126,7 +126,7 @@ mod tests {
             // Long after the beginning, so that the connection was healthy.
             let lost = 100_000_000;
             let got = simulated(&policy, run, lost);
-            assert_eq!(got, in_production(&policy, Rule::seed_of(run, 7), lost), "{}", profile.name());
+            assert_eq!(got, in_production(&policy, ClientPolicy::seed_of_client(run, 7), lost), "{}", profile.name());
             assert_eq!(got.is_empty(), policy.max_attempts().is_some_and(|most| most.get() == 0), "{}", profile.name());
         }
     }

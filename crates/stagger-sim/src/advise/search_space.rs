@@ -1,4 +1,4 @@
-//! What is usual for each purpose: from this a policy is built, and within this it is searched.
+//! The default policy and the search space for each purpose.
 
 use core::time::Duration;
 
@@ -6,58 +6,58 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, policy, profile};
 
 use crate::lint::Purpose;
 
-/// What suits a purpose.
-pub(super) struct Manner {
-    /// What is advised where nothing can be computed.
-    pub(super) usual: Policy,
+/// The range of policies that suit a purpose.
+pub(super) struct SearchSpace {
+    /// The recommendation if there is nothing to simulate.
+    pub(super) default_policy: Policy,
     /// In milliseconds.
     pub(super) bases: &'static [u64],
-    /// In milliseconds. Those of less than ten bases are not used.
+    /// In milliseconds. Caps below ten times the base are skipped.
     pub(super) caps: &'static [u64],
     pub(super) jitters: &'static [Jitter],
     pub(super) spreads: Spreads,
     pub(super) attempts: Attempts,
-    /// Why it is so.
-    pub(super) because: &'static str,
+    /// Why these policies suit the purpose.
+    pub(super) rationale: &'static str,
 }
 
-/// Whether the first attempt of an episode may wait.
+/// Whether the first attempt of an episode may be delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spreads {
     Yes,
-    /// Somebody waits for it.
+    /// A caller waits for the result.
     No,
 }
 
-/// How often it is tried.
+/// The limit of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempts {
-    /// So often, whoever comes back.
+    /// A fixed limit.
     AtMost(u32),
-    /// As often as it takes for everyone to come back, and at least so often.
+    /// As many attempts as all clients need to recover, and at least this many.
     Enough(u32),
     Unlimited,
 }
 
-/// How ceilings grow; the usual one first, for where it makes no difference.
+/// The multipliers to try; the default comes first, for policies without multiplier.
 pub(super) const MULTIPLIERS: [f64; 3] = [2.0, 1.5, 3.0];
 
-/// How many bases a cap is at least.
+/// Minimum ratio of cap to base.
 pub(super) const CAP_IN_BASES: u32 = 10;
 
-/// A database: patient enough for one that fails over.
+/// For a database; long enough for a failover.
 const FAR: Policy = policy!(exponential(ms(200), secs(10)).max_attempts(4));
 
-impl Manner {
-    pub(super) fn of(purpose: Option<Purpose>) -> Self {
-        let call = |usual, bases, caps, attempts, because| Self {
-            usual,
+impl SearchSpace {
+    pub(super) fn for_purpose(purpose: Option<Purpose>) -> Self {
+        let call = |default_policy, bases, caps, attempts, rationale| Self {
+            default_policy,
             bases,
             caps,
             jitters: &[Jitter::Full],
             spreads: Spreads::No,
             attempts: Attempts::AtMost(attempts),
-            because,
+            rationale,
         };
         match purpose {
             Some(Purpose::Interactive) => call(
@@ -65,65 +65,65 @@ impl Manner {
                 &[20, 50, 100, 200, 500],
                 &[500, 1_000, 2_000, 5_000],
                 3,
-                "a person waits: two or three attempts, soon, with a low cap",
+                "a user waits: two or three attempts with short delays and a low cap",
             ),
             Some(Purpose::Serverless) => call(
                 profile::SERVERLESS.policy(),
                 &[50, 100, 200, 500],
                 &[2_000, 5_000],
                 3,
-                "a function is billed by its time: at most three attempts, and none beyond what the invocation has left",
+                "execution time is billed: at most three attempts, and none after the invocation limit",
             ),
             Some(Purpose::Near) => call(
                 Policy::DEFAULT,
                 &[10, 20, 50, 100],
                 &[1_000, 10_000, 30_000],
                 4,
-                "an API close by: a base of a few times what a call takes, three or four attempts",
+                "a nearby API: a base of a few times the duration of a call, three or four attempts",
             ),
             Some(Purpose::Far) => call(
                 FAR,
                 &[100, 200, 500, 1_000],
                 &[10_000, 30_000],
                 4,
-                "a database or a far service: a base above 100 ms, three or four attempts",
+                "a database or a remote service: a base above 100 ms, three or four attempts",
             ),
             Some(Purpose::Background) => Self {
-                usual: profile::BACKGROUND_JOB.policy(),
+                default_policy: profile::BACKGROUND_JOB.policy(),
                 bases: &[1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Decorrelated, Jitter::Full],
                 spreads: Spreads::Yes,
                 attempts: Attempts::Enough(10),
-                because: "nobody waits: long delays that drift apart, and many attempts",
+                rationale: "no caller waits: long delays that drift apart, and many attempts",
             },
             Some(Purpose::Reconnecting) => Self {
-                usual: profile::WEB_SOCKET.policy(),
+                default_policy: profile::WEB_SOCKET.policy(),
                 bases: &[500, 1_000, 2_000, 5_000],
                 caps: &[30_000, 60_000],
                 jitters: &[Jitter::Full, Jitter::Equal],
                 spreads: Spreads::Yes,
                 attempts: Attempts::Unlimited,
-                because: "a connection that is kept up: the first wave is spread, and the count begins again only after a \
-                          healthy while",
+                rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the connection \
+                            has been stable",
             },
-            // What is not said is a call like most.
+            // Without a purpose, assumes a typical call.
             None => call(
                 Policy::DEFAULT,
                 &[50, 100, 200, 500, 1_000],
                 &[10_000, 30_000],
                 4,
-                "what it is for was not said: a call to something near, four attempts",
+                "assuming a call to a nearby service: four attempts",
             ),
         }
     }
 
-    /// Whether it goes on until everyone is back, however long that takes.
-    pub(super) fn keeps_up(&self) -> bool {
+    /// Returns whether clients retry until they are back, with unlimited attempts.
+    pub(super) fn is_long_lived(&self) -> bool {
         self.attempts == Attempts::Unlimited
     }
 
-    /// What is to be searched, with the settings that are the same for all of it.
+    /// Starts a policy of the search space, with the settings that all its policies share.
     pub(super) fn builder(&self, base: Duration, cap: Duration, multiplier: f64, jitter: Jitter) -> PolicyBuilder {
         let builder = match jitter {
             Jitter::Decorrelated => Policy::decorrelated(base, cap),
@@ -133,7 +133,7 @@ impl Manner {
             Attempts::AtMost(attempts) => builder.max_attempts(attempts),
             Attempts::Enough(_) | Attempts::Unlimited => builder.unlimited_attempts(),
         };
-        match self.usual.stable_after() {
+        match self.default_policy.stable_after() {
             Some(lived) => builder.stable_after(lived),
             None => builder,
         }

@@ -4,13 +4,13 @@ use super::step::steps;
 
 /// How a delay is distributed: uniform in pieces. Times are in steps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Law {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct Distribution {
+    pub(super) pieces: Vec<UniformPiece>,
 }
 
 /// A share of 1, uniform between two times; where those are one, all of it is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Piece {
+pub(super) struct UniformPiece {
     pub(super) share: f64,
     pub(super) from: f64,
     pub(super) to: f64,
@@ -19,16 +19,16 @@ pub(super) struct Piece {
 /// Parts into which a distribution is cut before those that are one uniform piece are put together again.
 const PARTS: usize = 256;
 
-impl Law {
+impl Distribution {
     pub(super) fn uniform(from: f64, to: f64) -> Self {
-        Self { pieces: vec![Piece { share: 1.0, from, to }] }
+        Self { pieces: vec![UniformPiece { share: 1.0, from, to }] }
     }
 
     /// That of retry `n` of a policy; `None` if there is no such retry.
-    pub(super) fn of_retry(policy: &Policy, n: u32) -> Option<Self> {
+    pub(super) fn for_retry(policy: &Policy, n: u32) -> Option<Self> {
         let shares: [f64; PARTS + 1] = core::array::from_fn(|part| part as f64 / PARTS as f64);
         let ends = policy.quantiles(n, shares)?.map(steps);
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<UniformPiece> = Vec::new();
         for pair in ends.windows(2) {
             let width = pair[1] - pair[0];
             match pieces.last_mut() {
@@ -36,14 +36,14 @@ impl Law {
                     last.share += 1.0 / PARTS as f64;
                     last.to = pair[1];
                 }
-                _ => pieces.push(Piece { share: 1.0 / PARTS as f64, from: pair[0], to: pair[1] }),
+                _ => pieces.push(UniformPiece { share: 1.0 / PARTS as f64, from: pair[0], to: pair[1] }),
             }
         }
         Some(Self { pieces })
     }
 
     /// Of the network: the sum of so many uniform ways, as weights of whole steps.
-    pub(super) fn of_ways(ways: u32, from: f64, to: f64) -> Vec<f64> {
+    pub(super) fn network_weights(ways: u32, from: f64, to: f64) -> Vec<f64> {
         // The distribution function of the sum by its density on a grid finer than a step.
         const FINE: usize = 64;
         let cells = (((to - from) * FINE as f64).round() as usize).max(1);
@@ -73,7 +73,7 @@ impl Law {
     }
 }
 
-impl Piece {
+impl UniformPiece {
     fn width_of_a_part(&self) -> f64 {
         (self.to - self.from) / (self.share * PARTS as f64)
     }
@@ -90,12 +90,12 @@ mod tests {
     #[test]
     fn a_uniform_delay_is_one_piece_and_a_cut_one_is_two() {
         let full = Policy::exponential(Duration::from_secs(1), Duration::from_secs(8)).build().unwrap();
-        assert_eq!(Law::of_retry(&full, 2), Some(Law::uniform(0.0, 400.0)));
+        assert_eq!(Distribution::for_retry(&full, 2), Some(Distribution::uniform(0.0, 400.0)));
         let none = full.to_builder().jitter(stagger_core::Jitter::None).build().unwrap();
-        assert_eq!(Law::of_retry(&none, 1), Some(Law::uniform(200.0, 200.0)));
+        assert_eq!(Distribution::for_retry(&none, 1), Some(Distribution::uniform(200.0, 200.0)));
         // Ceilings of 8 s and ±10 %, cut at 8.4 s after the draw.
         let cut = "stubborn-io cap=8400ms base=8s".parse().unwrap();
-        let pieces = Law::of_retry(&cut, 1).unwrap().pieces;
+        let pieces = Distribution::for_retry(&cut, 1).unwrap().pieces;
         assert!(pieces.len() <= 3, "{pieces:?}");
     }
 
@@ -104,9 +104,10 @@ mod tests {
         for profile in Profile::all().filter(|profile| profile.policy().has_independent_delays()) {
             let policy = profile.policy();
             for n in 1..8 {
-                let Some(law) = Law::of_retry(&policy, n) else { continue };
-                let whole: f64 = law.pieces.iter().map(|piece| piece.share).sum();
-                let mean: f64 = law.pieces.iter().map(|piece| piece.share * (piece.from + piece.to) / 2.0).sum();
+                let Some(distribution) = Distribution::for_retry(&policy, n) else { continue };
+                let whole: f64 = distribution.pieces.iter().map(|piece| piece.share).sum();
+                let mean: f64 =
+                    distribution.pieces.iter().map(|piece| piece.share * (piece.from + piece.to) / 2.0).sum();
                 let want = steps(policy.mean(n).unwrap());
                 assert!((whole - 1.0).abs() < 1e-9, "{} {n}: {whole}", profile.name());
                 assert!((mean - want).abs() < 1e-3 * want + 1e-3, "{} {n}: {mean} is not {want}", profile.name());
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn ways_keep_their_mean_and_are_as_wide_as_they_are() {
-        let weights = Law::of_ways(2, 2.0, 8.0);
+        let weights = Distribution::network_weights(2, 2.0, 8.0);
         let whole: f64 = weights.iter().sum();
         let mean: f64 = weights.iter().enumerate().map(|(step, weight)| step as f64 * weight).sum();
         let square: f64 = weights.iter().enumerate().map(|(step, weight)| (step as f64 - mean).powi(2) * weight).sum();
@@ -124,6 +125,10 @@ mod tests {
         // Two uniform ways of six steps, and a twelfth for the steps.
         assert!((square - (2.0 * 36.0 + 1.0) / 12.0).abs() < 0.05, "{square}");
         assert_eq!(weights[..4], [0.0; 4]);
-        assert_eq!(Law::of_ways(1, 0.0, 0.0), [0.0, 1.0], "nothing arrives in the step in which it was sent");
+        assert_eq!(
+            Distribution::network_weights(1, 0.0, 0.0),
+            [0.0, 1.0],
+            "nothing arrives in the step in which it was sent"
+        );
     }
 }

@@ -1,39 +1,39 @@
 /// Bins with fewer events than this are sorted by comparison: counters would cost more to clear.
-const FEW: usize = 64;
+const COMPARISON_SORT_BELOW: usize = 64;
 
 /// Bins with more events than this have so many in each microsecond that one pass over all microseconds is the cheapest.
-const MANY: usize = 1 << 13;
+const SINGLE_PASS_FROM: usize = 1 << 13;
 
 /// Sorts the keys of a bin: numbers that begin with the microsecond within the bin.
 ///
 /// A counting sort by the microsecond, and a sort of what shares one: almost nothing does.
-pub(super) struct Order {
+pub(super) struct KeySorter {
     /// The bits of the microsecond, and where they begin.
     bits: u32,
     from: u32,
     /// Where the keys with each digit end.
     ends: Vec<u32>,
     /// Between two passes.
-    half: Vec<u64>,
+    scratch: Vec<u64>,
 }
 
-impl Order {
+impl KeySorter {
     /// For keys with so many bits of time above so many others.
     pub(super) fn new(bits: u32, from: u32) -> Self {
-        Self { bits, from, ends: vec![0; 1 << bits], half: Vec::new() }
+        Self { bits, from, ends: vec![0; 1 << bits], scratch: Vec::new() }
     }
 
     pub(super) fn sort(&mut self, keys: &mut Vec<u64>) {
         match keys.len() {
-            ..FEW => return keys.sort_unstable(),
-            FEW..MANY => {
+            ..COMPARISON_SORT_BELOW => return keys.sort_unstable(),
+            COMPARISON_SORT_BELOW..SINGLE_PASS_FROM => {
                 let low = self.bits.div_ceil(2);
                 self.pass(keys, low, self.from);
                 self.pass(keys, self.bits - low, self.from + low);
             }
             _ => self.pass(keys, self.bits, self.from),
         }
-        untie(keys);
+        insertion_sort(keys);
     }
 
     /// A counting sort by some of the bits, which keeps the order of those that have them in common.
@@ -50,21 +50,21 @@ impl Order {
             sum += core::mem::replace(end, sum);
         }
         // What is in it is written over, all of it.
-        self.half.resize(keys.len(), 0);
+        self.scratch.resize(keys.len(), 0);
         for &key in &*keys {
             let end = &mut ends[digit(key)];
-            self.half[*end as usize] = key;
+            self.scratch[*end as usize] = key;
             *end += 1;
         }
-        core::mem::swap(keys, &mut self.half);
+        core::mem::swap(keys, &mut self.scratch);
     }
 }
 
 /// Moves per key on average beyond which keys are not nearly in order: thousands in each microsecond.
-const MOVES: usize = 16;
+const MAX_MOVES_PER_KEY: usize = 16;
 
 /// Puts keys into order that are nearly in order: all but those of one microsecond among themselves.
-fn untie(keys: &mut [u64]) {
+fn insertion_sort(keys: &mut [u64]) {
     let mut moves = 0;
     for at in 1..keys.len() {
         let key = keys[at];
@@ -75,7 +75,7 @@ fn untie(keys: &mut [u64]) {
         }
         keys[to] = key;
         moves += at - to;
-        if moves > MOVES * keys.len() {
+        if moves > MAX_MOVES_PER_KEY * keys.len() {
             return keys.sort_unstable();
         }
     }
@@ -88,14 +88,24 @@ mod tests {
     #[test]
     fn few_more_and_many_keys_come_out_in_order() {
         for bits in [0, 1, 7, 10] {
-            let mut order = Order::new(bits, 50);
-            for count in [0, 1, 2, FEW - 1, FEW, 1_000, MANY - 1, MANY, 20_000] {
+            let mut sorter = KeySorter::new(bits, 50);
+            for count in [
+                0,
+                1,
+                2,
+                COMPARISON_SORT_BELOW - 1,
+                COMPARISON_SORT_BELOW,
+                1_000,
+                SINGLE_PASS_FROM - 1,
+                SINGLE_PASS_FROM,
+                20_000,
+            ] {
                 // Every microsecond many times, what follows it in no order.
                 let key = |n: u64| (n * 31 % (1 << bits)) << 50 | (n * 7_919 % 50_021);
                 let mut keys: Vec<_> = (0..count as u64).map(key).collect();
                 let mut want = keys.clone();
                 want.sort_unstable();
-                order.sort(&mut keys);
+                sorter.sort(&mut keys);
                 assert!(keys == want, "{count} keys of {bits} bits");
             }
         }

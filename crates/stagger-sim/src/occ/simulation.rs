@@ -3,15 +3,15 @@ use core::time::Duration;
 use stagger_core::{Outcome, Seed, State};
 
 use super::{OccFigures, OccScenario};
-use crate::chance::normal;
-use crate::client::Rule;
-use crate::engine::{CLIENT_BITS, LAST, World};
+use crate::client_policy::ClientPolicy;
+use crate::distributions::normal;
+use crate::engine::{CLIENT_BITS, MAX_TIME, Simulation};
 use crate::time::micros;
 
 /// The row, and everyone who wants to write it.
-pub(super) struct Row<'a> {
+pub(super) struct OccSimulation<'a> {
     scenario: &'a OccScenario,
-    rule: Rule<'a>,
+    policy: ClientPolicy<'a>,
     messages: Seed,
     version: u32,
     calls: u64,
@@ -26,12 +26,12 @@ pub(super) struct Row<'a> {
 pub(super) struct Client {
     state: State,
     /// Where it is in its cycle.
-    next: Message,
+    next: NextRequest,
 }
 
 /// The message of a client that is to reach the server next.
 #[derive(Clone, Copy)]
-enum Message {
+enum NextRequest {
     Read,
     /// With the version that was read.
     Write(u32),
@@ -39,35 +39,35 @@ enum Message {
 
 /// The messages of one attempt, in their order.
 #[derive(Clone, Copy)]
-enum Way {
+enum MessageKind {
     Read,
     Version,
     Write,
     Answer,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn new(scenario: &'a OccScenario, rule: Rule<'a>, seed: Seed) -> Self {
-        Self { scenario, rule, messages: seed.for_call(2), version: 0, calls: 0, written: 0, gave_up: 0, last: 0 }
+impl<'a> OccSimulation<'a> {
+    pub(super) fn new(scenario: &'a OccScenario, policy: ClientPolicy<'a>, seed: Seed) -> Self {
+        Self { scenario, policy, messages: seed.for_call(2), version: 0, calls: 0, written: 0, gave_up: 0, last: 0 }
     }
 
     /// How long this message is underway, in microseconds.
-    fn way(&self, id: u32, attempt: u32, way: Way) -> u64 {
+    fn latency(&self, id: u32, attempt: u32, latency: MessageKind) -> u64 {
         let number = (u64::from(attempt) << CLIENT_BITS) | u64::from(id);
-        let deviate = normal(self.messages.draw(number << 2 | way as u64));
+        let deviate = normal(self.messages.draw(number << 2 | latency as u64));
         let OccScenario { mean, deviation, .. } = self.scenario;
         (deviate * deviation + mean).abs() as u64
     }
 
     /// The client sends its next attempt after this, from `now` on. Says when its first message arrives.
     fn send(&mut self, id: u32, client: &mut Client, now: u64, after: Option<Duration>) -> Option<u64> {
-        let Some(at) = after.map(|after| now.saturating_add(micros(after))).filter(|&at| at < LAST / 2) else {
+        let Some(at) = after.map(|after| now.saturating_add(micros(after))).filter(|&at| at < MAX_TIME / 2) else {
             self.gave_up += 1;
             return None;
         };
-        self.rule.sends(id, &mut client.state, at);
-        client.next = Message::Read;
-        Some(at + self.way(id, client.state.attempt(), Way::Read))
+        self.policy.on_attempt(id, &mut client.state, at);
+        client.next = NextRequest::Read;
+        Some(at + self.latency(id, client.state.attempt(), MessageKind::Read))
     }
 
     pub(super) fn figures(&self) -> OccFigures {
@@ -82,44 +82,47 @@ impl<'a> Row<'a> {
     }
 }
 
-impl World for Row<'_> {
+impl Simulation for OccSimulation<'_> {
     type Client = Client;
 
-    fn shortest(&self) -> u64 {
+    fn min_event_interval(&self) -> u64 {
         // A normal number can be anything.
         1
     }
 
-    fn count(&self) -> u32 {
+    fn client_count(&self) -> u32 {
         self.scenario.clients
     }
 
-    fn client(&self) -> Self::Client {
-        Client { state: State::new(), next: Message::Read }
+    fn new_client(&self) -> Self::Client {
+        Client { state: State::new(), next: NextRequest::Read }
     }
 
-    fn begin(&mut self, id: u32, client: &mut Client) -> Option<u64> {
-        let after = self.rule.called(id, &mut client.state, 0);
+    fn first_event(&mut self, id: u32, client: &mut Client) -> Option<u64> {
+        let after = self.policy.on_call(id, &mut client.state, 0);
         self.send(id, client, 0, Some(after))
     }
 
-    fn event(&mut self, at: u64, id: u32, client: &mut Client) -> Option<u64> {
+    fn handle_event(&mut self, at: u64, id: u32, client: &mut Client) -> Option<u64> {
         let attempt = client.state.attempt();
         let next = match client.next {
-            Message::Read => {
-                client.next = Message::Write(self.version);
-                Some(at + self.way(id, attempt, Way::Version) + self.way(id, attempt, Way::Write))
+            NextRequest::Read => {
+                client.next = NextRequest::Write(self.version);
+                Some(
+                    at + self.latency(id, attempt, MessageKind::Version)
+                        + self.latency(id, attempt, MessageKind::Write),
+                )
             }
-            Message::Write(version) => {
+            NextRequest::Write(version) => {
                 self.calls += 1;
-                let heard = at + self.way(id, attempt, Way::Answer);
+                let heard = at + self.latency(id, attempt, MessageKind::Answer);
                 self.last = self.last.max(heard);
                 if version == self.version {
                     self.version += 1;
                     self.written += 1;
                     return None;
                 }
-                let after = self.rule.failed(id, &mut client.state, Outcome::TRANSIENT, heard);
+                let after = self.policy.on_failure(id, &mut client.state, Outcome::TRANSIENT, heard);
                 self.send(id, client, heard, after)
             }
         };
@@ -127,7 +130,7 @@ impl World for Row<'_> {
         next.map(|next| next.max(at + 1))
     }
 
-    fn through(&self) -> u64 {
+    fn finished_clients(&self) -> u64 {
         self.written + self.gave_up
     }
 }
