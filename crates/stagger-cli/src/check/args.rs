@@ -17,7 +17,7 @@ from the policy. Each suggestion after `help:` has been verified and can be past
 Examples:
   stagger check socket.io --for reconnecting --clients 10k --capacity 500/s
   stagger check -n 8 -d 100ms --rps 2k/s --layers 2
-  stagger run --log json -- make 2>&1 | stagger check --log -
+  stagger check --log run.ndjson
 
 Exit status: 0 without findings; 1 with findings; 2 for a usage error; 125 if the log cannot be read.")]
 pub(crate) struct CheckArgs {

@@ -50,7 +50,7 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "COMMAND", requires = "url", help_heading = "Drill")]
     pub(super) restart_cmd: Option<String>,
 
-    /// Confirm that you own the server at --url and that nothing else depends on it; required unless it runs on this
+    /// Confirm that you own the server at --url and that nothing else depends on it; required if it runs on another
     /// machine
     #[arg(long, requires = "url", help_heading = "Drill")]
     pub(super) i_own_this_server: bool,
@@ -64,7 +64,7 @@ pub(crate) struct DrillArgs {
     pub(super) compare: Vec<String>,
 
     /// Comma-separated conditions that every policy must meet as measured, such as 'peak_1s<=600,recovered_p99<=30s'
-    #[arg(long, value_name = "FIGURE<=VALUE,...", help_heading = "Drill")]
+    #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Drill")]
     pub(super) assert: Vec<String>,
 
     #[command(flatten)]

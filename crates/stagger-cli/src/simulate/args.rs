@@ -54,7 +54,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) seeds: Option<u32>,
 
     /// Comma-separated conditions that every policy and seed must meet, such as 'peak_1s<=600,recovered_p99<=30s'
-    #[arg(long, value_name = "FIGURE<=VALUE,...", help_heading = "Simulate")]
+    #[arg(long, value_name = "METRIC<=VALUE,...", help_heading = "Simulate")]
     pub(crate) assert: Vec<String>,
 
     #[command(flatten)]

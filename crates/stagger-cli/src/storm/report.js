@@ -1,5 +1,5 @@
 "use strict";
-// Zooms figures along the horizontal axis: drag to zoom in, double-click to reset. All figures of a section are zoomed
+// Zooms charts along the horizontal axis: drag to zoom in, double-click to reset. All charts of a section are zoomed
 // together. The page is complete without this script.
 (() => {
   const TICKS = 8;
@@ -129,7 +129,7 @@
     }
     const hint = document.createElement("p");
     hint.className = "quiet";
-    hint.textContent = "Drag over a figure to zoom in; double-click to reset.";
+    hint.textContent = "Drag over a chart to zoom in; double-click to reset.";
     section.querySelector("h2").after(hint);
   }
 })();

@@ -189,13 +189,13 @@ fn a_browser_shows_the_report_without_an_error_or_a_request() {
     let (dom, console, requests) = opened(&files, &report);
     assert_eq!(console, Vec::<String>::new(), "messages on the console");
     assert_eq!(requests, Vec::<String>::new(), "network requests");
-    assert!(dom.contains("Drag over a figure to zoom in"), "the script has not run");
+    assert!(dom.contains("Drag over a chart to zoom in"), "the script has not run");
     assert_eq!(exact_cells(&dom), exact_cells(&html));
     assert!(exact_cells(&dom).len() > 60);
 }
 
 #[test]
-fn figures_can_be_zoomed() {
+fn charts_can_be_zoomed() {
     let files = Files::new();
     let html = said(&mut single(&["-o", "-"]));
     // The page allows no other script, so this one is in a copy without a content security policy.

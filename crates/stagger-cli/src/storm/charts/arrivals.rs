@@ -65,7 +65,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
         slug: "arrivals",
         title: "Attempts over time",
         caption:
-            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All figures use the \
+            "Attempts that arrive at the server per 100 ms, until 99.9% of all attempts have arrived. All charts use the \
                 same scale."
                 .to_owned(),
         figures: timelines.iter().map(|timeline| figure(Spacing::Linear, timeline)).collect(),

@@ -46,7 +46,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     Some(Chart {
         slug: "attempts",
         title: "Attempts per client",
-        caption: "Attempts that a client makes until it reconnects or gives up. All figures use the same scale."
+        caption: "Attempts that a client makes until it reconnects or gives up. All charts use the same scale."
             .to_owned(),
         figures: counts.iter().map(figure).collect(),
         logarithmic: Vec::new(),
