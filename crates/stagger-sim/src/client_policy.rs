@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, Retry, Seed, State};
+use stagger_core::{machine::Decision, Guards, machine::Health, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState};
 
 use crate::time::instant;
 
@@ -20,10 +20,10 @@ impl<'a> ClientPolicy<'a> {
     /// Handles the loss of a connection, at `now` in microseconds. Returns the delay before the first attempt; `None` if
     /// there is none.
     ///
-    /// This and the following methods make the decisions of [`stagger_core::Reconnect`] with a fifth of its memory; the test
+    /// This and the following methods make the decisions of [`stagger_core::machine::ReconnectMachine`] with a fifth of its memory; the test
     /// below compares them, delay by delay.
-    pub(crate) fn on_disconnect(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
-        *state = State::new();
+    pub(crate) fn on_disconnect(&self, id: u32, state: &mut RetryState, now: u64) -> Option<Duration> {
+        *state = RetryState::new();
         let mut retry = self.retry(id, state);
         // Draws are numbered by episode; episode 0 was the connection that is lost now.
         retry.reset();
@@ -31,22 +31,22 @@ impl<'a> ClientPolicy<'a> {
     }
 
     /// Handles the start of a call, at `now` in microseconds. Returns the delay before its first attempt.
-    pub(crate) fn on_call(&self, id: u32, state: &mut State, now: u64) -> Duration {
-        *state = State::new();
+    pub(crate) fn on_call(&self, id: u32, state: &mut RetryState, now: u64) -> Duration {
+        *state = RetryState::new();
         self.retry(id, state).spread(|| instant(now))
     }
 
     /// Handles the start of an attempt, at `now` in microseconds.
     #[inline(always)]
-    pub(crate) fn on_attempt(&self, id: u32, state: &mut State, now: u64) {
+    pub(crate) fn on_attempt(&self, id: u32, state: &mut RetryState, now: u64) {
         // Without guards, the attempt is never rejected and holds no permit.
-        let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
+        let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
     }
 
     /// Handles a failed attempt, at `now` in microseconds. Returns the delay before the next attempt; `None` if the client
     /// gives up.
     #[inline(always)]
-    pub(crate) fn on_failure(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+    pub(crate) fn on_failure(&self, id: u32, state: &mut RetryState, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
     }
 
@@ -68,8 +68,8 @@ impl<'a> ClientPolicy<'a> {
     }
 
     #[inline(always)]
-    fn retry<'s>(&'s self, id: u32, state: &'s mut State) -> Retry<'s> {
-        Retry::new(self.policy, state, self.seed(id))
+    fn retry<'s>(&'s self, id: u32, state: &'s mut RetryState) -> RetryMachine<'s> {
+        RetryMachine::new(self.policy, state, self.seed(id))
     }
 }
 
@@ -83,24 +83,24 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{Profile, Reconnect, Step};
+    use stagger_core::{profile::Profile, machine::ReconnectMachine, machine::ReconnectStep};
 
     use super::*;
 
     /// Returns the delays of the library's state machine for a connection that is lost and then rejected eleven times.
     fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
-        let (mut link, guards) = (Reconnect::new(seed), Guards::none());
-        let Step::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
+        let (mut link, guards) = (ReconnectMachine::new(seed), Guards::none());
+        let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
         let _ = link.opened(generation, || instant(0), &guards);
         let (mut now, mut delays) = (lost, Vec::new());
         while delays.len() < 12 {
-            let Step::Wait { after, until, .. } =
+            let ReconnectStep::Wait { after, until, .. } =
                 link.ended(generation, Outcome::TRANSIENT, instant(now), policy, &guards)
             else {
                 break;
             };
             delays.push(after);
-            let Step::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
+            let ReconnectStep::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
             (generation, now) = (next, until.as_nanos() / 1_000);
         }
         delays
@@ -108,7 +108,7 @@ mod tests {
 
     fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
         let clients = ClientPolicy::new(policy, run);
-        let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
+        let (mut state, mut now, mut delays) = (RetryState::new(), lost, Vec::new());
         let mut next = clients.on_disconnect(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
             delays.push(after);

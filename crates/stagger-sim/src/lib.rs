@@ -2,7 +2,7 @@
 //!
 //! Runs the same [`Policy`](stagger_core::Policy) as production code, with up to 67 million clients at once: what load does
 //! it put on the server, how long does it take until all clients are back, and how far is that from the optimum? The
-//! clients decide with [`stagger_core::Retry`] itself, each with its own seed and state; this crate has no copy of any
+//! clients decide with [`stagger_core::machine::RetryMachine`] itself, each with its own seed and state; this crate has no copy of any
 //! formula.
 //!
 //! | scenario | what happens |

@@ -12,7 +12,7 @@ use crate::Progress;
 /// most as many runs as threads are in memory at once.
 ///
 /// ```
-/// use stagger_core::{Profile, Seed};
+/// use stagger_core::{profile::Profile, Seed};
 /// use stagger_sim::{Sweep, Progress, reconnect::ReconnectScenario};
 ///
 /// let scenario = ReconnectScenario::builder(1_000).rate(100.0).build()?;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, Seed, State};
+use stagger_core::{Outcome, Seed, machine::RetryState};
 
 use super::{OccFigures, OccScenario};
 use crate::client_policy::ClientPolicy;
@@ -24,7 +24,7 @@ pub(super) struct OccSimulation<'a> {
 /// The state of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
-    state: State,
+    state: RetryState,
     /// The request that reaches the server next.
     next: NextRequest,
 }
@@ -96,7 +96,7 @@ impl Simulation for OccSimulation<'_> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Client { state: State::new(), next: NextRequest::Read }
+        Client { state: RetryState::new(), next: NextRequest::Read }
     }
 
     fn first_event(&mut self, id: u32, client: &mut Client) -> Option<u64> {

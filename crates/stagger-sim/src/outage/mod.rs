@@ -7,7 +7,7 @@
 //! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow. An
 //!   attempt fails if no answer arrives within the timeout.
 //! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
-//!   ([throttled](stagger_core::Kind::Throttled)). The server does not notice that a client has timed out: it processes
+//!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it processes
 //!   every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, or it stalls and the queue fills.
 //!

@@ -1,4 +1,4 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{machine::Decision, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
 
 use super::server::{JobOutcome, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};
@@ -18,7 +18,7 @@ pub(super) struct OutageSimulation<'a> {
     /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
     /// The permits that each request holds.
-    permits: Vec<Permit>,
+    permits: Vec<Permits>,
     tally: Tally,
 }
 
@@ -36,7 +36,7 @@ struct Tally {
 /// The state of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
-    state: State,
+    state: RetryState,
     next: NextEvent,
 }
 
@@ -70,7 +70,7 @@ impl<'a> OutageSimulation<'a> {
             policy,
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
-            permits: requests.iter().map(|_| Permit::NONE).collect(),
+            permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
             tally: Tally::default(),
@@ -102,8 +102,8 @@ impl<'a> OutageSimulation<'a> {
     /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
@@ -143,8 +143,8 @@ impl<'a> OutageSimulation<'a> {
             Response::Failure => Outcome::TRANSIENT,
             Response::Throttled => Outcome::throttled(None),
         };
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {
@@ -158,7 +158,7 @@ impl<'a> OutageSimulation<'a> {
                 }
             }
             decision => {
-                self.tally.rejected += u64::from(decision == Decision::Stop(Stop::Breaker));
+                self.tally.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(arrived_at);
@@ -197,13 +197,13 @@ impl Simulation for OutageSimulation<'_> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Request { state: State::new(), next: NextEvent::Send }
+        Request { state: RetryState::new(), next: NextEvent::Send }
     }
 
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (arrived_at, _) = self.requests[id as usize];
         self.tally.requests.add(arrived_at);
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
         self.within_horizon(first)
     }

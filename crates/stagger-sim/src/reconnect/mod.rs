@@ -3,7 +3,7 @@
 //! # The model
 //!
 //! - Client *i* loses its connection at a time that is uniform on `[0, disconnect_window]`, and notices it at once. It then
-//!   behaves like a program that uses [`stagger_core::Reconnect`], or makes its first attempt immediately
+//!   behaves like a program that uses [`stagger_core::machine::ReconnectMachine`], or makes its first attempt immediately
 //!   ([`FirstAttempt`]).
 //! - The one-way delay of each message is uniform between two bounds.
 //! - The server has a single acceptor that takes `1 / rate` for each handshake, and a backlog. An attempt that arrives at

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Hint, Policy, Seed};
+use stagger_core::{admission::Admission, ServerHint, Policy, Seed};
 
 use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
@@ -51,7 +51,7 @@ pub struct ReconnectScenarioBuilder {
 #[non_exhaustive]
 pub enum FirstAttempt {
     /// After the policy's spread or, without one, the first delay of the schedule, like
-    /// [`Reconnect`](stagger_core::Reconnect).
+    /// [`Reconnect`](stagger_core::machine::ReconnectMachine).
     #[default]
     AfterDelay,
     /// Immediately, or after the policy's spread; the schedule starts when that attempt fails. This is the behavior of a
@@ -66,9 +66,9 @@ pub enum RetryAfter {
     /// No hint.
     #[default]
     None,
-    /// The same minimum delay for all clients ([`Hint::Floor`]).
+    /// The same minimum delay for all clients ([`ServerHint::AtLeast`]).
     Fixed(Duration),
-    /// The next free time, reserved for this client ([`Hint::Slot`]). Reserved times are 2 % further apart than handshakes.
+    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart than handshakes.
     /// Clients without a reserved time are accepted if there is room.
     Staggered,
     /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without a
@@ -151,7 +151,7 @@ impl ReconnectScenario {
                 engine,
                 clients,
                 seed,
-                FixedHintServer { acceptor, hint: Some(Hint::Floor(after)) },
+                FixedHintServer { acceptor, hint: Some(ServerHint::AtLeast(after)) },
                 progress,
             ),
             _ => self.simulate(engine, clients, seed, FixedHintServer { acceptor, hint: None }, progress),

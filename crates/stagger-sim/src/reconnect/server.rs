@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Admitted, Hint, Ticket};
+use stagger_core::{admission::Admission, admission::Admit, ServerHint, admission::ReservationToken};
 
 use crate::time::{instant, micros};
 
@@ -9,7 +9,7 @@ pub(super) enum Response {
     /// Accepted; the handshake is complete at this time, in microseconds.
     Accepted(u64),
     /// Rejected, perhaps with a hint.
-    Rejected(Option<Hint>),
+    Rejected(Option<ServerHint>),
 }
 
 /// A server that accepts or rejects attempts.
@@ -83,7 +83,7 @@ impl Acceptor {
 /// A server that sends the same hint to all rejected clients.
 pub(super) struct FixedHintServer {
     pub(super) acceptor: Acceptor,
-    pub(super) hint: Option<Hint>,
+    pub(super) hint: Option<ServerHint>,
 }
 
 impl Server for FixedHintServer {
@@ -122,7 +122,7 @@ impl Server for StaggeredServer {
             return Response::Accepted(done as u64);
         }
         self.last = self.last.max(self.acceptor.busy_until) + SPACING * self.acceptor.handshake;
-        Response::Rejected(Some(Hint::Slot(Duration::from_micros(self.last as u64 - at))))
+        Response::Rejected(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -137,25 +137,25 @@ pub(super) struct ReservationServer {
 }
 
 impl Server for ReservationServer {
-    type Token = Option<Ticket>;
+    type Token = Option<ReservationToken>;
 
-    fn arrive(&mut self, at: u64, token: &mut Option<Ticket>) -> Response {
+    fn arrive(&mut self, at: u64, token: &mut Option<ReservationToken>) -> Response {
         let now = instant(at);
         let admitted = match token.take() {
-            Some(ticket) => self.admission.come(&ticket, now),
-            None => self.admission.ask(now),
+            Some(token) => self.admission.admit_reserved(&token, now),
+            None => self.admission.try_admit(now),
         };
         match admitted {
             // An admitted client can still find the backlog full if the backlog is shorter than the burst.
-            Admitted::Yes => match self.acceptor.accept(at) {
+            Admit::Now => match self.acceptor.accept(at) {
                 Some(done) => Response::Accepted(done as u64),
                 None => Response::Rejected(None),
             },
-            Admitted::Later(appointment) => {
-                *token = Some(appointment.ticket);
-                Response::Rejected(Some(Hint::Slot(appointment.after)))
+            Admit::At(reservation) => {
+                *token = Some(reservation.token);
+                Response::Rejected(Some(ServerHint::Reserved(reservation.after)))
             }
-            Admitted::Full(after) => Response::Rejected(Some(Hint::Floor(after))),
+            Admit::Full(after) => Response::Rejected(Some(ServerHint::AtLeast(after))),
             _ => Response::Rejected(None),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
         assert!(matches!(slots.arrive(0, &mut ()), Response::Accepted(1_000)));
         let told: Vec<_> = (0..3)
             .map(|_| match slots.arrive(0, &mut ()) {
-                Response::Rejected(Some(Hint::Slot(after))) => after.as_micros(),
+                Response::Rejected(Some(ServerHint::Reserved(after))) => after.as_micros(),
                 _ => panic!("the backlog is full"),
             })
             .collect();

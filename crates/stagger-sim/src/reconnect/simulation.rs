@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, State};
+use stagger_core::{Outcome, machine::RetryState};
 
 use super::server::{Response, Server};
 use super::tally::Tally;
@@ -22,7 +22,7 @@ pub(super) struct ReconnectSimulation<'a, S> {
 /// The state of a client: 24 bytes, and the token that the server assigned to it.
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
-    state: State,
+    state: RetryState,
     token: N,
 }
 
@@ -96,7 +96,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Client { state: State::new(), token: S::Token::default() }
+        Client { state: RetryState::new(), token: S::Token::default() }
     }
 
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
