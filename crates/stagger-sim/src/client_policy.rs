@@ -1,10 +1,10 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, Retry, Seed, State};
+use stagger_core::{machine::Decision, Guards, machine::Health, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState};
 
 use crate::time::instant;
 
-/// What every client goes by: one policy, and a seed for each.
+/// The policy of all clients, with a seed for each client.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientPolicy<'a> {
     policy: &'a Policy,
@@ -12,50 +12,50 @@ pub(crate) struct ClientPolicy<'a> {
 }
 
 impl<'a> ClientPolicy<'a> {
-    /// For a run with this seed.
+    /// Creates the policy for a run with this seed.
     pub(crate) const fn new(policy: &'a Policy, seed: Seed) -> Self {
         Self { policy, seeds: seed.for_call(0) }
     }
 
-    /// The connection is lost, at `now` in microseconds. Says after what time the first attempt is sent; `None` if there
-    /// is none.
+    /// Handles the loss of a connection, at `now` in microseconds. Returns the delay before the first attempt; `None` if
+    /// there is none.
     ///
-    /// From here on these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test below holds
-    /// them to it, delay by delay.
-    pub(crate) fn on_disconnect(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
-        *state = State::new();
+    /// This and the following methods make the decisions of [`stagger_core::machine::ReconnectMachine`] with a fifth of its memory; the test
+    /// below compares them, delay by delay.
+    pub(crate) fn on_disconnect(&self, id: u32, state: &mut RetryState, now: u64) -> Option<Duration> {
+        *state = RetryState::new();
         let mut retry = self.retry(id, state);
-        // Draws are numbered by episode, and the first one was the connection that is lost now.
+        // Draws are numbered by episode; episode 0 was the connection that is lost now.
         retry.reset();
         delay(&retry.lost(Health::Stable, Outcome::TRANSIENT, || instant(now), &Guards::none()))
     }
 
-    /// A call is made, at `now` in microseconds. Says after what time its first attempt is sent.
-    pub(crate) fn on_call(&self, id: u32, state: &mut State, now: u64) -> Duration {
-        *state = State::new();
+    /// Handles the start of a call, at `now` in microseconds. Returns the delay before its first attempt.
+    pub(crate) fn on_call(&self, id: u32, state: &mut RetryState, now: u64) -> Duration {
+        *state = RetryState::new();
         self.retry(id, state).spread(|| instant(now))
     }
 
-    /// An attempt is sent, at `now` in microseconds.
+    /// Handles the start of an attempt, at `now` in microseconds.
     #[inline(always)]
-    pub(crate) fn on_attempt(&self, id: u32, state: &mut State, now: u64) {
-        // Without a breaker nothing refuses, and without a budget nothing is lent.
-        let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
+    pub(crate) fn on_attempt(&self, id: u32, state: &mut RetryState, now: u64) {
+        // Without guards, the attempt is never rejected and holds no permit.
+        let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
     }
 
-    /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;
-    /// `None` if it gives up.
+    /// Handles a failed attempt, at `now` in microseconds. Returns the delay before the next attempt; `None` if the client
+    /// gives up.
     #[inline(always)]
-    pub(crate) fn on_failure(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+    pub(crate) fn on_failure(&self, id: u32, state: &mut RetryState, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
     }
 
-    /// The seed of this client, in a run with this seed.
+    /// Returns the seed of a client in a run with this seed.
     pub(crate) fn seed_of_client(run: Seed, id: u32) -> Seed {
         Self::nth(run.for_call(0), id)
     }
 
-    /// The seed of this client.
+    /// Returns the seed of this client.
     #[inline(always)]
     fn seed(&self, id: u32) -> Seed {
         Self::nth(self.seeds, id)
@@ -63,13 +63,13 @@ impl<'a> ClientPolicy<'a> {
 
     #[inline(always)]
     fn nth(seeds: Seed, id: u32) -> Seed {
-        // Not `for_call`, which takes three times as long to promise that no two of them are the same.
+        // `for_call` takes three times as long, because it guarantees distinct seeds.
         Seed::new(seeds.draw(u64::from(id)))
     }
 
     #[inline(always)]
-    fn retry<'s>(&'s self, id: u32, state: &'s mut State) -> Retry<'s> {
-        Retry::new(self.policy, state, self.seed(id))
+    fn retry<'s>(&'s self, id: u32, state: &'s mut RetryState) -> RetryMachine<'s> {
+        RetryMachine::new(self.policy, state, self.seed(id))
     }
 }
 
@@ -83,24 +83,24 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{Profile, Reconnect, Step};
+    use stagger_core::{profile::Profile, machine::ReconnectMachine, machine::ReconnectStep};
 
     use super::*;
 
-    /// The delays of a connection that is lost and then refused eleven times, in the library's own machine.
+    /// Returns the delays of the library's state machine for a connection that is lost and then rejected eleven times.
     fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
-        let (mut link, guards) = (Reconnect::new(seed), Guards::none());
-        let Step::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
+        let (mut link, guards) = (ReconnectMachine::new(seed), Guards::none());
+        let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
         let _ = link.opened(generation, || instant(0), &guards);
         let (mut now, mut delays) = (lost, Vec::new());
         while delays.len() < 12 {
-            let Step::Wait { after, until, .. } =
+            let ReconnectStep::Wait { after, until, .. } =
                 link.ended(generation, Outcome::TRANSIENT, instant(now), policy, &guards)
             else {
                 break;
             };
             delays.push(after);
-            let Step::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
+            let ReconnectStep::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
             (generation, now) = (next, until.as_nanos() / 1_000);
         }
         delays
@@ -108,7 +108,7 @@ mod tests {
 
     fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
         let clients = ClientPolicy::new(policy, run);
-        let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
+        let (mut state, mut now, mut delays) = (RetryState::new(), lost, Vec::new());
         let mut next = clients.on_disconnect(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
             delays.push(after);
@@ -120,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_waits_as_long_as_a_program_with_its_seed_would() {
+    fn a_simulated_client_draws_the_delays_of_a_real_client_with_its_seed() {
         for profile in Profile::all() {
             let (policy, run) = (profile.policy(), Seed::new(3));
-            // Long after the beginning, so that the connection was healthy.
+            // Long after the start, so that the connection was stable.
             let lost = 100_000_000;
             let got = simulated(&policy, run, lost);
             assert_eq!(got, in_production(&policy, ClientPolicy::seed_of_client(run, 7), lost), "{}", profile.name());

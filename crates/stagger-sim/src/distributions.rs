@@ -1,6 +1,7 @@
-//! Distributions of numbered draws, by sums, products and roots alone, so that they are the same everywhere.
+//! Distributions computed from random bits with additions, multiplications and square roots only, so that results are
+//! identical on every platform.
 
-/// The standard normal number that 64 random bits stand for: the quantile at their share of 1.
+/// Returns the standard normal deviate for 64 random bits: the quantile at the fraction that they represent.
 ///
 /// Source: M. Wichura, algorithm AS 241 (PPND16), Applied Statistics 37 (1988); good to 16 digits.
 #[inline]
@@ -16,18 +17,18 @@ pub(crate) fn normal(bits: u64) -> f64 {
     if q < 0.0 { -far } else { far }
 }
 
-/// The exponentially distributed number with mean 1 that 64 random bits stand for.
+/// Returns the exponential deviate with mean 1 for 64 random bits.
 #[inline]
 pub(crate) fn exponential(bits: u64) -> f64 {
     -ln(unit_interval(bits))
 }
 
-/// In the middle of one of 2^52 intervals, so that it is never 0 or 1.
+/// Returns the fraction in (0, 1) for 64 random bits: the middle of one of 2^52 intervals, so it is never 0 or 1.
 fn unit_interval(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }
 
-/// The natural logarithm of a number in (0, 1), normal and finite.
+/// Returns the natural logarithm of a normal number in (0, 1).
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let (mut exponent, mut mantissa) =
@@ -35,13 +36,13 @@ fn ln(x: f64) -> f64 {
     if mantissa > core::f64::consts::SQRT_2 {
         (exponent, mantissa) = (exponent + 1, mantissa / 2.0);
     }
-    // ln m = 2 artanh z, whose series is done after eleven terms for |z| < 0.172.
+    // ln m = 2 artanh z, whose series converges within eleven terms for |z| < 0.172.
     let z = (mantissa - 1.0) / (mantissa + 1.0);
     let sum = (0..11).rev().fold(0.0, |sum, k| sum * z * z + 1.0 / f64::from(2 * k + 1));
     exponent as f64 * core::f64::consts::LN_2 + 2.0 * z * sum
 }
 
-/// Of two polynomials, their coefficients from the highest power down.
+/// Evaluates the quotient of two polynomials, whose coefficients are given from the highest power down.
 fn rational([above, below]: &[[f64; 8]; 2], r: f64) -> f64 {
     let at = |coefficients: &[f64; 8]| coefficients.iter().fold(0.0, |sum, coefficient| sum * r + coefficient);
     at(above) / at(below)
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn normal_quantiles_match_published_tables() {
         for (unit_interval, want) in [
             (0.5, 0.0),
             (0.75, 0.674_489_750_196_081_7),
@@ -139,20 +140,20 @@ mod tests {
             (1e-9, -5.997_807_015_007_686),
             (1e-13, -7.348_796_102_818_6),
         ] {
-            // The bits are 53, and a tail of 1e-13 has but ten of them.
+            // With 53 bits, a tail of 1e-13 has only ten significant bits.
             let slack = if unit_interval < 1e-8 { 1e-4 } else { 1e-9 };
             assert!((at(unit_interval) - want).abs() < slack, "{unit_interval}: {} is not {want}", at(unit_interval));
         }
     }
 
     #[test]
-    fn the_ends_are_finite() {
+    fn extreme_deviates_are_finite() {
         assert!(normal(0) < -8.0 && normal(0).is_finite(), "{}", normal(0));
         assert!(normal(u64::MAX) > 8.0 && normal(u64::MAX).is_finite());
     }
 
     #[test]
-    fn many_have_mean_zero_and_deviation_one() {
+    fn normal_deviates_have_mean_zero_and_variance_one() {
         let count = 100_000;
         let draws: Vec<_> = (0..count).map(|n| normal(Seed::new(1).draw(n))).collect();
         let mean = draws.iter().sum::<f64>() / count as f64;
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_numbers_have_mean_and_deviation_one() {
+    fn exponential_deviates_have_mean_and_variance_one() {
         let count = 100_000;
         let draws: Vec<_> = (0..count).map(|n| exponential(Seed::new(2).draw(n))).collect();
         let mean = draws.iter().sum::<f64>() / count as f64;
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logarithm_is_that_of_the_platform() {
+    fn the_logarithm_matches_the_platform() {
         for n in 1..2_000 {
             let x = f64::from(n).recip() * 0.999;
             assert!((ln(x) - x.ln()).abs() < 4e-15, "{x}: {} is not {}", ln(x), x.ln());

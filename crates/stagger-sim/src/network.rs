@@ -2,16 +2,16 @@ use core::time::Duration;
 
 use crate::time::micros;
 
-/// How long a message is underway, one way: uniform between two lengths, for each message anew.
+/// The one-way delay of messages: uniform between two bounds, drawn for each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
     min: u64,
-    /// How many microseconds there are to choose from.
+    /// Number of microseconds to choose from.
     range: u64,
 }
 
 impl Network {
-    /// The longest way that 32 bits can choose to the microsecond, and a little less.
+    /// The maximum delay; slightly less than 32 random bits can resolve to the microsecond.
     pub(crate) const MAX_DELAY: Duration = Duration::from_secs(3_600);
 
     pub(crate) const fn new(min: Duration, max: Duration) -> Self {
@@ -23,13 +23,13 @@ impl Network {
         (Duration::from_micros(self.min), Duration::from_micros(self.min + self.range - 1))
     }
 
-    /// In microseconds.
+    /// Returns the delay for 32 random bits, in microseconds.
     #[inline]
     pub(crate) const fn delay(self, bits: u32) -> u64 {
         self.min + ((bits as u64 * self.range) >> 32)
     }
 
-    /// The shortest way there and back, in microseconds.
+    /// Returns the minimum round trip, in microseconds.
     pub(crate) const fn min_round_trip(self) -> u64 {
         2 * self.min
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_reach_from_the_least_to_the_most() {
+    fn delays_cover_the_whole_range() {
         let network = Network::new(Duration::from_millis(10), Duration::from_millis(40));
         assert_eq!((network.delay(0), network.delay(u32::MAX)), (10_000, 40_000));
         let constant = Network::new(Duration::from_millis(5), Duration::from_millis(5));

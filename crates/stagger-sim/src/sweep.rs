@@ -6,17 +6,17 @@ use stagger_core::Seed;
 
 use crate::Progress;
 
-/// Sweep side by side: every strategy with every seed, on all cores.
+/// A parameter sweep: runs every strategy with every seed, in parallel on all cores.
 ///
-/// A run uses one core, and its figures do not depend on what runs beside it; they come in the order in which strategies and
-/// seeds were given. As many runs as threads are in memory at once.
+/// A run uses one core, and its figures do not depend on other runs. Results are in the order of strategies and seeds. At
+/// most as many runs as threads are in memory at once.
 ///
 /// ```
-/// use stagger_core::{Profile, Seed};
+/// use stagger_core::{profile::Profile, Seed};
 /// use stagger_sim::{Sweep, Progress, reconnect::ReconnectScenario};
 ///
 /// let scenario = ReconnectScenario::builder(1_000).rate(100.0).build()?;
-/// let strategies = ["web-socket", "socket.io"].map(|name| Profile::named(name).expect("it is one of them").policy());
+/// let strategies = ["web-socket", "socket.io"].map(|name| Profile::named(name).expect("a known profile").policy());
 /// let figures = Sweep::new().run(&strategies, &[Seed::new(1), Seed::new(2)], &Progress::new(), |policy, seed, progress| {
 ///     scenario.run_with_progress(policy, seed, progress)
 /// });
@@ -31,18 +31,18 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// On as many threads as the machine runs at once.
+    /// Creates a sweep that uses all available cores.
     pub const fn new() -> Self {
         Self { threads: None }
     }
 
-    /// On so many threads.
+    /// Sets the number of threads. Default: the available parallelism.
     pub const fn threads(self, threads: NonZeroUsize) -> Self {
         Self { threads: Some(threads) }
     }
 
-    /// Sweep every strategy with every seed, and waits for all of them. The answer has a list for each strategy, with an
-    /// entry for each seed: `None` for those that did not come to their end before the watch was cancelled.
+    /// Runs every strategy with every seed and waits for all runs. Returns a list for each strategy, with an entry for each
+    /// seed: `None` for runs that were cancelled before they completed.
     pub fn run<S: Sync, T: Send>(
         self,
         strategies: &[S],
@@ -71,12 +71,12 @@ impl Sweep {
             }
         };
         let threads = self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        // This thread is one of them.
+        // The calling thread is one of the threads.
         thread::scope(|scope| {
             let others: Vec<_> = (1..threads.min(jobs)).map(|_| scope.spawn(work)).collect();
             keep(work());
             for other in others {
-                // A panic in a run is not lost: the scope passes it on.
+                // Propagates a panic of a run.
                 keep(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
         });

@@ -2,20 +2,20 @@ use core::time::Duration;
 
 use crate::time::micros;
 
-/// How often something happened in each tenth of a second from the beginning. A count ends at four billion.
+/// Counts of events in bins of 100 ms, from the start of the scenario. Counts saturate at `u32::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSeries {
     counts: Vec<u32>,
 }
 
-/// In microseconds. A constant, for events are many and divisions dear.
+/// In microseconds. A constant, because division by a variable would be expensive for every event.
 const BIN: u64 = 100_000;
 
 impl TimeSeries {
-    /// The width of a bin: 100 ms. Bins begin at its multiples.
+    /// The width of a bin: 100 ms. Bins start at its multiples.
     pub const BIN_WIDTH: Duration = Duration::from_micros(BIN);
 
-    /// It happened at this time once more.
+    /// Records an event at this time.
     pub fn record(&mut self, at: Duration) {
         self.add(micros(at));
     }
@@ -35,36 +35,36 @@ impl TimeSeries {
         self.counts.push(1);
     }
 
-    /// The counts, up to the last bin in which anything happened.
+    /// Returns the counts, up to the last bin with an event.
     #[must_use]
     pub fn counts(&self) -> &[u32] {
         &self.counts
     }
 
-    /// All counts together.
+    /// Returns the number of events.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// The counts of what happened from one time until before another, both at whole bins.
+    /// Returns the number of events from `from` to before `until`, both rounded down to whole bins.
     pub(crate) fn sum_within(&self, from: Duration, until: Duration) -> u64 {
         let bin = |time: Duration| usize::try_from(micros(time) / BIN).unwrap_or(usize::MAX).min(self.counts.len());
         self.counts[bin(from)..bin(until).max(bin(from))].iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// The counts of whole seconds.
+    /// Returns the counts of whole seconds.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = u64> + '_ {
         self.counts.chunks(10).map(|bins| bins.iter().map(|&count| u64::from(count)).sum())
     }
 
-    /// The largest count of a bin that does not begin before `from`; 0 of nothing.
+    /// Returns the largest count of a bin that starts at `from` or later; 0 if there is none.
     #[must_use]
     pub fn peak(&self, from: Duration) -> u64 {
         self.peak_over(1, from)
     }
 
-    /// The largest sum of `bins` bins in a row, none of which begins before `from`; 0 of nothing.
+    /// Returns the largest sum of `bins` consecutive bins that start at `from` or later; 0 if there are none.
     #[must_use]
     pub fn peak_over(&self, bins: usize, from: Duration) -> u64 {
         let first = usize::try_from(micros(from).div_ceil(BIN)).unwrap_or(usize::MAX);
@@ -79,14 +79,14 @@ impl TimeSeries {
     }
 }
 
-/// How many are underway, from the times at which each begins and ends, to the millisecond.
+/// The number of attempts in flight over time, from their start and end times, with a resolution of a millisecond.
 ///
-/// Beginnings are told ahead of time, by as much as somebody sleeps. Beyond an hour it counts in coarser steps, so that it
-/// stays within 16 MB.
+/// Starts are recorded ahead of time, when a client begins to wait. Beyond an hour the resolution becomes coarser, so that
+/// the memory stays within 16 MB.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     changes: Vec<i32>,
-    /// A step is a millisecond, doubled so many times.
+    /// A step is a millisecond times two to this power.
     coarsening: u32,
 }
 
@@ -124,7 +124,7 @@ impl InFlight {
         self.changes[step] += by;
     }
 
-    /// The most that were underway at the end of a step.
+    /// Returns the maximum number in flight at the end of a step.
     pub(crate) fn peak(&self) -> u64 {
         let (mut level, mut peak) = (0_i64, 0);
         for &change in &self.changes {
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn bins_begin_at_multiples_of_their_width() {
+    fn bins_start_at_multiples_of_their_width() {
         assert_eq!(series(&[0, 99_999, 100_000, 399_999]).counts(), [2, 1, 0, 1]);
     }
 
     #[test]
-    fn the_peak_is_of_bins_that_begin_late_enough() {
+    fn the_peak_ignores_bins_before_its_start() {
         let series = series(&[0, 0, 0, 100_000, 200_000, 200_000]);
         assert_eq!(series.peak(Duration::ZERO), 3);
         assert_eq!(series.peak(Duration::from_micros(1)), 2);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn underway_are_those_that_began_and_have_not_ended() {
+    fn attempts_are_in_flight_from_start_to_end() {
         let mut in_flight = InFlight::default();
         in_flight.start(5_000);
         in_flight.start(1_000);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_an_hour_steps_become_coarser_and_what_was_counted_keeps_its_time() {
+    fn beyond_an_hour_steps_become_coarser_and_counts_keep_their_time() {
         let mut in_flight = InFlight::default();
         in_flight.start(10_000_000);
         in_flight.end(20_000_000);

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
+use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 
 /// Returns the policy as Rust code: an invocation of the macro `policy!`. Returns `None` if the policy has settings that
 /// the macro does not support.

@@ -5,10 +5,10 @@ use super::event::Event;
 use super::simulation::{Cancelled, Simulation};
 use crate::Progress;
 
-/// How many events there are between two looks at the progress.
+/// Number of events between two progress reports.
 const REPORT_EVERY: u64 = 1 << 14;
 
-/// The reference: one event after the other, from a binary heap.
+/// Runs a simulation with a binary heap of events: the reference engine.
 pub(crate) fn run<W: Simulation>(simulation: &mut W, progress: &Progress) -> Result<(), Cancelled> {
     let mut clients = vec![simulation.new_client(); simulation.client_count() as usize];
     let mut events = BinaryHeap::with_capacity(clients.len());

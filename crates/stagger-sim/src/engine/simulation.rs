@@ -1,28 +1,28 @@
-/// What the engines drive: clients, each with at most one event to come, and what they have in common.
+/// A simulation that the engines drive: clients with at most one pending event each, and shared state.
 pub(crate) trait Simulation {
-    /// What is kept of one client.
+    /// The state of one client.
     type Client: Copy;
 
-    /// The shortest time from an event of a client to its next, in microseconds; at least 1.
+    /// Returns the minimum time between two events of a client, in microseconds; at least 1.
     fn min_event_interval(&self) -> u64;
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     fn client_count(&self) -> u32;
 
-    /// A client, as it is before anything has happened to it.
+    /// Returns the initial state of a client.
     fn new_client(&self) -> Self::Client;
 
-    /// The first event of this client, in microseconds, if it has one.
+    /// Returns the time of the first event of this client, in microseconds, if it has one.
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64>;
 
-    /// The event of this client has come. Says when its next one is, if there is one: [`shortest`](Self::shortest)
-    /// after this one, or later.
+    /// Handles the event of this client at `at`. Returns the time of its next event, if any, which is at least
+    /// [`min_event_interval`](Self::min_event_interval) later.
     fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64>;
 
-    /// How many clients are through: nothing more happens to them.
+    /// Returns the number of clients without further events.
     fn finished_clients(&self) -> u64;
 }
 
-/// A run was interrupted before its end.
+/// The error of a run that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cancelled;

@@ -1,24 +1,24 @@
-/// Bins with fewer events than this are sorted by comparison: counters would cost more to clear.
+/// Bins with fewer events are sorted by comparison, which costs less than clearing the counters.
 const COMPARISON_SORT_BELOW: usize = 64;
 
-/// Bins with more events than this have so many in each microsecond that one pass over all microseconds is the cheapest.
+/// Bins with at least this many events have several in each microsecond, so one pass over all microseconds is cheapest.
 const SINGLE_PASS_FROM: usize = 1 << 13;
 
-/// Sorts the keys of a bin: numbers that begin with the microsecond within the bin.
+/// Sorts the keys of a bin, whose high bits are the microsecond within the bin.
 ///
-/// A counting sort by the microsecond, and a sort of what shares one: almost nothing does.
+/// Uses a counting sort by microsecond, then sorts the few keys that share a microsecond.
 pub(super) struct KeySorter {
-    /// The bits of the microsecond, and where they begin.
+    /// Number and position of the bits of the microsecond.
     bits: u32,
     from: u32,
-    /// Where the keys with each digit end.
+    /// End position of the keys with each digit.
     ends: Vec<u32>,
-    /// Between two passes.
+    /// Output buffer of a pass.
     scratch: Vec<u64>,
 }
 
 impl KeySorter {
-    /// For keys with so many bits of time above so many others.
+    /// Creates a sorter for keys with `bits` bits of time above `from` other bits.
     pub(super) fn new(bits: u32, from: u32) -> Self {
         Self { bits, from, ends: vec![0; 1 << bits], scratch: Vec::new() }
     }
@@ -36,7 +36,7 @@ impl KeySorter {
         insertion_sort(keys);
     }
 
-    /// A counting sort by some of the bits, which keeps the order of those that have them in common.
+    /// Performs a stable counting sort by `bits` bits from position `from`.
     fn pass(&mut self, keys: &mut Vec<u64>, bits: u32, from: u32) {
         let mask = (1 << bits) - 1;
         let digit = |key: u64| (key >> from) as usize & mask;
@@ -49,7 +49,7 @@ impl KeySorter {
         for end in ends.iter_mut() {
             sum += core::mem::replace(end, sum);
         }
-        // What is in it is written over, all of it.
+        // The contents are overwritten completely.
         self.scratch.resize(keys.len(), 0);
         for &key in &*keys {
             let end = &mut ends[digit(key)];
@@ -60,10 +60,10 @@ impl KeySorter {
     }
 }
 
-/// Moves per key on average beyond which keys are not nearly in order: thousands in each microsecond.
+/// Mean number of moves per key above which keys are not nearly sorted: thousands in each microsecond.
 const MAX_MOVES_PER_KEY: usize = 16;
 
-/// Puts keys into order that are nearly in order: all but those of one microsecond among themselves.
+/// Sorts nearly sorted keys, in which only keys of the same microsecond are out of order.
 fn insertion_sort(keys: &mut [u64]) {
     let mut moves = 0;
     for at in 1..keys.len() {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_more_and_many_keys_come_out_in_order() {
+    fn any_number_of_keys_is_sorted() {
         for bits in [0, 1, 7, 10] {
             let mut sorter = KeySorter::new(bits, 50);
             for count in [
@@ -100,7 +100,7 @@ mod tests {
                 SINGLE_PASS_FROM,
                 20_000,
             ] {
-                // Every microsecond many times, what follows it in no order.
+                // Every microsecond many times; the other bits in no order.
                 let key = |n: u64| (n * 31 % (1 << bits)) << 50 | (n * 7_919 % 50_021);
                 let mut keys: Vec<_> = (0..count as u64).map(key).collect();
                 let mut want = keys.clone();

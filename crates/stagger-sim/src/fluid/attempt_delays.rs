@@ -7,25 +7,25 @@ use super::distribution::Distribution;
 use super::step::steps;
 use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 
-/// What clients have before them, by the attempt that they wait for.
+/// The delay distributions of a policy, by attempt.
 pub(super) struct AttemptDelays {
-    /// The wait before the first attempt.
+    /// The delay before the first attempt.
     pub(super) first: Distribution,
-    /// The delay after each attempt has failed, and from the last one on; `None` where the client gives up.
+    /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client gives up.
     pub(super) after: Vec<Option<Distribution>>,
 }
 
-/// Above this limit of attempts there would be too many cohorts.
+/// Above this limit of attempts, there would be too many cohorts.
 const MAX_ATTEMPTS: u32 = 256;
 
-/// What arrives in a step is a sum over all steps in which it can have been sent.
+/// Maximum one-way delay: the arrivals of a step are a sum over all steps in which they may have been sent.
 const MAX_ONE_WAY: Duration = Duration::from_secs(10);
 
-/// Delays of retries after this one are taken to be like it. With a multiplier of 1.1 that is 10¹⁰ times the base.
+/// The delays of later retries are assumed to equal that of this one. With a multiplier of 1.1 it is 10¹⁰ times the base.
 const MAX_RETRIES: u32 = 256;
 
 impl AttemptDelays {
-    /// `None` if there is no attempt at all.
+    /// Creates the distributions; returns `None` if the policy makes no attempt.
     pub(super) fn new(scenario: &ReconnectScenario, policy: &Policy) -> Result<Option<Self>, NotSimulable> {
         let limit = policy.max_attempts().map(|limit| limit.get());
         for (applies, reason) in [
@@ -54,7 +54,7 @@ impl AttemptDelays {
     }
 }
 
-/// The first retry that all later ones are like.
+/// Returns the first retry whose delay distribution equals that of all later ones.
 fn first_stationary_retry(policy: &Policy) -> u32 {
     let differs = |n: u32| policy.bounds(n) != policy.bounds(n + 1);
     (1..MAX_RETRIES).rev().find(|&n| differs(n)).map_or(1, |n| n + 1)

@@ -2,13 +2,13 @@ use stagger_core::Policy;
 
 use super::step::steps;
 
-/// How a delay is distributed: uniform in pieces. Times are in steps.
+/// A piecewise uniform distribution of a delay. Times are in steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Distribution {
     pub(super) pieces: Vec<UniformPiece>,
 }
 
-/// A share of 1, uniform between two times; where those are one, all of it is there.
+/// A share of the probability that is uniform between two times, or a point mass if they are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct UniformPiece {
     pub(super) share: f64,
@@ -16,7 +16,7 @@ pub(super) struct UniformPiece {
     pub(super) to: f64,
 }
 
-/// Parts into which a distribution is cut before those that are one uniform piece are put together again.
+/// Number of parts into which a distribution is divided before adjacent parts of equal density are merged.
 const PARTS: usize = 256;
 
 impl Distribution {
@@ -24,7 +24,7 @@ impl Distribution {
         Self { pieces: vec![UniformPiece { share: 1.0, from, to }] }
     }
 
-    /// That of retry `n` of a policy; `None` if there is no such retry.
+    /// Returns the distribution of the delay before retry `n` of a policy; `None` if there is no such retry.
     pub(super) fn for_retry(policy: &Policy, n: u32) -> Option<Self> {
         let shares: [f64; PARTS + 1] = core::array::from_fn(|part| part as f64 / PARTS as f64);
         let ends = policy.quantiles(n, shares)?.map(steps);
@@ -42,14 +42,14 @@ impl Distribution {
         Some(Self { pieces })
     }
 
-    /// Of the network: the sum of so many uniform ways, as weights of whole steps.
+    /// Returns the distribution of the sum of `ways` uniform network delays, as weights of whole steps.
     pub(super) fn network_weights(ways: u32, from: f64, to: f64) -> Vec<f64> {
-        // The distribution function of the sum by its density on a grid finer than a step.
+        // Computes the density of the sum on a grid finer than a step.
         const FINE: usize = 64;
         let cells = (((to - from) * FINE as f64).round() as usize).max(1);
         let mut density = vec![1.0];
         for _ in 0..ways {
-            // A window that moves over what there was.
+            // Convolution with a uniform density is a moving sum.
             let mut window = 0.0;
             let sum = (0..density.len() + cells - 1).map(|at| {
                 window += density.get(at).copied().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Distribution {
         }
         let mut weights = Vec::new();
         for (at, share) in density.into_iter().enumerate() {
-            // The middle of the cell, to the nearest step; not to the step that it began in, which is over.
+            // The middle of the cell, rounded to the nearest step, but never to the sending step, which is over.
             let time = f64::from(ways) * from + (at as f64 + f64::from(ways) / 2.0) / FINE as f64;
             let step = (time.round() as usize).max(1);
             if weights.len() <= step {
@@ -83,24 +83,24 @@ impl UniformPiece {
 mod tests {
     use core::time::Duration;
 
-    use stagger_core::Profile;
+    use stagger_core::profile::Profile;
 
     use super::*;
 
     #[test]
-    fn a_uniform_delay_is_one_piece_and_a_cut_one_is_two() {
+    fn a_uniform_delay_is_one_piece_and_a_capped_delay_has_few() {
         let full = Policy::exponential(Duration::from_secs(1), Duration::from_secs(8)).build().unwrap();
         assert_eq!(Distribution::for_retry(&full, 2), Some(Distribution::uniform(0.0, 400.0)));
         let none = full.to_builder().jitter(stagger_core::Jitter::None).build().unwrap();
         assert_eq!(Distribution::for_retry(&none, 1), Some(Distribution::uniform(200.0, 200.0)));
-        // Ceilings of 8 s and ±10 %, cut at 8.4 s after the draw.
+        // A ceiling of 8 s ± 10 %, capped at 8.4 s after the draw.
         let cut = "stubborn-io cap=8400ms base=8s".parse().unwrap();
         let pieces = Distribution::for_retry(&cut, 1).unwrap().pieces;
         assert!(pieces.len() <= 3, "{pieces:?}");
     }
 
     #[test]
-    fn pieces_make_a_whole_with_the_mean_of_the_delay() {
+    fn pieces_sum_to_one_and_have_the_mean_of_the_delay() {
         for profile in Profile::all().filter(|profile| profile.policy().has_independent_delays()) {
             let policy = profile.policy();
             for n in 1..8 {
@@ -116,19 +116,19 @@ mod tests {
     }
 
     #[test]
-    fn ways_keep_their_mean_and_are_as_wide_as_they_are() {
+    fn network_weights_have_the_mean_and_variance_of_the_sum() {
         let weights = Distribution::network_weights(2, 2.0, 8.0);
         let whole: f64 = weights.iter().sum();
         let mean: f64 = weights.iter().enumerate().map(|(step, weight)| step as f64 * weight).sum();
         let square: f64 = weights.iter().enumerate().map(|(step, weight)| (step as f64 - mean).powi(2) * weight).sum();
         assert!((whole - 1.0).abs() < 1e-9 && (mean - 10.0).abs() < 0.01, "{whole} {mean}");
-        // Two uniform ways of six steps, and a twelfth for the steps.
+        // The variance of two uniform delays of six steps, plus 1/12 for rounding to steps.
         assert!((square - (2.0 * 36.0 + 1.0) / 12.0).abs() < 0.05, "{square}");
         assert_eq!(weights[..4], [0.0; 4]);
         assert_eq!(
             Distribution::network_weights(1, 0.0, 0.0),
             [0.0, 1.0],
-            "nothing arrives in the step in which it was sent"
+            "no message arrives in the step it was sent in"
         );
     }
 }

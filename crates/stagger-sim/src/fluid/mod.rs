@@ -1,15 +1,16 @@
-//! The mean-field twin of [`reconnect`](crate::reconnect): not clients but shares of them, in cohorts by retry.
+//! The mean-field (fluid) approximation of [`reconnect`](crate::reconnect): instead of individual clients, it tracks shares
+//! of the clients, in cohorts by retry number.
 //!
-//! Its work does not depend on the number of clients, so it answers at once, for a search over policies or while somebody
-//! moves a slider; and being another way to the same figures, it is what the exact simulation is tested against. With a
-//! million clients both agree to 0.5 % in attempts.
+//! Its cost does not depend on the number of clients, so it is fast enough for a search over policies and for interactive
+//! use. As an independent computation of the same figures, it also verifies the exact simulation: with a million clients
+//! both agree to 0.5 % in attempts.
 //!
-//! It moves in steps of 5 ms: what arrives in a step is accepted as far as there is room, the rest is spread over the delays
-//! that the policy's [forecast](stagger_core::Policy::quantile) says, on both ways of the network. There is no chance in it;
-//! what chance does to few clients is not in its figures.
+//! Time advances in steps of 5 ms. Of the attempts that arrive in a step, as many are accepted as the backlog permits; the
+//! rest is distributed over the delays of the policy's [forecast](stagger_core::Policy::quantile) and the network delay in
+//! both directions. The model is deterministic: its figures do not include random variation among few clients.
 //!
-//! Policies whose delays depend on the delays drawn before have no cohorts, and some settings need to know more of a client
-//! than its number of retries: [`NotSimulable`] says which.
+//! Policies whose delays depend on previous delays have no cohorts, and some settings depend on more than the number of
+//! retries of a client: see [`NotSimulable`].
 //!
 //! ```
 //! use core::time::Duration;

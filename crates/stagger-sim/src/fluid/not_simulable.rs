@@ -1,33 +1,33 @@
 use core::fmt;
 
-/// Why a scenario or a policy has no mean field.
+/// Why a scenario or a policy cannot be computed with the fluid model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotSimulable {
-    /// Delays depend on the delays that were drawn before.
+    /// Delays depend on previous delays.
     Delays,
-    /// The server gives hints.
+    /// The server sends hints.
     RetryAfter,
-    /// A message can be underway for more than ten seconds.
+    /// The one-way delay can exceed ten seconds.
     Network,
-    /// There is a limit of attempts, above 256.
+    /// The limit of attempts is above 256.
     Attempts,
-    /// The limit of time is reached before everyone is back: it stops each client at a time of its own.
+    /// The time limit is reached before all clients are back: it stops each client at a different time.
     Elapsed,
-    /// So much goes on for so long that the answer would take minutes, or gigabytes.
+    /// The computation would take minutes, or gigabytes of memory.
     Work,
 }
 
-/// A lower-case fragment, with the way out.
+/// Displays the reason as a lower-case fragment, with a fix.
 impl fmt::Display for NotSimulable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Delays => "each delay depends on the one before it; simulate the clients one by one",
-            Self::RetryAfter => "the server's hints are different for each client; simulate the clients one by one",
-            Self::Network => "messages are underway for more than 10 s; simulate the clients one by one",
-            Self::Attempts => "the limit of attempts is above 256; lower it, or simulate the clients one by one",
-            Self::Elapsed => "the limit of time stops clients before all are back; simulate the clients one by one",
-            Self::Work => "too much goes on for too long; lower the horizon, or simulate the clients one by one",
+            Self::Delays => "each delay depends on the previous one; use the exact simulation",
+            Self::RetryAfter => "the server's hints differ from client to client; use the exact simulation",
+            Self::Network => "the one-way delay exceeds 10 s; use the exact simulation",
+            Self::Attempts => "the limit of attempts is above 256; lower it, or use the exact simulation",
+            Self::Elapsed => "the time limit stops clients before all are back; use the exact simulation",
+            Self::Work => "the computation would take too long; lower the horizon, or use the exact simulation",
         })
     }
 }

@@ -9,19 +9,19 @@ use super::step::{STEP, STEPS_OF_A_BIN, steps, time};
 use super::{FluidFigures, NotSimulable};
 use crate::reconnect::ReconnectScenario;
 
-/// It is over when fewer than this are still waiting, and less than half a client.
+/// The simulation ends when the share of waiting clients is below this, and below half a client.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// Products and sums beyond which it is not at once: seconds.
+/// Maximum number of multiplications and additions: a few seconds.
 const MAX_WORK: usize = 4_000_000_000;
 
-/// Steps of all cohorts together for which there is memory: half a gigabyte.
+/// Maximum length of the rings of all cohorts together: half a gigabyte.
 const MAX_RING_STEPS: usize = 1 << 26;
 
-/// What happens in a scenario with this policy, if its clients are too many to count.
+/// Computes the figures of a scenario with this policy in the limit of many clients.
 ///
 /// # Errors
-/// [`NotSimulable`] where shares of clients are not enough.
+/// Returns [`NotSimulable`] if shares of clients do not suffice to represent the scenario.
 pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Result<FluidFigures, NotSimulable> {
     match AttemptDelays::new(scenario, policy)? {
         Some(delays) => FluidSimulation::new(scenario).run(&delays, policy.max_elapsed().map_or(f64::INFINITY, steps)),
@@ -29,22 +29,22 @@ pub fn run(scenario: &ReconnectScenario, policy: &Policy) -> Result<FluidFigures
     }
 }
 
-/// The server and what is counted, in shares of the clients and steps of time.
+/// The state of the server and the figures so far. Units are shares of the clients and steps of time.
 struct FluidSimulation {
     half_a_client: f64,
-    /// On the way out, for first attempts; on the way back and out again, for the others.
+    /// Distribution of the network delay: one way for first attempts, a round trip for later attempts.
     ways: [Vec<f64>; 2],
     back: f64,
     disconnect_window: f64,
     horizon: usize,
     up_at: usize,
-    /// What the server does in a step, and what may wait.
+    /// Number of handshakes per step, and the size of the backlog.
     rate: f64,
     backlog: f64,
     waiting: f64,
-    /// The sum of the times of all who were connected.
+    /// Sum of the connect times of all connected clients.
     times: f64,
-    /// The share that was let in and has its answer after the horizon.
+    /// The share that was accepted, but is connected after the horizon.
     unfinished: f64,
     figures: FluidFigures,
 }
@@ -93,7 +93,7 @@ impl FluidSimulation {
                 *arrived = if is_busy { cohort.arrive(step, ways) } else { 0.0 };
                 work += if is_busy { ways.len() } else { 1 };
             }
-            // Of nothing it can be less than that, by the error of many sums.
+            // Rounding errors can make it slightly negative.
             let arrives = arrived.iter().sum::<f64>().max(0.0);
             let accepted = self.serve(step, arrives);
             let refused = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
@@ -121,7 +121,7 @@ impl FluidSimulation {
         Ok(self.figures)
     }
 
-    /// The next step after this one in which anything happens; the horizon, and then the one behind it, if there is none.
+    /// Returns the next step in which anything happens; the horizon, and after it the following step, if there is none.
     fn next(&self, step: usize, cohorts: &[Cohort]) -> usize {
         let next = step + 1;
         if (next as f64) < self.disconnect_window {
@@ -131,7 +131,7 @@ impl FluidSimulation {
         busy.unwrap_or(usize::MAX).min(self.horizon).max(next)
     }
 
-    /// The share of the clients that is hit in this step.
+    /// Returns the share of the clients that lose their connections in this step.
     fn disconnected_share(&self, step: usize) -> f64 {
         let until = |step: f64| if step >= self.disconnect_window { 1.0 } else { step / self.disconnect_window };
         match step {
@@ -140,7 +140,7 @@ impl FluidSimulation {
         }
     }
 
-    /// So much arrives in this step. Says how much of it is accepted.
+    /// Handles the arrivals of a step. Returns the share that is accepted.
     fn serve(&mut self, step: usize, arrives: f64) -> f64 {
         let figures = &mut self.figures;
         figures.attempts_per_client += arrives;
@@ -155,10 +155,10 @@ impl FluidSimulation {
         let accepted = arrives.min(self.backlog - self.waiting + self.rate);
         self.waiting += accepted;
         figures.peak_backlog = figures.peak_backlog.max(self.waiting - self.rate);
-        // One after the other: who is accepted last is done last.
+        // Handshakes are sequential: the client accepted last is connected last.
         let connected = step as f64 + 0.5 + self.waiting / self.rate + self.back;
         self.waiting = (self.waiting - self.rate).max(0.0);
-        // They are done one after the other up to then, and some of them too late.
+        // Handshakes of this step complete up to `connected`, some of them after the horizon.
         let late = ((connected - self.horizon as f64) * self.rate).min(accepted).max(0.0);
         self.unfinished += late;
         let in_time = accepted - late;

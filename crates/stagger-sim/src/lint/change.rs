@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Policy, PolicyFault};
+use stagger_core::{Policy, PolicyProblem};
 
 /// A change of a policy, in the policy language.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +63,8 @@ impl Change {
             match builder.build() {
                 Ok(changed) => return Some((self, changed)),
                 Err(error) => {
-                    let fault = error.faults().next()?;
-                    let repair = repair(fault, settings, policy)?;
+                    let problem = error.problems().next()?;
+                    let repair = repair(problem, settings, policy)?;
                     // The same repair would not help a second time.
                     if settings.contains(&repair) {
                         return None;
@@ -80,23 +80,23 @@ impl Change {
 
 /// Returns the setting that must be adjusted to resolve a problem of the changed policy; `None` if no single setting
 /// resolves it.
-fn repair(fault: PolicyFault, settings: &[(&'static str, String)], policy: &Policy) -> Option<(&'static str, String)> {
+fn repair(problem: PolicyProblem, settings: &[(&'static str, String)], policy: &Policy) -> Option<(&'static str, String)> {
     let asked = |key: &str| {
         let (_, value) = settings.iter().find(|(name, _)| *name == key)?;
         stagger_core::text::parse_duration(value).ok()?
     };
     let base = asked("base").unwrap_or(policy.base());
     let spread = asked("spread").unwrap_or(policy.spread());
-    Some(match fault {
-        PolicyFault::CapBelowBase => duration("cap", base.saturating_mul(10)),
-        PolicyFault::FloorAboveCap => duration("floor", Duration::ZERO),
-        PolicyFault::ThrottledBase => duration("throttled-base", base),
-        PolicyFault::LocalBase => duration("local-base", base),
-        PolicyFault::SpreadAboveElapsed if asked("spread").is_some() => {
+    Some(match problem {
+        PolicyProblem::CapBelowBase => duration("cap", base.saturating_mul(10)),
+        PolicyProblem::FloorAboveCap => duration("floor", Duration::ZERO),
+        PolicyProblem::ThrottledBase => duration("throttled-base", base),
+        PolicyProblem::LocalBase => duration("local-base", base),
+        PolicyProblem::SpreadAboveElapsed if asked("spread").is_some() => {
             duration("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
         }
-        PolicyFault::SpreadAboveElapsed => duration("spread", Duration::ZERO),
-        PolicyFault::ElapsedBelowBase => value("max-attempts", 1),
+        PolicyProblem::SpreadAboveElapsed => duration("spread", Duration::ZERO),
+        PolicyProblem::ElapsedBelowBase => value("max-attempts", 1),
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@
 //! assert_eq!(found[0].rule().code(), "S001");
 //! assert_eq!(found[0].suggestion().to_string(), "jitter=full");
 //! assert!(check(&fix(&policy, &DeploymentContext::default(), &[]), &DeploymentContext::default()).is_empty());
-//! # Ok::<(), stagger_core::ParseError>(())
+//! # Ok::<(), stagger_core::text::ParseError>(())
 //! ```
 
 mod analysis;

@@ -9,16 +9,16 @@ use crate::engine::CLIENT_BITS;
 use crate::network::Network;
 use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
-/// How many write one row. Plain data; what is built makes sense.
+/// Clients that write one row concurrently. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OccScenario {
     pub(crate) clients: u32,
-    /// Of a message's way, in microseconds.
+    /// Of the message delay, in microseconds.
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
 }
 
-/// The settings of a [`OccScenario`].
+/// Builds an [`OccScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct OccScenarioBuilder {
@@ -28,33 +28,33 @@ pub struct OccScenarioBuilder {
 }
 
 impl OccScenario {
-    /// So many clients, 1 to 67,108,864; they get in each other's way, so a thousand is many. The other settings are at
-    /// their defaults.
+    /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings. Clients
+    /// conflict with each other, so a thousand is many.
     pub const fn builder(clients: u64) -> OccScenarioBuilder {
         OccScenarioBuilder { clients, mean: Duration::from_millis(10), deviation: Duration::from_millis(2) }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
         self.clients as u64
     }
 
-    /// What happens with this policy. The seed is that of the whole run; each client has its own.
+    /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
     pub fn run(&self, policy: &Policy, seed: Seed) -> OccFigures {
         self.run_with_engine(Engine::Heap, policy, seed)
     }
 
-    /// [`run`](Self::run) on an engine of your choice; the figures are the same. With clients this few and times this short
-    /// the heap is the faster one.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run). With few clients and short times the
+    /// heap is faster.
     #[must_use]
     pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> OccFigures {
-        // A watch that nobody else has is never cancelled.
+        // This progress is not shared, so it is never cancelled.
         self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
     }
 
-    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
     pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<OccFigures> {
         self.try_run(Engine::Heap, policy, seed, progress)
@@ -68,16 +68,16 @@ impl OccScenario {
 }
 
 impl OccScenarioBuilder {
-    /// How long a message is underway, one way: normally distributed with this mean and standard deviation. Default 10 and
-    /// 2 ms. Range: a mean of a microsecond and up, both up to an hour.
+    /// Sets the one-way delay of messages: normally distributed with this mean and standard deviation. Default 10 and 2 ms.
+    /// Range: a mean of at least a microsecond, both up to an hour.
     pub const fn one_way(self, mean: Duration, deviation: Duration) -> Self {
         Self { mean, deviation, ..self }
     }
 
-    /// Checks the settings.
+    /// Builds the scenario.
     ///
     /// # Errors
-    /// Every [`ScenarioProblem`] at once.
+    /// Returns all [`ScenarioProblem`]s at once.
     pub fn build(self) -> Result<OccScenario, ScenarioError> {
         ScenarioError::check([
             (ScenarioProblem::Clients, self.clients == 0 || self.clients > 1 << CLIENT_BITS),

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, Seed, State};
+use stagger_core::{Outcome, Seed, machine::RetryState};
 
 use super::{OccFigures, OccScenario};
 use crate::client_policy::ClientPolicy;
@@ -8,7 +8,7 @@ use crate::distributions::normal;
 use crate::engine::{CLIENT_BITS, MAX_TIME, Simulation};
 use crate::time::micros;
 
-/// The row, and everyone who wants to write it.
+/// The simulation of a row and the clients that write it.
 pub(super) struct OccSimulation<'a> {
     scenario: &'a OccScenario,
     policy: ClientPolicy<'a>,
@@ -17,27 +17,27 @@ pub(super) struct OccSimulation<'a> {
     calls: u64,
     written: u64,
     gave_up: u64,
-    /// When the last client heard the end of it, in microseconds.
+    /// Time at which the last client received its answer, in microseconds.
     last: u64,
 }
 
-/// What is kept of a client.
+/// The state of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
-    state: State,
-    /// Where it is in its cycle.
+    state: RetryState,
+    /// The request that reaches the server next.
     next: NextRequest,
 }
 
-/// The message of a client that is to reach the server next.
+/// The request of a client that reaches the server next.
 #[derive(Clone, Copy)]
 enum NextRequest {
     Read,
-    /// With the version that was read.
+    /// A write with the version that was read.
     Write(u32),
 }
 
-/// The messages of one attempt, in their order.
+/// The messages of one attempt, in order.
 #[derive(Clone, Copy)]
 enum MessageKind {
     Read,
@@ -51,7 +51,7 @@ impl<'a> OccSimulation<'a> {
         Self { scenario, policy, messages: seed.for_call(2), version: 0, calls: 0, written: 0, gave_up: 0, last: 0 }
     }
 
-    /// How long this message is underway, in microseconds.
+    /// Returns the delay of this message, in microseconds.
     fn latency(&self, id: u32, attempt: u32, latency: MessageKind) -> u64 {
         let number = (u64::from(attempt) << CLIENT_BITS) | u64::from(id);
         let deviate = normal(self.messages.draw(number << 2 | latency as u64));
@@ -59,7 +59,8 @@ impl<'a> OccSimulation<'a> {
         (deviate * deviation + mean).abs() as u64
     }
 
-    /// The client sends its next attempt after this, from `now` on. Says when its first message arrives.
+    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns the arrival time of its first
+    /// message; `None` if the client gives up.
     fn send(&mut self, id: u32, client: &mut Client, now: u64, after: Option<Duration>) -> Option<u64> {
         let Some(at) = after.map(|after| now.saturating_add(micros(after))).filter(|&at| at < MAX_TIME / 2) else {
             self.gave_up += 1;
@@ -86,7 +87,7 @@ impl Simulation for OccSimulation<'_> {
     type Client = Client;
 
     fn min_event_interval(&self) -> u64 {
-        // A normal number can be anything.
+        // A normally distributed delay has no minimum.
         1
     }
 
@@ -95,7 +96,7 @@ impl Simulation for OccSimulation<'_> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Client { state: State::new(), next: NextRequest::Read }
+        Client { state: RetryState::new(), next: NextRequest::Read }
     }
 
     fn first_event(&mut self, id: u32, client: &mut Client) -> Option<u64> {
@@ -126,7 +127,7 @@ impl Simulation for OccSimulation<'_> {
                 self.send(id, client, heard, after)
             }
         };
-        // The engine is promised a time that passes.
+        // The engine requires time to advance.
         next.map(|next| next.max(at + 1))
     }
 

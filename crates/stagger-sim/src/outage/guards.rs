@@ -2,7 +2,7 @@ use core::fmt;
 
 use stagger_core::{Breaker, Budget, Guards};
 
-/// The guards of one client process, as a program has them.
+/// The guards of one client process.
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
@@ -19,17 +19,17 @@ pub struct ProcessGuards {
 }
 
 impl ProcessGuards {
-    /// None.
+    /// Creates guards without a budget or a breaker.
     pub const fn none() -> Self {
         Self { budget: None, breaker: None }
     }
 
-    /// With this budget for retries.
+    /// Sets the retry budget.
     pub fn budget(self, budget: impl Budget + 'static) -> Self {
         Self { budget: Some(Box::new(budget)), ..self }
     }
 
-    /// With this circuit breaker.
+    /// Sets the circuit breaker.
     pub fn breaker(self, breaker: impl Breaker + 'static) -> Self {
         Self { breaker: Some(Box::new(breaker)), ..self }
     }

@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::time::micros;
 use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
-/// What comes, which server it meets, and what happens to that. Plain data; what is built makes sense.
+/// An outage: the traffic, the server and the outage. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutageScenario {
     pub(crate) rate: f64,
@@ -19,7 +19,7 @@ pub struct OutageScenario {
     pub(crate) queue: u32,
     pub(crate) processes: u32,
     pub(crate) outage: OutageKind,
-    /// The rest is in microseconds.
+    /// In microseconds, like the following times.
     pub(crate) one_way: u64,
     pub(crate) timeout: u64,
     pub(crate) start: u64,
@@ -27,7 +27,7 @@ pub struct OutageScenario {
     pub(crate) horizon: u64,
 }
 
-/// The settings of a [`OutageScenario`].
+/// Builds an [`OutageScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct OutageScenarioBuilder {
@@ -43,24 +43,25 @@ pub struct OutageScenarioBuilder {
     horizon: Duration,
 }
 
-/// What an outage is.
+/// The behavior of the server during an outage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutageKind {
-    /// The server stands still: nothing is begun, what is underway waits, and the queue fills.
+    /// The server stalls: no job starts, the job in progress pauses, and the queue fills.
     #[default]
     Stall,
-    /// Everyone is turned away at once; what is in the queue is done.
+    /// The server rejects all attempts at once and processes its queue.
     Reject,
 }
 
-/// There is memory for so many jobs or processes.
+/// Range of the number of jobs and processes, limited by memory.
 const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
 
 impl OutageScenario {
     pub(super) const MAX_REQUESTS: usize = 1 << CLIENT_BITS;
 
-    /// So many requests a second, a billionth to a billion. The other settings are at their defaults.
+    /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of all
+    /// other settings.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {
         OutageScenarioBuilder {
             rate,
@@ -76,20 +77,20 @@ impl OutageScenario {
         }
     }
 
-    /// How many client processes there are.
+    /// Returns the number of client processes.
     #[must_use]
     pub const fn processes(&self) -> u32 {
         self.processes
     }
 
-    /// What happens with this policy, and with these guards in each process: they are made with a seed of their own, for
-    /// those that want chance. The other seed is that of the whole run.
+    /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use randomness;
+    /// `seed` is the seed of the run.
     #[must_use]
     pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
         self.run_with_engine(Engine::Heap, policy, guards, seed)
     }
 
-    /// [`run`](Self::run) on an engine of your choice; the figures are the same.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run).
     #[must_use]
     pub fn run_with_engine(
         &self,
@@ -98,11 +99,11 @@ impl OutageScenario {
         guards: impl Fn(Seed) -> ProcessGuards,
         seed: Seed,
     ) -> OutageFigures {
-        // A watch that nobody else has is never cancelled.
+        // This progress is not shared, so it is never cancelled.
         self.try_run(engine, policy, guards, seed, &Progress::new()).unwrap_or_default()
     }
 
-    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
     pub fn run_with_progress(
         &self,
@@ -131,18 +132,17 @@ impl OutageScenario {
 }
 
 impl OutageScenarioBuilder {
-    /// How many jobs the server does in a second. Default 1,000. Range: a billionth to a billion.
+    /// Sets the number of jobs the server processes per second. Default 1,000. Range: a billionth to a billion.
     pub const fn capacity(self, capacity: f64) -> Self {
         Self { capacity, ..self }
     }
 
-    /// How many jobs there can be at the server, the one that is being done included. Default 3,000. Range: 1 to
-    /// 67,108,864.
+    /// Sets the maximum number of jobs at the server, including the one in progress. Default 3,000. Range: 1 to 67,108,864.
     pub const fn queue(self, queue: u32) -> Self {
         Self { queue, ..self }
     }
 
-    /// How many client processes there are, each with guards of its own. Default 10. Range: 1 to 67,108,864.
+    /// Sets the number of client processes, each with its own guards. Default 10. Range: 1 to 67,108,864.
     pub const fn processes(self, processes: u32) -> Self {
         Self { processes, ..self }
     }
@@ -152,28 +152,28 @@ impl OutageScenarioBuilder {
         Self { outage, start, duration, ..self }
     }
 
-    /// How long a message is underway, one way. Default 5 ms. Range: up to an hour.
+    /// Sets the one-way delay of messages. Default 5 ms. Range: up to an hour.
     pub const fn one_way(self, one_way: Duration) -> Self {
         Self { one_way, ..self }
     }
 
-    /// How long a client waits for the answer to one attempt. Default 1 s. Range: a round trip and more.
+    /// Sets the timeout of an attempt. Default 1 s. Range: at least a round trip.
     pub const fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// When the simulation ends. Default two minutes. Range: as long as 67 million requests come, and up to 76 hours.
+    /// Sets the end of the simulation. Default two minutes. Range: up to 76 hours, and up to 67 million requests.
     pub const fn horizon(self, horizon: Duration) -> Self {
         Self { horizon, ..self }
     }
 
-    /// Checks the settings.
+    /// Builds the scenario.
     ///
     /// # Errors
-    /// Every [`ScenarioProblem`] at once.
+    /// Returns all [`ScenarioProblem`]s at once.
     pub fn build(self) -> Result<OutageScenario, ScenarioError> {
         let (start, duration, horizon) = (micros(self.start), micros(self.duration), micros(self.horizon));
-        // A tenth more than on average, which chance never reaches.
+        // 10 % above the mean, which random variation never exceeds.
         let requests = 1.1 * self.rate * self.horizon.as_secs_f64();
         ScenarioError::check([
             (

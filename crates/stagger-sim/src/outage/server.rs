@@ -2,25 +2,25 @@ use std::collections::VecDeque;
 
 use super::OutageKind;
 
-/// One queue, one job after the other. Times are in microseconds.
+/// A server with one queue that processes one job after the other. Times are in microseconds.
 pub(super) struct Server {
     service: f64,
     room: usize,
     outage: OutageKind,
     from: f64,
     until: f64,
-    /// When each job in the system is done.
+    /// Completion time of each job in the system.
     done: VecDeque<f64>,
 }
 
-/// What becomes of an attempt that has arrived.
+/// The outcome of an attempt that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum JobOutcome {
-    /// It is done at this time.
+    /// The job completes at this time.
     Done(f64),
     /// The queue is full.
     QueueFull,
-    /// The server is down, and says so.
+    /// The server is down and rejects the attempt.
     Down,
 }
 
@@ -48,7 +48,7 @@ impl Server {
         JobOutcome::Done(done)
     }
 
-    /// When a job is done that would begin then.
+    /// Returns the completion time of a job that would start at `begin`, taking the stall into account.
     fn done_after_stall(&self, begin: f64) -> f64 {
         if begin >= self.from && begin < self.until {
             return self.until + self.service;
@@ -62,14 +62,14 @@ impl Server {
 mod tests {
     use super::*;
 
-    /// A thousand a second, and an outage from 10 to 20 ms.
+    /// Returns the outcomes with a thousand jobs per second and an outage from 10 to 20 ms.
     fn fates(outage: OutageKind, room: u32, arrivals: &[u64]) -> Vec<JobOutcome> {
         let mut server = Server::new(1_000.0, room, outage, 10_000, 20_000);
         arrivals.iter().map(|&at| server.arrive(at)).collect()
     }
 
     #[test]
-    fn jobs_are_done_one_after_the_other() {
+    fn jobs_are_processed_sequentially() {
         let got = fates(OutageKind::Stall, 2, &[0, 0, 0, 1_000, 5_000]);
         assert_eq!(
             got,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_stall_nothing_begins_and_what_is_underway_stands_still() {
+    fn during_a_stall_no_job_starts_and_the_current_job_pauses() {
         let got = fates(OutageKind::Stall, 9, &[9_500, 9_600, 15_000, 30_000]);
         assert_eq!(
             got,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_rejects_goes_on_with_its_queue() {
+    fn a_rejecting_server_processes_its_queue() {
         let got = fates(OutageKind::Reject, 9, &[9_500, 9_600, 10_000, 19_999, 20_000]);
         assert_eq!(
             got,

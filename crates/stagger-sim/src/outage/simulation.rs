@@ -1,4 +1,4 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{machine::Decision, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
 
 use super::server::{JobOutcome, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};
@@ -7,18 +7,18 @@ use crate::distributions::exponential;
 use crate::engine::Simulation;
 use crate::time::{instant, micros};
 
-/// All requests, all processes and one server.
+/// The simulation of an outage: all requests, all processes and one server.
 pub(super) struct OutageSimulation<'a> {
     scenario: &'a OutageScenario,
     policy: &'a Policy,
-    /// What the requests draw, as far as the policy lets them.
+    /// Seeds of the requests.
     seeds: Seed,
     processes: Vec<ProcessGuards>,
     server: Server,
-    /// When each request comes, and at which process.
+    /// Arrival time and process of each request.
     requests: Vec<(u64, u32)>,
-    /// What the guards have lent each of them.
-    permits: Vec<Permit>,
+    /// The permits that each request holds.
+    permits: Vec<Permits>,
     tally: Tally,
 }
 
@@ -27,20 +27,20 @@ struct Tally {
     attempts: TimeSeries,
     requests: TimeSeries,
     successes: TimeSeries,
-    /// By the time at which the request had come.
+    /// By arrival of the request.
     served: TimeSeries,
     rejected: u64,
     finished: u64,
 }
 
-/// What is kept of a request.
+/// The state of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
-    state: State,
+    state: RetryState,
     next: NextEvent,
 }
 
-/// What happens next to a request.
+/// The next event of a request.
 #[derive(Clone, Copy)]
 enum NextEvent {
     Send,
@@ -70,7 +70,7 @@ impl<'a> OutageSimulation<'a> {
             policy,
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
-            permits: requests.iter().map(|_| Permit::NONE).collect(),
+            permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
             tally: Tally::default(),
@@ -92,18 +92,18 @@ impl<'a> OutageSimulation<'a> {
         }
     }
 
-    /// The next event of a request, if it is not after the end.
+    /// Returns the time of the next event unless it is after the horizon; otherwise counts the request as finished.
     fn within_horizon(&mut self, next: u64) -> Option<u64> {
         let is_within = next < self.scenario.horizon;
         self.tally.finished += u64::from(!is_within);
         is_within.then_some(next)
     }
 
-    /// The request sends an attempt now, if its breaker lets it. Says when that arrives.
+    /// Sends an attempt unless the breaker rejects it. Returns its arrival time.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
@@ -118,10 +118,10 @@ impl<'a> OutageSimulation<'a> {
         }
     }
 
-    /// The attempt has arrived. Says when the client hears what becomes of it.
+    /// Handles the arrival of an attempt. Returns when the client learns of the outcome.
     fn arrive(&mut self, now: u64, request: &mut Request) -> u64 {
         let OutageScenario { one_way, timeout, .. } = *self.scenario;
-        // A client waits for a round trip at least, so who is turned away at once always hears of it.
+        // The timeout is at least a round trip, so a client always learns of an immediate rejection.
         let (gives_up, soon) = (now - one_way + timeout, now + one_way);
         let (answer, heard) = match self.server.arrive(now) {
             JobOutcome::Done(done) if done + one_way as f64 <= gives_up as f64 => {
@@ -135,7 +135,7 @@ impl<'a> OutageSimulation<'a> {
         heard
     }
 
-    /// The client hears what became of its attempt. Says when it sends the next one.
+    /// Handles the outcome of an attempt at the client. Returns the time of the next event, if any.
     fn handle_answer(&mut self, now: u64, id: u32, request: &mut Request, answer: Response) -> Option<u64> {
         let (arrived_at, process) = self.requests[id as usize];
         let outcome = match answer {
@@ -143,8 +143,8 @@ impl<'a> OutageSimulation<'a> {
             Response::Failure => Outcome::TRANSIENT,
             Response::Throttled => Outcome::throttled(None),
         };
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {
@@ -158,7 +158,7 @@ impl<'a> OutageSimulation<'a> {
                 }
             }
             decision => {
-                self.tally.rejected += u64::from(decision == Decision::Stop(Stop::Breaker));
+                self.tally.rejected += u64::from(decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(arrived_at);
@@ -169,7 +169,7 @@ impl<'a> OutageSimulation<'a> {
     }
 }
 
-/// A Poisson stream up to the horizon.
+/// Generates a Poisson process up to the horizon.
 fn poisson_arrivals(scenario: &OutageScenario, seed: Seed) -> Vec<(u64, u32)> {
     let (gaps, places) = (seed.for_call(1), seed.for_call(2));
     let (mean, processes) = (1e6 / scenario.rate, u128::from(scenario.processes));
@@ -188,7 +188,7 @@ impl Simulation for OutageSimulation<'_> {
     type Client = Request;
 
     fn min_event_interval(&self) -> u64 {
-        // Delays can be as short as they like.
+        // Delays have no minimum.
         1
     }
 
@@ -197,13 +197,13 @@ impl Simulation for OutageSimulation<'_> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Request { state: State::new(), next: NextEvent::Send }
+        Request { state: RetryState::new(), next: NextEvent::Send }
     }
 
     fn first_event(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (arrived_at, _) = self.requests[id as usize];
         self.tally.requests.add(arrived_at);
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = arrived_at.saturating_add(micros(retry.spread(|| instant(arrived_at))));
         self.within_horizon(first)
     }
@@ -214,7 +214,7 @@ impl Simulation for OutageSimulation<'_> {
             NextEvent::Arrive => Some(self.arrive(at, request)),
             NextEvent::Answer(answer) => self.handle_answer(at, id, request, answer),
         };
-        // The engine is promised a time that passes.
+        // The engine requires time to advance.
         match next {
             Some(next) => self.within_horizon(next.max(at + 1)),
             None => {

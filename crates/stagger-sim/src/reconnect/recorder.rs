@@ -7,8 +7,7 @@ use super::{ReconnectFigures, ReconnectScenario};
 use crate::client_policy::ClientPolicy;
 use crate::time::micros;
 
-/// What was measured of real clients, counted as a simulation counts what happens in it: so a figure means the same in
-/// both.
+/// Computes [`ReconnectFigures`] from the traces of real clients, with the same definitions as the simulation.
 ///
 /// ```
 /// use core::time::Duration;
@@ -29,56 +28,57 @@ use crate::time::micros;
 pub struct ReconnectRecorder<'a> {
     scenario: &'a ReconnectScenario,
     tally: Tally,
-    /// Clients that were counted.
+    /// Number of recorded clients.
     clients: u32,
 }
 
-/// What became of a client. Times run from the beginning of the scenario, and none is before another that stands before it.
+/// The trace of one client. Times are measured from the start of the scenario and must be non-decreasing. Complete: it is
+/// the input of [`ReconnectRecorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTrace<'a> {
-    /// When it lost its connection.
+    /// Time at which the client lost its connection.
     pub lost: Duration,
-    /// Its attempts.
+    /// The attempts of the client.
     pub attempts: &'a [AttemptTrace],
-    /// How it outcome.
+    /// The outcome for the client.
     pub outcome: ClientOutcome,
 }
 
-/// One attempt of a client.
+/// One attempt of a client. Complete: it is the input of [`ReconnectRecorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptTrace {
-    /// When it was sent, and arrived as far as can be seen from a client.
+    /// Time at which it was sent, which stands for its arrival.
     pub sent: Duration,
-    /// When the client answered what came of it; `None` if it never did.
+    /// Time at which the client received the answer; `None` if it never did.
     pub answered: Option<Duration>,
 }
 
-/// How it outcome for a client.
+/// The outcome for a client. Complete: there are no other outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientOutcome {
-    /// Its last attempt connected it.
+    /// The last attempt connected the client.
     Connected,
-    /// It made its last attempt in vain.
+    /// The client made its last attempt without success.
     GaveUp,
-    /// It would have gone on.
+    /// The client would have continued.
     Unfinished,
 }
 
 impl<'a> ReconnectRecorder<'a> {
-    /// Nothing has happened in this scenario, of which the number of clients, the rate and the sample count.
+    /// Creates an empty recorder. Of the scenario, only the number of clients, the rate and the sample are used.
     #[must_use]
     pub fn new(scenario: &'a ReconnectScenario) -> Self {
         Self { scenario, tally: Tally::default(), clients: 0 }
     }
 
-    /// The seed of a simulated client, by number from 0: a real one with this seed, whose connection had been its first,
-    /// draws the same waits.
+    /// Returns the seed of a simulated client, numbered from 0. A real client with this seed that lost its first connection
+    /// draws the same delays.
     #[must_use]
     pub fn client_seed(run: Seed, client: u32) -> Seed {
         ClientPolicy::seed_of_client(run, client)
     }
 
-    /// What became of the next client.
+    /// Records the trace of the next client.
     pub fn record_client(&mut self, trace: &ClientTrace<'_>) {
         let (id, tally) = (self.clients, &mut self.tally);
         self.clients += 1;
@@ -94,7 +94,7 @@ impl<'a> ReconnectRecorder<'a> {
             free = attempt.answered.map_or(sent, micros);
         }
         let count = u32::try_from(trace.attempts.len()).unwrap_or(u32::MAX);
-        // The last one of a client that is connected ends with that.
+        // The last attempt of a connected client ends when the client is connected.
         let (last, before) = match (trace.outcome, trace.attempts.split_last()) {
             (ClientOutcome::Connected, Some((last, before))) => (Some(last), before),
             _ => (None, trace.attempts),
@@ -112,7 +112,7 @@ impl<'a> ReconnectRecorder<'a> {
         }
     }
 
-    /// The figures of what was counted. What the server alone can tell is the most handshakes that were waiting there.
+    /// Returns the figures. `peak_backlog`, the maximum number of pending handshakes, is known to the server only.
     #[must_use]
     pub fn figures(self, peak_backlog: u64) -> ReconnectFigures {
         self.tally.figures(self.scenario, peak_backlog)
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_is_counted_once_however_it_ends() {
+    fn every_client_is_counted_once_with_any_outcome() {
         let scenario = ReconnectScenario::builder(3).rate(10.0).sample(1).build().unwrap();
         let mut recorder = ReconnectRecorder::new(&scenario);
         let tries = [attempt(20, Some(30)), attempt(150, Some(260))];
@@ -148,13 +148,13 @@ mod tests {
         assert_eq!((figures.attempts, figures.arrivals.counts()), (4, &[3, 1][..]));
         assert_eq!(figures.connects.counts(), [0, 0, 1]);
         assert_eq!((figures.t100, figures.recovered_mean, figures.peak_backlog), (None, ms(250), 2));
-        // At 25 ms all three, and one of them for ever.
+        // At 25 ms all three clients have an attempt in flight, one of them forever.
         assert_eq!(figures.peak_in_flight, 3);
         assert_eq!(figures.sample, [vec![ms(20), ms(150)]]);
     }
 
     #[test]
-    fn a_client_that_could_not_be_connected_is_not_counted_as_one_that_was() {
+    fn a_connected_client_without_attempts_counts_as_unfinished() {
         let scenario = ReconnectScenario::builder(1).build().unwrap();
         let mut recorder = ReconnectRecorder::new(&scenario);
         recorder.record_client(&ClientTrace { lost: ms(1), attempts: &[], outcome: ClientOutcome::Connected });

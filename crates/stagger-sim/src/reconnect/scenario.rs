@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Hint, Policy, Seed};
+use stagger_core::{admission::Admission, ServerHint, Policy, Seed};
 
 use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};
@@ -13,24 +13,24 @@ use crate::random::Environment;
 use crate::time::micros;
 use crate::{Engine, Progress, ScenarioError, ScenarioProblem};
 
-/// A mass disconnect: how many lose their connection, and before which server. Plain data; what is built makes sense.
+/// A mass disconnect: the clients, the network and the server. Plain data; valid once built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReconnectScenario {
     pub(super) clients: u32,
     rate: f64,
     backlog: u32,
     pub(super) network: Network,
-    /// The rest is in microseconds.
+    /// In microseconds, like the following times.
     pub(crate) disconnect_window: u64,
     pub(crate) up_at: u64,
     pub(crate) horizon: u64,
     pub(crate) first_attempt: FirstAttempt,
     retry_after: RetryAfter,
-    /// Clients of whom every attempt is kept.
+    /// Number of clients whose attempts are recorded.
     pub(super) sample: u32,
 }
 
-/// The settings of a [`ReconnectScenario`].
+/// Builds a [`ReconnectScenario`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ReconnectScenarioBuilder {
@@ -46,38 +46,38 @@ pub struct ReconnectScenarioBuilder {
     sample: u32,
 }
 
-/// What a client does when its connection is lost.
+/// When a client makes its first attempt after it has lost its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FirstAttempt {
-    /// It waits for the policy's spread or, without one, for the schedule's first delay: what
-    /// [`Reconnect`](stagger_core::Reconnect) does.
+    /// After the policy's spread or, without one, the first delay of the schedule, like
+    /// [`Reconnect`](stagger_core::machine::ReconnectMachine).
     #[default]
     AfterDelay,
-    /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
-    /// plain call does, and several WebSocket clients.
+    /// Immediately, or after the policy's spread; the schedule starts when that attempt fails. This is the behavior of a
+    /// plain call, and of several WebSocket clients.
     Immediate,
 }
 
-/// What the server tells those whom it refuses.
+/// The hint that the server sends to rejected clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryAfter {
-    /// Nothing.
+    /// No hint.
     #[default]
     None,
-    /// "Not before": the same to everyone ([`Hint::Floor`]).
+    /// The same minimum delay for all clients ([`ServerHint::AtLeast`]).
     Fixed(Duration),
-    /// "Come then": the next free slot, reserved for this client alone ([`Hint::Slot`]). Slots are 2 % further apart than
-    /// handshakes. Who comes without one is let in if there is room.
+    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart than handshakes.
+    /// Clients without a reserved time are accepted if there is room.
     Staggered,
-    /// What [`Admission`] says, at the rate of the server and with its backlog as burst: appointments with tickets, and
-    /// nobody overtakes those who have one.
+    /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without a
+    /// reservation cannot overtake those that have one.
     Reservations,
 }
 
 impl ReconnectScenario {
-    /// So many clients, 1 to 67,108,864. The other settings are at their defaults.
+    /// Starts a scenario with this number of clients, 1 to 67,108,864, and the defaults of all other settings.
     pub const fn builder(clients: u64) -> ReconnectScenarioBuilder {
         ReconnectScenarioBuilder {
             clients,
@@ -93,13 +93,13 @@ impl ReconnectScenario {
         }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     #[must_use]
     pub const fn clients(&self) -> u64 {
         self.clients as u64
     }
 
-    /// How many the server lets in a second.
+    /// Returns the number of handshakes per second that the server accepts.
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
@@ -113,25 +113,25 @@ impl ReconnectScenario {
         self.retry_after
     }
 
-    /// The shortest and the longest time that a message is underway.
+    /// Returns the minimum and the maximum one-way delay.
     pub(crate) const fn one_way(&self) -> (Duration, Duration) {
         self.network.bounds()
     }
 
-    /// What happens with this policy. The seed is that of the whole run; each client has its own.
+    /// Runs the scenario with this policy. Each client derives its own seed from `seed`.
     #[must_use]
     pub fn run(&self, policy: &Policy, seed: Seed) -> ReconnectFigures {
         self.run_with_engine(Engine::Calendar, policy, seed)
     }
 
-    /// [`run`](Self::run) on an engine of your choice; the figures are the same.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run).
     #[must_use]
     pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> ReconnectFigures {
-        // A watch that nobody else has is never cancelled.
+        // This progress is not shared, so it is never cancelled.
         self.try_run(engine, policy, seed, &Progress::new()).unwrap_or_default()
     }
 
-    /// [`run`](Self::run), watched; `None` if it was cancelled before its end.
+    /// Runs the scenario like [`run`](Self::run) and reports its progress; returns `None` if it was cancelled.
     #[must_use]
     pub fn run_with_progress(&self, policy: &Policy, seed: Seed, progress: &Progress) -> Option<ReconnectFigures> {
         self.try_run(Engine::Calendar, policy, seed, progress)
@@ -151,7 +151,7 @@ impl ReconnectScenario {
                 engine,
                 clients,
                 seed,
-                FixedHintServer { acceptor, hint: Some(Hint::Floor(after)) },
+                FixedHintServer { acceptor, hint: Some(ServerHint::AtLeast(after)) },
                 progress,
             ),
             _ => self.simulate(engine, clients, seed, FixedHintServer { acceptor, hint: None }, progress),
@@ -171,64 +171,65 @@ impl ReconnectScenario {
         Some(simulation.figures())
     }
 
-    /// `None` where the rate is too small for appointments, which a scenario that has them was checked for.
+    /// Creates the admission control; returns `None` if the rate is too low for it, which `build` has ruled out for
+    /// scenarios with reservations.
     fn admission(&self) -> Option<Admission> {
         Admission::per_second(self.rate as u32).burst(self.backlog).build().ok()
     }
 }
 
 impl ReconnectScenarioBuilder {
-    /// How many handshakes the server makes a second. Default 1,000. Range: a billionth to a billion.
+    /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a billion.
     pub const fn rate(self, rate: f64) -> Self {
         Self { rate, ..self }
     }
 
-    /// How many may wait for their handshake. Default 500. Range: 1 and up.
+    /// Sets the number of handshakes that may be pending. Default 500. Range: 1 and up.
     pub const fn backlog(self, backlog: u32) -> Self {
         Self { backlog, ..self }
     }
 
-    /// How long a message is underway, one way: uniform between these. Default 10 and 40 ms. Range: up to an
-    /// hour. With less than a millisecond it runs noticeably slower.
+    /// Sets the bounds of the one-way delay of messages, which is uniform between them. Default 10 and 40 ms. Range: up to
+    /// an hour. Delays below a millisecond make the simulation noticeably slower.
     pub const fn one_way(self, least: Duration, most: Duration) -> Self {
         Self { one_way: (least, most), ..self }
     }
 
-    /// Within what time the connections are lost. Default 300 ms.
+    /// Sets the time within which all connections are lost. Default 300 ms.
     pub const fn disconnect_window(self, time: Duration) -> Self {
         Self { disconnect_window: time, ..self }
     }
 
-    /// How long the server is down, from the beginning. Default 0: it is there again at once.
+    /// Sets how long the server is down, from the start. Default 0: it is available at once.
     pub const fn down_for(self, time: Duration) -> Self {
         Self { down_for: time, ..self }
     }
 
-    /// When the simulation ends at the latest. Default a day. Range: above 0, up to 76 hours.
+    /// Sets the time at which the simulation ends at the latest. Default one day. Range: above 0, up to 76 hours.
     pub const fn horizon(self, horizon: Duration) -> Self {
         Self { horizon, ..self }
     }
 
-    /// What a client does when its connection is lost. Default [`FirstAttempt::AfterDelay`].
+    /// Sets when a client makes its first attempt. Default [`FirstAttempt::AfterDelay`].
     pub const fn first_attempt(self, first_attempt: FirstAttempt) -> Self {
         Self { first_attempt, ..self }
     }
 
-    /// What the server tells those whom it refuses. Default [`RetryAfter::None`].
+    /// Sets the hint for rejected clients. Default [`RetryAfter::None`].
     pub const fn retry_after(self, retry_after: RetryAfter) -> Self {
         Self { retry_after, ..self }
     }
 
-    /// Of how many clients every attempt is kept, for a picture. Which of them does not matter: chance makes no difference
-    /// between clients. Default 0.
+    /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first clients,
+    /// which are a random sample because all clients are statistically equal. Default 0.
     pub const fn sample(self, clients: u32) -> Self {
         Self { sample: clients, ..self }
     }
 
-    /// Checks the settings.
+    /// Builds the scenario.
     ///
     /// # Errors
-    /// Every [`ScenarioProblem`] at once.
+    /// Returns all [`ScenarioProblem`]s at once.
     pub fn build(self) -> Result<ReconnectScenario, ScenarioError> {
         let (horizon, disconnect_window, up_at) =
             (micros(self.horizon), micros(self.disconnect_window), micros(self.down_for));

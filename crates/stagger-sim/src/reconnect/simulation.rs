@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, State};
+use stagger_core::{Outcome, machine::RetryState};
 
 use super::server::{Response, Server};
 use super::tally::Tally;
@@ -10,7 +10,7 @@ use crate::engine::Simulation;
 use crate::random::Environment;
 use crate::time::micros;
 
-/// All clients before one server.
+/// The simulation of a mass disconnect: all clients and one server.
 pub(super) struct ReconnectSimulation<'a, S> {
     scenario: &'a ReconnectScenario,
     policy: ClientPolicy<'a>,
@@ -19,10 +19,10 @@ pub(super) struct ReconnectSimulation<'a, S> {
     tally: Tally,
 }
 
-/// What is kept of a client: 24 bytes, and what the server gave it.
+/// The state of a client: 24 bytes, and the token that the server assigned to it.
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
-    state: State,
+    state: RetryState,
     token: N,
 }
 
@@ -40,13 +40,14 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
         self.tally.figures(self.scenario, self.server.peak_backlog())
     }
 
-    /// When this client lost its connection.
+    /// Returns the time at which this client loses its connection.
     #[inline]
     fn lost_at(&self, id: u32) -> u64 {
         self.environment.disconnect_time(id, self.scenario.disconnect_window)
     }
 
-    /// The client sends its next attempt after this, from `now` on. Says when it arrives, which is not before `least`.
+    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns its arrival time, which is at
+    /// least `least`; `None` if the client gives up or the attempt would arrive after the horizon.
     #[inline(always)]
     fn send(
         &mut self,
@@ -95,7 +96,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
     }
 
     fn new_client(&self) -> Self::Client {
-        Client { state: State::new(), token: S::Token::default() }
+        Client { state: RetryState::new(), token: S::Token::default() }
     }
 
     fn first_event(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {
@@ -108,7 +109,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
         self.send(id, client, now, after, way, now)
     }
 
-    // Always, or what the scenario and the policy say would be read anew for each event.
+    // Otherwise scenario and policy would be loaded again for each event.
     #[inline(always)]
     fn handle_event(&mut self, at: u64, id: u32, client: &mut Self::Client) -> Option<u64> {
         self.tally.arrivals.add(at);
@@ -132,7 +133,7 @@ impl<S: Server> Simulation for ReconnectSimulation<'_, S> {
                     None => Outcome::TRANSIENT,
                 };
                 let after = self.policy.on_failure(id, &mut client.state, outcome, heard);
-                // The engine is promised a time that passes.
+                // The engine requires time to advance.
                 self.send(id, client, heard, after, ways.next, at + 1)
             }
         }

@@ -5,22 +5,22 @@ use crate::TimeSeries;
 use crate::histogram::Histogram;
 use crate::time_series::InFlight;
 
-/// What is counted while a scenario runs. Times are in microseconds.
+/// Counters of a running scenario. Times are in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) arrivals: TimeSeries,
     pub(super) in_flight: InFlight,
-    /// What everyone waited in all. It fits: 2^26 clients wait for less than 2^38 µs each.
+    /// Total time that all clients waited. It fits: 2^26 clients wait for less than 2^38 µs each.
     pub(super) total_wait: u64,
-    /// Clients whose next attempt would arrive after the horizon, or its answer.
+    /// Number of clients whose next attempt, or the answer to it, would arrive after the horizon.
     pub(super) unfinished: u64,
     connects: TimeSeries,
     connected_at: Histogram,
     recovery_times: Histogram,
-    /// Of each client that is through.
+    /// Number of attempts of each finished client.
     attempts: Histogram,
     gave_up: u64,
-    /// The attempts of some clients.
+    /// The arrival times of the attempts of the sampled clients.
     sample: Vec<Vec<Duration>>,
 }
 
@@ -47,7 +47,7 @@ impl Tally {
         self.attempts.add(u64::from(attempts));
     }
 
-    /// Clients about which nothing more is to come.
+    /// Returns the number of clients without further events.
     pub(super) const fn finished(&self) -> u64 {
         self.attempts.count() + self.unfinished
     }
@@ -87,7 +87,7 @@ impl Tally {
     }
 }
 
-/// Of microseconds.
+/// Returns the mean of durations in microseconds.
 fn mean(sum: u128, count: u64) -> Duration {
     Duration::from_nanos(u64::try_from(sum * 1_000 / u128::from(count.max(1))).unwrap_or(u64::MAX))
 }

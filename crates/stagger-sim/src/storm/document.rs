@@ -3,16 +3,16 @@ use stagger_core::{Policy, Seed};
 
 use super::{Measurements, RunFigures, ScenarioSpec};
 
-/// A scenario, and what became of it with each of some strategies.
+/// A scenario, and its results with each of several strategies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.storm/1"))]
 #[non_exhaustive]
 pub struct StormReport {
     /// Always `stagger.storm/1`.
     pub schema: SchemaVersion,
-    /// What was simulated.
+    /// The scenario.
     pub scenario: ScenarioSpec,
-    /// The strategies, in the order in which they were given.
+    /// The strategies, in the given order.
     pub strategies: Vec<StrategyReport>,
 }
 
@@ -21,25 +21,25 @@ pub struct StormReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum SchemaVersion {
-    /// This one.
+    /// Version 1.
     #[default]
     #[serde(rename = "stagger.storm/1")]
     V1,
 }
 
-/// One strategy, and its runs.
+/// A strategy and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct StrategyReport {
-    /// What it is called.
+    /// The name of the strategy.
     pub name: String,
-    /// Its policy, in one line of the policy language.
+    /// The policy, as one line of the policy language.
     pub policy: String,
-    /// What guards it, in words; of scenarios that have no guards, nothing.
+    /// Description of the guards; absent for scenarios without guards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guards: Option<String>,
-    /// One for each seed.
+    /// The runs, one per seed.
     pub runs: Vec<RunReport>,
 }
 
@@ -48,23 +48,23 @@ pub struct StrategyReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RunReport {
-    /// Its seed: with it, the scenario and the policy, the run can be repeated.
+    /// The seed. With scenario, policy and seed, the run can be reproduced.
     pub seed: u64,
-    /// What came of it.
+    /// The figures of the run.
     #[serde(flatten)]
     pub figures: RunFigures,
-    /// Of a run that was not simulated but made: what else was seen.
+    /// Further measurements of a run with real clients; absent for simulations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measurements>,
 }
 
 impl StormReport {
-    /// A scenario without strategies.
+    /// Creates a report without strategies.
     pub fn new(scenario: impl Into<ScenarioSpec>) -> Self {
         Self { schema: SchemaVersion::V1, scenario: scenario.into(), strategies: Vec::new() }
     }
 
-    /// With a strategy, and what came of each of its seeds.
+    /// Adds a strategy, with the figures for each seed.
     #[must_use]
     pub fn with_strategy<F: Into<RunFigures>>(
         mut self,
@@ -80,7 +80,7 @@ impl StormReport {
         self
     }
 
-    /// The last run of the strategy that came last was really made, and this was seen.
+    /// Sets the measurements of the last run of the last strategy.
     #[must_use]
     pub fn with_measurements(mut self, measured: Measurements) -> Self {
         if let Some(run) = self.strategies.last_mut().and_then(|last| last.runs.last_mut()) {
@@ -89,7 +89,7 @@ impl StormReport {
         self
     }
 
-    /// The strategy that came last was guarded by this.
+    /// Sets the description of the guards of the last strategy.
     #[must_use]
     pub fn with_guards(mut self, guards: impl Into<String>) -> Self {
         if let Some(last) = self.strategies.last_mut() {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_stands_beside_the_figures_and_reads_back() {
+    fn measurements_are_beside_the_figures_and_round_trip() {
         let served = ServerCounts { arrived: 7, ..ServerCounts::default() };
         let measured =
             Measurements { server: Some(served), warnings: vec!["busy".to_owned()], ..Measurements::default() };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn documents_round_trip() {
         for storm in [reconnects(), outages(), contentions(), fields()] {
             let document = to_value(&storm).unwrap();
             assert_eq!(from_value::<StormReport>(document.clone()).unwrap(), storm, "{document:#}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_seconds_and_what_never_happened_is_null() {
+    fn durations_are_seconds_and_missing_values_are_null() {
         let document = to_value(reconnects()).unwrap();
         let scenario = &document["scenario"];
         assert_eq!((&scenario["kind"], &scenario["retry_after"]), (&json!("reconnect"), &json!("fixed")));
@@ -170,14 +170,14 @@ mod tests {
         assert_eq!(strategy["policy"].as_str().unwrap().parse(), Ok(Policy::DEFAULT));
         let run = &strategy["runs"][0];
         assert_eq!((&run["seed"], &run["clients"]), (&json!(7), &json!(500)));
-        // With four attempts somebody gives up.
+        // With four attempts, some clients give up.
         assert_eq!((&run["t100_s"], &run["efficiency_time"]), (&Value::Null, &Value::Null));
         let sum: u64 = run["arrivals"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum();
         assert_eq!(json!(sum), run["attempts"]);
     }
 
     #[test]
-    fn shares_become_numbers_of_clients() {
+    fn shares_are_scaled_to_numbers_of_clients() {
         let arrivals = [&[0.25, 0.125][..], &[0.03125; 10]].concat();
         let shares =
             fluid::FluidFigures { arrivals, connected: 0.5, peak_backlog: 0.25, ..fluid::FluidFigures::default() };
@@ -189,28 +189,29 @@ mod tests {
     }
 
     #[test]
-    fn guards_are_told_where_there_are_any() {
+    fn guards_are_written_only_for_scenarios_with_guards() {
         let guards = |storm: StormReport| to_value(storm).unwrap()["strategies"][0].get("guards").cloned();
         assert_eq!([guards(outages()), guards(contentions())], [Some(json!("none")), None]);
     }
 
     #[test]
-    fn another_schema_is_refused() {
+    fn another_schema_is_rejected() {
         let mut document = to_value(contentions()).unwrap();
         document["schema"] = json!("stagger.storm/2");
         assert!(from_value::<StormReport>(document).unwrap_err().to_string().contains("stagger.storm/1"));
     }
 
     #[test]
-    fn fields_of_a_later_version_are_passed_over() {
+    fn fields_of_a_later_version_are_ignored() {
         let mut document = to_value(contentions()).unwrap();
         document["strategies"][0]["runs"][0]["weather"] = json!("fine");
         assert_eq!(from_value::<StormReport>(document).unwrap(), contentions());
     }
 
-    /// The schema that is published. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim --all-features schema`.
+    /// Compares the published schema with the code. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim --all-features
+    /// schema`.
     #[test]
-    fn the_published_schema_is_that_of_what_is_written() {
+    fn the_published_schema_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/storm/stagger.storm-1.schema.json");
         let now = serde_json::to_string_pretty(&schemars::schema_for!(StormReport)).unwrap() + "\n";
         if env::var_os("STAGGER_BLESS").is_some() {

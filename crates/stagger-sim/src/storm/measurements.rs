@@ -1,57 +1,56 @@
 use serde::{Deserialize, Serialize};
 
-/// What a run that was not simulated but made, with real clients and a real server, says beyond its figures.
+/// Measurements of a run with real clients and a real server, in addition to its figures.
 ///
-/// What the system does not tell, or nobody could ask, is `null`.
+/// A value that the system does not provide is `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Measurements {
-    /// Within what time the clients lost their connections.
+    /// Time within which the clients lost their connections.
     pub disconnect_window_s: f64,
-    /// The least time that a message was underway when there was nothing else.
+    /// Minimum one-way delay without other load.
     pub one_way_min_s: f64,
-    /// The longest time that a message was underway then.
+    /// Maximum one-way delay without other load.
     pub one_way_max_s: f64,
-    /// How long the server was down.
+    /// Time for which the server was down.
     pub down_s: Option<f64>,
-    /// What the server saw.
+    /// Counters of the server.
     pub server: Option<ServerCounts>,
-    /// Connections that the kernel dropped because nobody had accepted those before them (`ListenOverflows`).
+    /// Connections that the kernel dropped because the accept queue was full (`ListenOverflows`).
     pub listen_overflows: Option<u64>,
-    /// Connections that the kernel dropped, for whatever reason (`ListenDrops`).
+    /// Connections that the kernel dropped for any reason (`ListenDrops`).
     pub listen_drops: Option<u64>,
-    /// Requests for a connection that the kernel sent again: retries below those of any policy, without jitter
-    /// (`TCPSynRetrans`).
+    /// Connection requests that the kernel retransmitted: retries below the policy, without jitter (`TCPSynRetrans`).
     pub syn_retransmits: Option<u64>,
-    /// All that the kernel sent again (`RetransSegs`).
+    /// Segments that the kernel retransmitted (`RetransSegs`).
     pub segments_retransmitted: Option<u64>,
-    /// By how much the latest timer of the clients' process was late.
+    /// Maximum delay of a timer of the client process.
     pub max_timer_delay_s: f64,
-    /// The share of its processors' time for which the machine was busy, in the busiest second.
+    /// CPU utilization of the machine in its busiest second, as a ratio.
     pub peak_cpu_ratio: Option<f64>,
-    /// Why it may have been the machine and not the policy that shaped the curve, in words; empty if nothing says so.
+    /// Reasons why the machine instead of the policy may have determined the results; empty if there are none.
     pub warnings: Vec<String>,
 }
 
-/// What a server saw, from the beginning of the scenario.
+/// Counters of a server, from the start of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ServerCounts {
-    /// Connections of TCP that it accepted.
+    /// TCP connections accepted from the kernel.
     pub arrived: u64,
-    /// Those that it let in.
+    /// Connections admitted.
     pub accepted: u64,
-    /// Those that it refused, for there was no room.
+    /// Connections rejected because the backlog was full.
     pub rejected: u64,
-    /// The most handshakes that were waiting or underway.
+    /// Maximum number of pending handshakes.
     pub peak_backlog: u64,
-    /// WebSockets that were open at the end.
+    /// WebSockets open at the end.
     pub active: u64,
-    /// Those that arrived in each bin.
+    /// Arrivals per bin.
     pub arrivals: Vec<u32>,
-    /// Those that it refused in each bin.
+    /// Rejections per bin.
     pub rejections: Vec<u32>,
 }

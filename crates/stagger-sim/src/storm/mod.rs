@@ -1,8 +1,8 @@
-//! What simulations came to, and storms that were really made, as a document that others read: schema `stagger.storm/1`.
+//! Results of simulations and of measured storms as a document with the schema `stagger.storm/1`.
 //!
-//! Lengths of time are numbers of seconds and end in `_s`, counts are whole numbers, shares lie between 0 and 1, and a policy
-//! is its line in the policy language. What never happened is `null`. Later versions of the schema may add fields; what is
-//! here keeps its name and its meaning. The schema itself is `src/storm/stagger.storm-1.schema.json`.
+//! Durations are numbers of seconds with names that end in `_s`, counts are whole numbers, ratios lie between 0 and 1, and a
+//! policy is its line in the policy language. A value that does not exist is `null`. Later versions of the schema may add
+//! fields; existing fields keep their names and meanings. The schema is `src/storm/stagger.storm-1.schema.json`.
 //!
 //! ```
 //! use stagger_core::{Policy, Seed};

@@ -4,190 +4,191 @@ use serde::{Deserialize, Serialize};
 
 use crate::{TimeSeries, fluid, occ, outage, reconnect};
 
-/// What came of a run: which of them, the kind of the scenario says.
+/// The figures of a run. The kind of the scenario determines the variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum RunFigures {
-    /// Of a mass disconnect.
+    /// Figures of a mass disconnect.
     Reconnect(Box<ReconnectReport>),
-    /// Of requests and a server that stands still for a while.
+    /// Figures of an outage.
     Outage(OutageReport),
-    /// Of everyone writing one row.
+    /// Figures of optimistic concurrency control.
     Occ(OccReport),
-    /// Of the mean field of a mass disconnect.
+    /// Figures of a mass disconnect, computed with the fluid model.
     Fluid(FluidReport),
 }
 
-/// What came of a mass disconnect. Times run from the beginning of the scenario.
+/// The figures of a mass disconnect. Times are measured from the start of the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReconnectReport {
-    /// The clients there were.
+    /// Number of clients.
     pub clients: u64,
-    /// Attempts that were sent.
+    /// Number of attempts sent.
     pub attempts: u64,
-    /// Attempts for each client, the mean.
+    /// Mean number of attempts per client.
     pub attempts_per_client: f64,
-    /// The attempts of a client, half of them.
+    /// Median number of attempts of the clients that finished.
     pub attempts_p50: Option<u64>,
-    /// The attempts of a client, 99 % of them.
+    /// 99th percentile of the number of attempts of the clients that finished.
     pub attempts_p99: Option<u64>,
-    /// The most attempts of one client.
+    /// Maximum number of attempts of a client.
     pub attempts_max: u64,
-    /// How many clients made that many attempts, from 0 on, up to 2,047.
+    /// Number of finished clients by their number of attempts, from 0 up to 2,047.
     pub clients_by_attempts: Vec<u64>,
-    /// Clients that are connected in the end.
+    /// Number of clients connected at the end.
     pub connected: u64,
-    /// Attempts that connected nobody.
+    /// Number of attempts that did not connect a client.
     pub wasted: u64,
-    /// Clients that gave up.
+    /// Number of clients that gave up.
     pub gave_up: u64,
-    /// Clients that would have gone on after the horizon.
+    /// Number of clients that would have continued after the horizon.
     pub unfinished: u64,
-    /// The most arrivals in a tenth of a second.
+    /// Maximum number of arrivals within 100 ms.
     pub peak_100ms: u64,
-    /// The most arrivals in a tenth of a second that begins after the first second.
+    /// Maximum number of arrivals within 100 ms after the first second.
     pub peak_100ms_after_1s: u64,
-    /// The most arrivals in a second.
+    /// Maximum number of arrivals within one second.
     pub peak_1s: u64,
-    /// The most attempts of which no answer had come yet.
+    /// Maximum number of attempts in flight.
     pub peak_in_flight: u64,
-    /// The most handshakes that were waiting or underway at the server.
+    /// Maximum number of pending handshakes at the server.
     pub peak_backlog: u64,
-    /// For how long more arrived than the server can take.
+    /// Total time during which more attempts arrived than the server accepts.
     pub overload_s: f64,
-    /// When half of all clients were connected.
+    /// Time at which half of all clients were connected.
     pub t50_s: Option<f64>,
-    /// When 99 % of all clients were connected.
+    /// Time at which 99 % of all clients were connected.
     pub t99_s: Option<f64>,
-    /// When the last client was connected.
+    /// Time at which the last client was connected.
     pub t100_s: Option<f64>,
-    /// How long clients took from their own loss, the mean of those that were connected.
+    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
     pub recovered_mean_s: f64,
-    /// How long clients took from their own loss, half of them.
+    /// Median of that time over all clients.
     pub recovered_p50_s: Option<f64>,
-    /// How long clients took from their own loss, 95 % of them.
+    /// 95th percentile of that time over all clients.
     pub recovered_p95_s: Option<f64>,
-    /// How long clients took from their own loss, 99 % of them.
+    /// 99th percentile of that time over all clients.
     pub recovered_p99_s: Option<f64>,
-    /// How long clients took from their own loss, for each hundredth of them; it ends where the others never came in.
+    /// Percentiles 1 to 100 of that time over all clients; ends early if not all clients were connected.
     pub recovered_percentiles_s: Vec<f64>,
-    /// How long a client slept between its attempts, the mean.
+    /// Mean total time that a client waited between attempts.
     pub waited_mean_s: f64,
-    /// How unequally long clients took: p99 over p50, 1 where all fare alike.
+    /// p99 / p50 of the recovery times; 1 if all clients are treated alike.
     pub fairness_recovered: Option<f64>,
-    /// How unequally often clients tried: p99 over p50, 1 where all fare alike.
+    /// p99 / p50 of the number of attempts; 1 if all clients are treated alike.
     pub fairness_attempts: Option<f64>,
-    /// How close to one attempt for each client.
+    /// Ratio of the minimum, one attempt per client, to the number of attempts.
     pub efficiency_attempts: Option<f64>,
-    /// How close to the least time in which the server can take everyone.
+    /// Ratio of the minimum, the time the server needs to accept all clients, to `t100_s`.
     pub efficiency_time: Option<f64>,
-    /// How close to half of that, which is the least mean time.
+    /// Ratio of the minimum mean, half of that time, to `recovered_mean_s`.
     pub efficiency_mean_time: Option<f64>,
-    /// When the attempts of some clients arrived.
+    /// Arrival times of the attempts of the sampled clients.
     pub sample_s: Vec<Vec<f64>>,
-    /// What a bin of the series is wide.
+    /// Bin width of the time series.
     pub bin_s: f64,
-    /// Attempts that arrived in each bin.
+    /// Attempts that arrived, per bin.
     pub arrivals: Vec<u32>,
-    /// Clients that were connected in each bin.
+    /// Clients that were connected, per bin.
     pub connects: Vec<u32>,
 }
 
-/// What came of an outage.
+/// The figures of an outage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OutageReport {
-    /// Attempts for each request, from the outage on.
+    /// Number of attempts per request, from the start of the outage.
     pub amplification: f64,
-    /// The share of the requests that succeeded, from the outage on.
+    /// Share of the requests that succeeded, from the start of the outage.
     pub success_ratio: f64,
-    /// The most attempts in a second, from the outage on.
+    /// Maximum number of attempts within one second, from the start of the outage.
     pub peak_1s: u64,
-    /// How long after the outage it was over.
+    /// Time from the end of the outage to recovery.
     pub recovery_s: Option<f64>,
-    /// Whether it never was.
+    /// Whether the system did not recover.
     pub metastable: bool,
-    /// Requests that succeeded in the last ten seconds, as a share of those that come on average.
+    /// Number of successes in the last ten seconds relative to the mean number of requests.
     pub final_goodput: f64,
-    /// Attempts in the last ten seconds, for each request that comes on average.
+    /// Number of attempts in the last ten seconds relative to the mean number of requests.
     pub final_attempts_per_request: f64,
-    /// Requests that a breaker refused.
+    /// Number of requests that a breaker rejected.
     pub rejected: u64,
-    /// What a bin of the series is wide.
+    /// Bin width of the time series.
     pub bin_s: f64,
-    /// Requests that came in each bin.
+    /// Requests that arrived, per bin.
     pub requests: Vec<u32>,
-    /// Attempts that were sent in each bin.
+    /// Attempts sent, per bin.
     pub attempts: Vec<u32>,
-    /// Requests that succeeded in each bin.
+    /// Requests that succeeded, per bin.
     pub successes: Vec<u32>,
 }
 
-/// What came of writers of one row.
+/// The figures of optimistic concurrency control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OccReport {
-    /// The clients there were.
+    /// Number of clients.
     pub clients: u64,
-    /// Writes that arrived, successful or not.
+    /// Number of writes that arrived, successful or not.
     pub calls: u64,
-    /// Clients whose write was made.
+    /// Number of clients whose write succeeded.
     pub written: u64,
-    /// Clients that gave up.
+    /// Number of clients that gave up.
     pub gave_up: u64,
-    /// When the last answer was heard.
+    /// Time at which the last answer was received.
     pub time_s: f64,
-    /// Attempts for each client.
+    /// Number of attempts per client.
     pub calls_per_client: f64,
-    /// The time as a multiple of two messages for each client.
+    /// Time per client as a multiple of the mean time of two messages.
     pub time_per_client: f64,
-    /// `(c − 1)(τ − 1)`: 1 is the best that clients can do without knowing of each other.
+    /// `(c − 1)(τ − 1)`; the minimum is 1 for clients that do not know of each other.
     pub to_limit: f64,
-    /// The calls as a multiple of those that the best could do with in the same time.
+    /// Number of calls relative to the optimum for the same time.
     pub calls_to_limit: Option<f64>,
 }
 
-/// What came of the mean field of a mass disconnect: numbers of clients are those to be expected, and seldom whole.
+/// The figures of a mass disconnect, computed with the fluid model. Numbers of clients are expected values, and therefore
+/// fractional.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FluidReport {
-    /// The clients there were.
+    /// Number of clients.
     pub clients: u64,
-    /// Attempts for each client, the mean.
+    /// Mean number of attempts per client.
     pub attempts_per_client: f64,
-    /// The share of the clients that is connected in the end.
+    /// Share of the clients connected at the end.
     pub connected_ratio: f64,
-    /// The share of the clients that gave up.
+    /// Share of the clients that gave up.
     pub gave_up_ratio: f64,
-    /// The most arrivals in a tenth of a second.
+    /// Maximum number of arrivals within 100 ms.
     pub peak_100ms: f64,
-    /// The most arrivals in a second.
+    /// Maximum number of arrivals within one second.
     pub peak_1s: f64,
-    /// The most handshakes that were waiting or underway at the server.
+    /// Maximum number of pending handshakes at the server.
     pub peak_backlog: f64,
-    /// When half of all clients were connected.
+    /// Time at which half of all clients were connected.
     pub t50_s: Option<f64>,
-    /// When 99 % of all clients were connected.
+    /// Time at which 99 % of all clients were connected.
     pub t99_s: Option<f64>,
-    /// When less than half a client was missing.
+    /// Time at which less than half a client was missing.
     pub t100_s: Option<f64>,
-    /// How long clients took from their own loss, the mean of those that were connected.
+    /// Mean time from the loss of a client's connection until it was connected, over connected clients.
     pub recovered_mean_s: f64,
-    /// What a bin of the series is wide.
+    /// Bin width of the time series.
     pub bin_s: f64,
-    /// Attempts that arrived in each bin.
+    /// Attempts that arrived, per bin.
     pub arrivals: Vec<f64>,
 }
 
 impl FluidReport {
-    /// What shares come to with so many clients.
+    /// Scales the figures of the fluid model to this number of clients.
     #[must_use]
     pub fn from_figures(clients: u64, figures: &fluid::FluidFigures) -> Self {
         let whole = clients as f64;
@@ -254,7 +255,7 @@ impl From<&reconnect::ReconnectFigures> for RunFigures {
             t100_s: seconds(figures.t100),
             recovered_mean_s: figures.recovered_mean.as_secs_f64(),
             recovered_p50_s: seconds(figures.recovered_p50),
-            // The 95th of a hundred.
+            // Index 94 is the 95th percentile.
             recovered_p95_s: seconds(figures.recovered_percentiles.get(94).copied()),
             recovered_p99_s: seconds(figures.recovered_p99),
             recovered_percentiles_s: figures.recovered_percentiles.iter().map(Duration::as_secs_f64).collect(),

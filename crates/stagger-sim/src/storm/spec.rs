@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{occ, outage, reconnect};
 
-/// What was simulated.
+/// A scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -10,11 +10,11 @@ use crate::{occ, outage, reconnect};
 pub enum ScenarioSpec {
     /// A mass disconnect.
     Reconnect(ReconnectSpec),
-    /// The mean field of a mass disconnect.
+    /// A mass disconnect, computed with the fluid model.
     Fluid(ReconnectSpec),
-    /// Requests, and a server that stands still for a while.
+    /// An outage under continuous traffic.
     Outage(OutageSpec),
-    /// Everyone writes one row.
+    /// Optimistic concurrency control on one row.
     Occ(OccSpec),
 }
 
@@ -23,55 +23,55 @@ pub enum ScenarioSpec {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ReconnectSpec {
-    /// How many lose their connection.
+    /// Number of clients that lose their connections.
     pub clients: u64,
-    /// How many the server lets in a second.
+    /// Number of handshakes per second that the server accepts.
     pub rate: f64,
-    /// How many may wait for that.
+    /// Maximum number of pending handshakes.
     pub backlog: u32,
-    /// The least time that a message is underway.
+    /// Minimum one-way delay of a message.
     pub one_way_min_s: f64,
-    /// The longest time that a message is underway.
+    /// Maximum one-way delay of a message.
     pub one_way_max_s: f64,
-    /// Within what time the connections are lost.
+    /// Time within which the connections are lost.
     pub disconnect_window_s: f64,
-    /// How long the server is down.
+    /// Time for which the server is down.
     pub down_for_s: f64,
-    /// When the simulation ends at the latest.
+    /// Time at which the simulation ends at the latest.
     pub horizon_s: f64,
-    /// What a client does first.
+    /// When a client makes its first attempt.
     pub first_attempt: FirstAttemptSpec,
-    /// What the server tells those whom it refuses.
+    /// The hint for rejected clients.
     pub retry_after: RetryAfterSpec,
-    /// The hint that is the same for everyone, with `after`.
+    /// The delay of the hint, with `fixed`.
     pub retry_after_s: Option<f64>,
 }
 
-/// What a client does first.
+/// When a client makes its first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FirstAttemptSpec {
-    /// It waits for its policy's spread, or for the first delay.
+    /// After the policy's spread, or the first delay.
     AfterDelay,
-    /// It makes an attempt at once, or after its policy's spread.
+    /// Immediately, or after the policy's spread.
     Immediate,
 }
 
-/// What a server tells those whom it refuses.
+/// The hint for rejected clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RetryAfterSpec {
-    /// Nothing.
+    /// No hint.
     None,
-    /// Not before: the same to everyone.
+    /// The same minimum delay for all clients.
     Fixed,
-    /// The next free slot, reserved for this client alone.
+    /// The next free time, reserved for this client.
     Staggered,
-    /// An appointment, with a ticket.
+    /// A reservation with a token.
     Reservations,
 }
 
@@ -80,50 +80,50 @@ pub enum RetryAfterSpec {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OutageSpec {
-    /// How many requests come in a second.
+    /// Mean number of requests per second.
     pub rate: f64,
-    /// How many jobs the server does in a second.
+    /// Number of jobs the server processes per second.
     pub capacity: f64,
-    /// How many jobs there can be at the server.
+    /// Maximum number of jobs at the server.
     pub queue: u32,
-    /// How many client processes there are.
+    /// Number of client processes.
     pub processes: u32,
-    /// What the outage is.
+    /// The behavior of the server during the outage.
     pub outage: OutageKindSpec,
-    /// When it begins.
+    /// Start of the outage.
     pub start_s: f64,
-    /// How long it lasts.
+    /// Duration of the outage.
     pub duration_s: f64,
-    /// How long a message is underway.
+    /// One-way delay of a message.
     pub one_way_s: f64,
-    /// How long a client waits for an answer.
+    /// Timeout of an attempt.
     pub timeout_s: f64,
-    /// When the simulation ends.
+    /// End of the simulation.
     pub horizon_s: f64,
 }
 
-/// What an outage is.
+/// The behavior of a server during an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum OutageKindSpec {
-    /// The server stands still.
+    /// The server stalls.
     Stall,
-    /// Everyone is turned away at once.
+    /// The server rejects all attempts at once.
     Reject,
 }
 
-/// The settings of writers of one row.
+/// The settings of an optimistic concurrency scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OccSpec {
-    /// How many write the row.
+    /// Number of clients that write the row.
     pub clients: u64,
-    /// How long a message is underway, the mean.
+    /// Mean one-way delay of a message.
     pub one_way_mean_s: f64,
-    /// How long a message is underway, the standard deviation.
+    /// Standard deviation of the one-way delay of a message.
     pub one_way_deviation_s: f64,
 }
 
@@ -132,7 +132,7 @@ fn seconds(micros: u64) -> f64 {
 }
 
 impl ScenarioSpec {
-    /// The mean field of this mass disconnect.
+    /// Creates the specification of a mass disconnect that is computed with the fluid model.
     #[must_use]
     pub fn fluid(scenario: &reconnect::ReconnectScenario) -> Self {
         Self::Fluid(scenario.into())

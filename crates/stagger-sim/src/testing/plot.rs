@@ -4,19 +4,19 @@ use stagger_core::text::Compact;
 
 use crate::TimeSeries;
 
-/// What came to a server over time, drawn with characters: as high as the most of each stretch, so that no peak is lost.
+/// A text plot of the load on a server. A column shows the maximum of its bins, so that no peak is lost.
 pub(super) struct Plot<'a> {
-    /// What came: `arrivals`.
+    /// The label of the series: `arrivals`.
     pub(super) what: &'static str,
     pub(super) series: &'a TimeSeries,
-    /// What the server takes in a second.
+    /// The capacity of the server per second.
     pub(super) capacity: f64,
 }
 
 const COLUMNS: usize = 60;
 const ROWS: usize = 6;
 
-/// A cell, filled from below.
+/// The fill levels of a cell.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const FULL: usize = LEVELS.len() - 1;
 
@@ -31,8 +31,8 @@ impl fmt::Display for Plot<'_> {
         let time = |bins: usize| Compact(TimeSeries::BIN_WIDTH.saturating_mul(u32::try_from(bins).unwrap_or(u32::MAX)));
 
         let (what, of) = (self.what, time(stretch));
-        writeln!(f, "  {what} in {}, the most of each {of}; ─ is what the server takes: {capacity}", time(1))?;
-        // In the topmost row if nothing ever came to more.
+        writeln!(f, "  {what} per {}, maximum over each {of}; ─ is the capacity: {capacity}", time(1))?;
+        // In the top row if the load never exceeds the capacity.
         let line = ((capacity / highest * ROWS as f64).ceil() as usize).clamp(1, ROWS);
         for row in (1..=ROWS).rev() {
             let label = match row {
@@ -65,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_high_as_what_came_and_what_came_is_never_nothing() {
+    fn columns_are_proportional_and_a_nonzero_count_is_visible() {
         let times: Vec<u64> = [0; 60].into_iter().chain([100; 30]).chain([250]).collect();
         let want = [
-            "  arrivals in 100ms, the most of each 100ms; ─ is what the server takes: 10",
+            "  arrivals per 100ms, maximum over each 100ms; ─ is the capacity: 10",
             "         60 │█",
             "            │█",
             "            │█",
@@ -78,28 +78,28 @@ mod tests {
             "            └0s300ms",
         ];
         let mut lines = lines(&times, 100.0);
-        // The line is where nothing else is: in the row that ends at what the server takes.
+        // The capacity line is drawn only in empty cells.
         assert_eq!(lines[6], "            │██▁", "{lines:#?}");
         lines[7] = lines[7].replace(' ', "");
         assert_eq!(lines[..7], want[..7]);
     }
 
     #[test]
-    fn a_peak_of_a_tenth_of_a_second_is_seen_in_an_hour() {
+    fn a_peak_of_100_ms_is_visible_in_an_hour() {
         let times: Vec<u64> = (0..3_600).map(|second| second * 1_000).chain([1_800_000; 99]).collect();
         let lines = lines(&times, 10.0);
-        assert!(lines[0].contains("the most of each 1m") && lines[1].contains(" 100 │"), "{lines:#?}");
+        assert!(lines[0].contains("maximum over each 1m") && lines[1].contains(" 100 │"), "{lines:#?}");
         assert_eq!(lines[1].matches('█').count(), 1, "{lines:#?}");
     }
 
     #[test]
-    fn what_the_server_takes_is_a_line_above_what_comes() {
+    fn the_capacity_is_a_line_above_the_load() {
         let lines = lines(&[0, 100, 200, 1_000], 500.0);
         assert!(lines[1].ends_with("50 │───────────"), "{lines:#?}");
     }
 
     #[test]
-    fn nothing_is_drawn_too() {
+    fn an_empty_series_is_plotted() {
         assert_eq!(lines(&[], 500.0).len(), 8);
     }
 }

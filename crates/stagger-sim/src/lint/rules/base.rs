@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::Backoff;
+use stagger_core::schedule::Backoff;
 
 use super::super::analysis::{PolicyAnalysis, brief, from_to};
 use super::super::change::{delays, duration, value};

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Backoff, HintMode, Jitter, Policy, PolicyBuilder, Ratio};
+use stagger_core::{schedule::Backoff, HintMode, Jitter, Policy, PolicyBuilder, Ratio};
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{Change, delays, duration, value};
@@ -158,7 +158,7 @@ fn without_retry(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     const OF_RETRIES: [&str; 6] = ["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
     let policy = analysis.policy;
     let stops = matches!(policy.backoff(), Backoff::Stop);
-    if policy.retries() && !stops {
+    if policy.allows_retries() && !stops {
         return None;
     }
     // `stop` implies one attempt, so a limit of attempts is redundant.
@@ -184,7 +184,7 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let policy = analysis.policy;
     let limit = policy.max_elapsed()?;
     let half = policy.elapsed_quantile(1, 0.5)?;
-    (policy.retries() && half > limit).then(|| {
+    (policy.allows_retries() && half > limit).then(|| {
         let fact = format!(
             "max-attempts: half of the calls exceed max-elapsed {} before their first retry, which comes after {}",
             brief(limit),
@@ -201,7 +201,7 @@ fn elapsed(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 fn list(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
     let (Backoff::List(list), Some(attempts)) = (analysis.policy.backoff(), analysis.attempts()) else { return None };
     let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
-    (analysis.policy.retries() && retries < list.len()).then(|| {
+    (analysis.policy.allows_retries() && retries < list.len()).then(|| {
         let fact = format!("delays: {} are listed, but {attempts} attempts use only {retries}", list.len());
         UnusedSetting::new(fact).or(delays(list.iter().take(retries)))
     })
@@ -243,7 +243,7 @@ fn local_base(analysis: &PolicyAnalysis<'_>) -> Option<UnusedSetting> {
 }
 
 fn base_of_kind(policy: &Policy, key: &'static str, set: Duration, default: Duration) -> Option<UnusedSetting> {
-    (policy.retries() && is_in_text(policy, key) && set == default).then(|| {
+    (policy.allows_retries() && is_in_text(policy, key) && set == default).then(|| {
         let fact = format!("{key}={}: this is the default", Compact(set));
         UnusedSetting { dropped: vec![key], ..UnusedSetting::new(fact) }
     })
