@@ -12,7 +12,7 @@ use crate::term::{ColorChoice, Progress, Term};
 #[derive(Debug, Parser)]
 #[command(name = "stagger", version, disable_help_subcommand = true, args_override_self = true, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// When to use colour
+    /// When to use color
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
 
@@ -54,7 +54,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
 
 /// Says why a command could not do its work.
 pub(crate) fn fail(command: &Command, error: &CliError, term: &Term) -> ExitCode {
-    let style = if term.stderr.colour { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
+    let style = if term.stderr.color { AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
     // Where nobody hears it, the exit code still tells.
     let _ = writeln!(io::stderr(), "{style}error:{style:#} {error}");
     ExitCode::from(match (command, error) {

@@ -36,7 +36,7 @@ pub(crate) fn to_json(document: &impl Serialize) -> Result<String, CliError> {
 /// Holds the schema that is published at `path` to what is printed; with `STAGGER_BLESS` it is written anew.
 #[cfg(test)]
 #[track_caller]
-pub(crate) fn published<T: schemars::JsonSchema>(path: &str) {
+pub(crate) fn assert_published_schema<T: schemars::JsonSchema>(path: &str) {
     let now = serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is JSON") + "\n";
     if std::env::var_os("STAGGER_BLESS").is_some() {
         std::fs::write(path, &now).expect("the schema can be written");

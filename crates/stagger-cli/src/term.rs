@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 
-/// When to use colour.
+/// When to use color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
     /// On a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb says otherwise; CLICOLOR_FORCE=1 turns it on everywhere.
@@ -40,8 +40,8 @@ pub(crate) struct Term {
 pub(crate) struct Screen {
     /// It is a terminal.
     pub(crate) tty: bool,
-    /// Colours are wanted.
-    pub(crate) colour: bool,
+    /// Colors are wanted.
+    pub(crate) color: bool,
     /// A line may be drawn again in place: a terminal that understands cursor control, and a user who wants it.
     pub(crate) redraws: bool,
     /// Columns, when the program started: `COLUMNS`, else the terminal's own width, else 80.
@@ -70,7 +70,7 @@ impl Screen {
         let variable = |name: &str| env::var_os(name);
         Self {
             tty,
-            colour: wants_colour(choice, tty, variable),
+            color: wants_color(choice, tty, variable),
             redraws: progress == Progress::Live && tty && !is_dumb(variable),
             width: columns(variable).or(size.map(|(width, _)| usize::from(width.0))).unwrap_or(DEFAULT_WIDTH),
         }
@@ -93,7 +93,7 @@ fn columns(variable: impl Fn(&str) -> Option<OsString>) -> Option<usize> {
 }
 
 /// <https://no-color.org> and <https://bixense.com/clicolors>.
-fn wants_colour(choice: ColorChoice, tty: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+fn wants_color(choice: ColorChoice, tty: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
     let is_zero = |name: &str| variable(name).is_some_and(|value| value == "0");
     match choice {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_follows_the_flag_then_the_environment_then_the_terminal() {
+    fn color_follows_the_flag_then_the_environment_then_the_terminal() {
         use ColorChoice::{Always, Auto, Never};
         for (choice, tty, pairs, want) in [
             (Auto, true, &[][..], true),
@@ -143,7 +143,7 @@ mod tests {
             (Always, false, &[("NO_COLOR", "1")], true),
             (Never, true, &[("CLICOLOR_FORCE", "1")], false),
         ] {
-            assert_eq!(wants_colour(choice, tty, environment(pairs)), want, "{choice:?}, tty {tty}, {pairs:?}");
+            assert_eq!(wants_color(choice, tty, environment(pairs)), want, "{choice:?}, tty {tty}, {pairs:?}");
         }
     }
 

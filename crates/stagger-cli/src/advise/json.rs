@@ -153,12 +153,12 @@ impl From<&Front> for Computed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::published;
+    use crate::output::assert_published_schema;
 
     /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.
     #[test]
     fn the_published_schema_is_that_of_what_is_printed() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/advise/stagger.advise-1.schema.json");
-        published::<Document<'_>>(path);
+        assert_published_schema::<Document<'_>>(path);
     }
 }

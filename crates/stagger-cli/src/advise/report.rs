@@ -3,7 +3,7 @@ use stagger_sim::advise::{Advice, Candidate, Front, Guarding, Verdict, rust};
 
 use super::json::toml;
 use crate::error::CliError;
-use crate::plot::{Align, Column, Keep, Look, Unit, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, Unit, paragraph, table};
 
 /// The columns of the front. Its policies are much alike: what they have in common stands above.
 const COLUMNS: [Column; 6] = [
@@ -19,7 +19,7 @@ const COLUMNS: [Column; 6] = [
 ///
 /// # Errors
 /// The policy cannot be written as TOML.
-pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
+pub(super) fn report(advice: &Advice, look: RenderOptions) -> Result<String, CliError> {
     let verdict = match advice.verdict() {
         Verdict::Retry => "retry, by this policy:",
         Verdict::Hedge => "do not retry; hedge",
@@ -52,10 +52,10 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
-    Ok(look.glyphs.spell(&out).into_owned())
+    Ok(look.glyphs.transliterate(&out).into_owned())
 }
 
-fn computed(front: &Front, look: Look) -> String {
+fn computed(front: &Front, look: RenderOptions) -> String {
     let text = format!(
         "if all fail at once ({} with {} clients; {} policies tried; \
          all are back after {} at the soonest)",

@@ -10,13 +10,13 @@ use super::args::CheckArgs;
 use super::{json, report, rules};
 use crate::error::CliError;
 use crate::output::print;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::policy_args::PolicyArgs;
 use crate::term::Term;
 
 /// `stagger check`.
 pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
-    let look = Look::of(&term.stdout, term);
+    let look = RenderOptions::for_screen(&term.stdout, term);
     if args.rules {
         let text = if args.json { rules::json()? } else { rules::text(look) };
         return print(text.as_bytes()).map(|()| ExitCode::SUCCESS);

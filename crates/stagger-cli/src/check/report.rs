@@ -2,10 +2,10 @@ use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
 use super::command::{Checked, CheckedLog, CheckedPolicy};
-use crate::plot::{Colour, Look, paragraph};
+use crate::plot::{ColorMode, RenderOptions, paragraph};
 
 /// What people read.
-pub(super) fn report(checked: &Checked, look: Look) -> String {
+pub(super) fn report(checked: &Checked, look: RenderOptions) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
@@ -24,10 +24,10 @@ pub(super) fn report(checked: &Checked, look: Look) -> String {
                     circumstances let more rules speak";
         out.push_str(&paragraph(text, "      ", look));
     }
-    look.glyphs.spell(&out).into_owned()
+    look.glyphs.transliterate(&out).into_owned()
 }
 
-fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
+fn of_policy(checked: &CheckedPolicy, look: RenderOptions) -> String {
     let text = checked.policy.to_string();
     // A policy that was spelled out is told as it is understood.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
@@ -42,7 +42,7 @@ fn of_policy(checked: &CheckedPolicy, look: Look) -> String {
     out
 }
 
-fn of_log(checked: &CheckedLog, look: Look) -> String {
+fn of_log(checked: &CheckedLog, look: RenderOptions) -> String {
     let log = &checked.log;
     let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
     clients.sort_unstable();
@@ -67,7 +67,7 @@ fn of_log(checked: &CheckedLog, look: Look) -> String {
     out
 }
 
-fn of_findings(findings: &[Finding], look: Look) -> String {
+fn of_findings(findings: &[Finding], look: RenderOptions) -> String {
     match findings {
         [] => "no findings\n".to_owned(),
         _ => findings.iter().map(|finding| of_finding(finding, look)).collect(),
@@ -75,13 +75,13 @@ fn of_findings(findings: &[Finding], look: Look) -> String {
 }
 
 /// As the compiler does it: what, with its figures, why, and the way out.
-fn of_finding(finding: &Finding, look: Look) -> String {
+fn of_finding(finding: &Finding, look: RenderOptions) -> String {
     let rule = finding.rule();
-    let colour = match rule.severity() {
+    let color = match rule.severity() {
         Severity::Warning => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
     };
-    let mut out = labelled(&format!("{}[{}]", rule.severity().name(), rule.code()), colour, rule.title(), look);
+    let mut out = labelled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), look);
     for fact in finding.facts() {
         out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
     }
@@ -90,10 +90,10 @@ fn of_finding(finding: &Finding, look: Look) -> String {
     out
 }
 
-/// A line that begins with a label, in colour where there is any.
-fn labelled(label: &str, colour: AnsiColor, text: &str, look: Look) -> String {
+/// A line that begins with a label, in color where there is any.
+fn labelled(label: &str, color: AnsiColor, text: &str, look: RenderOptions) -> String {
     let lines = paragraph(&format!("{label}: {text}"), "  ", look);
-    let style = if look.colour == Colour::On { colour.on_default().bold() } else { Style::new() };
+    let style = if look.color == ColorMode::On { color.on_default().bold() } else { Style::new() };
     // Broken at spaces only, so the label is whole.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")

@@ -3,7 +3,7 @@ use stagger_sim::lint::Rule;
 
 use crate::error::CliError;
 use crate::output::to_json;
-use crate::plot::{Align, Column, Keep, Look, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 4] = [
     Column { heading: "code", align: Align::Left, keep: Keep::Always },
@@ -13,19 +13,19 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// The rules, for people.
-pub(super) fn text(look: Look) -> String {
+pub(super) fn text(look: RenderOptions) -> String {
     let row =
         |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
     let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), look);
     out.push_str(&paragraph("`stagger check --explain CODE` says when a rule speaks, and what to do", "", look));
-    look.glyphs.spell(&out).into_owned()
+    look.glyphs.transliterate(&out).into_owned()
 }
 
 /// One rule at length.
-pub(super) fn explained(rule: &Rule, look: Look) -> String {
+pub(super) fn explained(rule: &Rule, look: RenderOptions) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
     let out = [head, format!("Why: {}.", rule.why()), rule.more().to_owned()].map(|text| paragraph(&text, "", look));
-    look.glyphs.spell(&out.join("\n")).into_owned()
+    look.glyphs.transliterate(&out.join("\n")).into_owned()
 }
 
 #[derive(Debug, Serialize)]

@@ -17,7 +17,7 @@ use super::report;
 use super::verdict::{Answer, Verdict};
 use crate::error::CliError;
 use crate::output::{print, to_json};
-use crate::plot::{Look, Spacing, paragraph, svg};
+use crate::plot::{RenderOptions, Spacing, paragraph, svg};
 use crate::policy_args::PolicyArgs;
 use crate::term::Term;
 
@@ -35,7 +35,8 @@ const MOST_DRAWS: u64 = 10_000_000;
 /// `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     if args.profiles {
-        let text = if args.json { profiles::json()? } else { profiles::text(Look::of(&term.stdout, term)) };
+        let text =
+            if args.json { profiles::json()? } else { profiles::text(RenderOptions::for_screen(&term.stdout, term)) };
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
     } else if args.json {
         plan.json()?
     } else {
-        plan.text(Look::of(&term.stdout, term))
+        plan.text(RenderOptions::for_screen(&term.stdout, term))
     };
     print(text.as_bytes())?;
     Ok(plan.exit_code())
@@ -66,11 +67,11 @@ pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
 fn export(system: Export, policy: &PolicyArgs, term: &Term) -> Result<ExitCode, CliError> {
     let exported = system.policy(&policy.policy()?)?;
     print(exported.text.as_bytes())?;
-    let look = Look::of(&term.stderr, term);
+    let options = RenderOptions::for_screen(&term.stderr, term);
     for note in exported.notes {
-        let note = paragraph(&format!("note: {note}"), "      ", look);
+        let note = paragraph(&format!("note: {note}"), "      ", options);
         // Nobody is left to be told that nobody can be told.
-        let _ = write!(io::stderr(), "{}", look.glyphs.spell(&note));
+        let _ = write!(io::stderr(), "{}", options.glyphs.transliterate(&note));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,13 +107,13 @@ impl Plan {
         Ok(Self { notes: notes(&forecast), forecast, seed, clients, sample, spacing: args.scale.into() })
     }
 
-    fn text(&self, look: Look) -> String {
+    fn text(&self, options: RenderOptions) -> String {
         let shown = &self.clients[..IN_TERMINAL];
-        let mut out = report::report(&self.forecast, &self.notes, shown, self.spacing, look);
+        let mut out = report::report(&self.forecast, &self.notes, shown, self.spacing, options);
         if let Some((asked, verdict)) = &self.sample {
-            out.push_str(&report::sample(verdict, self.seed.get(), *asked, look));
+            out.push_str(&report::sample(verdict, self.seed.get(), *asked, options));
         }
-        look.glyphs.spell(&out).into_owned()
+        options.glyphs.transliterate(&out).into_owned()
     }
 
     fn json(&self) -> Result<String, CliError> {

@@ -3,7 +3,7 @@ use stagger_core::Profile;
 
 use crate::error::CliError;
 use crate::output::to_json;
-use crate::plot::{Align, Column, Keep, Look, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 3] = [
     Column { heading: "name", align: Align::Left, keep: Keep::Always },
@@ -12,15 +12,15 @@ const COLUMNS: [Column; 3] = [
 ];
 
 /// The named policies, for people.
-pub(super) fn text(look: Look) -> String {
+pub(super) fn text(options: RenderOptions) -> String {
     let rows: Vec<Vec<String>> = Profile::all()
         .map(|profile| [profile.name(), profile.title(), profile.version()].map(str::to_owned).to_vec())
         .collect();
-    let mut out = table(&COLUMNS, &rows, look);
+    let mut out = table(&COLUMNS, &rows, options);
     let hint = "`stagger plan -p NAME` shows one; flags and settings after the name override it: \
                 -p 'aws-sdk max-attempts=5'";
-    out.push_str(&paragraph(hint, "", look));
-    look.glyphs.spell(&out).into_owned()
+    out.push_str(&paragraph(hint, "", options));
+    options.glyphs.transliterate(&out).into_owned()
 }
 
 #[derive(Debug, Serialize)]

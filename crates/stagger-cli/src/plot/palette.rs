@@ -1,13 +1,13 @@
 use ratatui_core::style::Color;
 
-/// The colour of a series, and what tells it apart where there is no colour.
+/// The color of a series, and what tells it apart where there is no color.
 ///
-/// The colours are those of Okabe and Ito, "Color Universal Design", 2008, which people with any
-/// kind of colour vision tell apart. Where one would be lost on the page, its lightness is changed
+/// The colors are those of Okabe and Ito, "Color Universal Design", 2008, which people with any
+/// kind of color vision tell apart. Where one would be lost on the page, its lightness is changed
 /// and its hue kept. Yellow is left out: on white no lightness saves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hue {
-    /// The text's own colour.
+    /// The text's own color.
     Ink,
     Blue,
     Vermilion,
@@ -24,8 +24,8 @@ impl Hue {
 
     /// The hue of series `n` of several, from 0; they come round again after six.
     pub(crate) fn nth(n: usize) -> Self {
-        let coloured = &Self::ALL[1..];
-        coloured[n % coloured.len()]
+        let colored = &Self::ALL[1..];
+        colored[n % colored.len()]
     }
 
     /// The name of its class in a style sheet.
@@ -41,7 +41,7 @@ impl Hue {
         }
     }
 
-    /// Its colour on a white page.
+    /// Its color on a white page.
     pub(crate) fn on_light(self) -> &'static str {
         match self {
             Self::Ink => "#1c2128",
@@ -54,7 +54,7 @@ impl Hue {
         }
     }
 
-    /// Its colour on a dark page.
+    /// Its color on a dark page.
     pub(crate) fn on_dark(self) -> &'static str {
         match self {
             Self::Ink => "#e6edf3",
@@ -67,7 +67,7 @@ impl Hue {
         }
     }
 
-    /// Its colour in a terminal, in which the user has chosen what each colour looks like.
+    /// Its color in a terminal, in which the user has chosen what each color looks like.
     pub(crate) fn in_terminal(self) -> Color {
         match self {
             Self::Ink => Color::Reset,

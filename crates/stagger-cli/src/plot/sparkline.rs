@@ -1,4 +1,4 @@
-use super::look::Glyphs;
+use super::render_options::Glyphs;
 
 /// One character a value, as high as the value is beside the greatest: `▂▅▇█▃▁`.
 ///

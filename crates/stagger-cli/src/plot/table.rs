@@ -1,7 +1,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 
-use super::look::{Colour, Look};
+use super::render_options::{ColorMode, RenderOptions};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub(crate) enum Keep {
 pub(crate) trait Cell {
     fn text(&self) -> &str;
 
-    /// Whether it is set in bold where there is colour.
-    fn stands_out(&self) -> bool {
+    /// Whether it is set in bold where there is color.
+    fn is_highlighted(&self) -> bool {
         false
     }
 }
@@ -46,28 +46,28 @@ impl Cell for String {
 /// Columns from which on there is room for air between the columns of a table.
 const ROOMY: u16 = 60;
 
-/// The rows under their headings, in lines of at most `look.columns` characters, unless the columns
+/// The rows under their headings, in lines of at most `options.columns` characters, unless the columns
 /// that must be there need more. Figures are never broken over lines.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], look: Look) -> String {
-    let gap = if look.columns < ROOMY { 1 } else { 3 };
+pub(crate) fn table(columns: &[Column], rows: &[Vec<impl Cell>], options: RenderOptions) -> String {
+    let gap = if options.columns < ROOMY { 1 } else { 3 };
     let least: Vec<u16> = columns.iter().enumerate().map(|(i, column)| least_width(column, i, rows)).collect();
-    let shown = fitting(columns, &least, gap, look.columns);
+    let shown = fitting(columns, &least, gap, options.columns);
     let mut table = Table::new();
     table
         .load_style(NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         // The gap after the last column is cut off below.
-        .set_width(look.columns.saturating_add(gap))
+        .set_width(options.columns.saturating_add(gap))
         .set_header(shown.iter().map(|i| columns[*i].heading));
     table.style_text_only();
-    match look.colour {
-        Colour::On => table.enforce_styling(),
-        Colour::Off => table.force_no_tty(),
+    match options.color {
+        ColorMode::On => table.enforce_styling(),
+        ColorMode::Off => table.force_no_tty(),
     };
     for row in rows {
         table.add_row(shown.iter().filter_map(|i| row.get(*i)).map(|cell| {
             let styled = comfy_table::Cell::new(cell.text());
-            if cell.stands_out() { styled.add_attribute(Attribute::Bold) } else { styled }
+            if cell.is_highlighted() { styled.add_attribute(Attribute::Bold) } else { styled }
         }));
     }
     for (i, styled) in shown.iter().zip(table.column_iter_mut()) {
@@ -110,7 +110,7 @@ fn fitting(columns: &[Column], least: &[u16], gap: u16, room: u16) -> Vec<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::look::{Colour, Glyphs};
+    use crate::plot::render_options::{ColorMode, Glyphs};
 
     const COLUMNS: [Column; 3] = [
         Column { heading: "retry", align: Align::Right, keep: Keep::Always },
@@ -120,8 +120,8 @@ mod tests {
 
     fn lines(columns: u16) -> Vec<String> {
         let rows = [["1", "0–1s", "500ms"], ["10", "0–30s", "1m5s"]].map(|row| row.map(str::to_owned).to_vec());
-        let look = Look { columns, glyphs: Glyphs::Unicode, colour: Colour::Off };
-        table(&COLUMNS, &rows, look).lines().map(str::to_owned).collect()
+        let options = RenderOptions { columns, glyphs: Glyphs::Unicode, color: ColorMode::Off };
+        table(&COLUMNS, &rows, options).lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -133,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_out_is_bold_where_there_is_colour_and_stands_where_it_stood() {
+    fn what_is_highlighted_is_bold_where_there_is_colour_and_stands_where_it_stood() {
         struct Best(&'static str);
         impl Cell for Best {
             fn text(&self) -> &str {
                 self.0
             }
-            fn stands_out(&self) -> bool {
+            fn is_highlighted(&self) -> bool {
                 self.0 == "10"
             }
         }
         let rows = [vec![Best("1"), Best("0–1s"), Best("500ms")], vec![Best("10"), Best("0–30s"), Best("1m5s")]];
-        let look = |colour| Look { columns: 80, glyphs: Glyphs::Unicode, colour };
-        assert_eq!(table(&COLUMNS, &rows, look(Colour::Off)), lines(80).join("\n") + "\n");
-        let coloured = table(&COLUMNS, &rows, look(Colour::On));
-        assert_eq!(coloured.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
+        let options = |color| RenderOptions { columns: 80, glyphs: Glyphs::Unicode, color };
+        assert_eq!(table(&COLUMNS, &rows, options(ColorMode::Off)), lines(80).join("\n") + "\n");
+        let colored = table(&COLUMNS, &rows, options(ColorMode::On));
+        assert_eq!(colored.lines().nth(2), Some("   \u{1b}[1m10\u{1b}[0m   0–30s           1m5s"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use textwrap::{Options, WordSplitter};
 
-use super::look::Look;
+use super::render_options::RenderOptions;
 
 /// Text in lines of at most `columns` characters, broken at spaces only: a policy's `max-attempts`
 /// stays one word. Every line but the first begins with `indent`.
@@ -14,8 +14,8 @@ pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> Vec<String> {
 }
 
 /// The same as lines of a report.
-pub(crate) fn paragraph(text: &str, indent: &str, look: Look) -> String {
-    wrap(text, usize::from(look.columns), indent).join("\n") + "\n"
+pub(crate) fn paragraph(text: &str, indent: &str, options: RenderOptions) -> String {
+    wrap(text, usize::from(options.columns), indent).join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::runs::simulate;
 use super::settings::Request;
 use super::world::World;
 use crate::error::CliError;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, Runs, assertions, conclude};
 use crate::term::Term;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let interrupt = Interrupt::listen()?;
     let simulated = simulate(&world, &contenders, &seeds, &interrupt, term)?;
     let runs = Runs { planned: simulated.planned, finished: simulated.finished };
-    conclude(&simulated.storm, runs, &assertions, outputs, Look::of(&term.stdout, term))
+    conclude(&simulated.storm, runs, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 
 /// The seeds of a request; without chance all of them would give the same.

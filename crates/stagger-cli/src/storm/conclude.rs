@@ -9,7 +9,7 @@ use super::record::Records;
 use super::write::write;
 use crate::error::CliError;
 use crate::output::say;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 
 /// How many runs were planned, and how many are finished.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) fn conclude(
     runs: Runs,
     assertions: &[Assertion],
     outputs: Outputs,
-    look: Look,
+    look: RenderOptions,
 ) -> Result<ExitCode, CliError> {
     let Runs { planned, finished } = runs;
     if finished == 0 {

@@ -4,7 +4,7 @@ use super::measure::Place;
 use super::observed::{doubtful, observed};
 use super::record::{Cell, Records, described};
 use super::sampled::{Timeline, sums};
-use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, sparkline, table};
 
 /// Characters of a sparkline.
 const CELLS: usize = 20;
@@ -13,7 +13,7 @@ const CELLS: usize = 20;
 pub(crate) const NEARLY_ALL: f64 = 0.995;
 
 /// What people read: the scenario, the figures, a line of what arrived when, and what to make of it.
-pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
+pub(crate) fn summary(storm: &Storm, records: &Records, look: RenderOptions) -> String {
     let mut out = paragraph(&described(&storm.scenario), "  ", look);
     out.push('\n');
     let until = until(storm, NEARLY_ALL);
@@ -46,7 +46,7 @@ pub(crate) fn summary(storm: &Storm, records: &Records, look: Look) -> String {
     for remark in remarks.chain(seen) {
         out.push_str(&paragraph(&remark, "  ", look));
     }
-    look.glyphs.spell(&out).into_owned()
+    look.glyphs.transliterate(&out).into_owned()
 }
 
 /// Until when this share of the attempts was made, with the strategy for which that is latest; 0 without any.

@@ -6,13 +6,13 @@ use super::record::Records;
 use super::{csv, html, markdown, summary, svg};
 use crate::error::CliError;
 use crate::output::{print, to_json};
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 
 /// Writes everything that was asked for; what people read goes to standard output, unless something else does.
 ///
 /// # Errors
 /// Something cannot be written.
-pub(crate) fn write(storm: &Storm, records: &Records, outputs: Outputs, look: Look) -> Result<(), CliError> {
+pub(crate) fn write(storm: &Storm, records: &Records, outputs: Outputs, look: RenderOptions) -> Result<(), CliError> {
     let takes_stdout = outputs.take_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
     let document = to_json(storm)?;

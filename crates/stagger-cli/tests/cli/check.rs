@@ -135,7 +135,7 @@ fn what_is_meant_is_left_out_and_not_mended() {
 }
 
 #[test]
-fn it_fits_the_terminal_and_has_colour_only_where_it_is_wanted() {
+fn it_fits_the_terminal_and_has_color_only_where_it_is_wanted() {
     for columns in ["40", "60", "80", "120"] {
         for args in
             [&["socket.io", "websockets", "--clients", "10k", "--capacity", "500/s"][..], &["--explain", "S018"]]
@@ -147,8 +147,8 @@ fn it_fits_the_terminal_and_has_colour_only_where_it_is_wanted() {
     }
     let plain = said(&mut check(&["curl"]), 1);
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    let coloured = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
-    assert!(coloured.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{coloured:?}");
+    let colored = said(check(&["curl"]).env("CLICOLOR_FORCE", "1"), 1);
+    assert!(colored.contains("\u{1b}[33mwarning[S001]\u{1b}[0m: no jitter"), "{colored:?}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn without_flags_it_shows_what_run_does_without_flags() {
 }
 
 #[test]
-fn a_pipe_gets_no_escapes_unless_colour_is_forced_and_no_color_takes_it_away() {
+fn a_pipe_gets_no_escapes_unless_color_is_forced_and_no_color_takes_it_away() {
     let has_escapes = |command: &mut Command| said(command).contains('\u{1b}');
     assert!(!has_escapes(&mut plan(&SIX)));
     assert!(has_escapes(plan(&SIX).env("CLICOLOR_FORCE", "1")));

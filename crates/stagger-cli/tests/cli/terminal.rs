@@ -178,8 +178,8 @@ fn output_without_a_newline_is_neither_overwritten_nor_run_into() {
 }
 
 #[test]
-fn colour_is_off_without_a_wish_for_it() {
-    let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+fn color_is_off_without_a_wish_for_it() {
+    let color = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
     for (environment, flags, want) in [
         (&[][..], &[][..], true),
         (&[("NO_COLOR", "1")], &[], false),
@@ -190,7 +190,7 @@ fn colour_is_off_without_a_wish_for_it() {
         let flags = [flags, &["-n", "2", "-d", "250ms"]].concat();
         let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
         terminal.end();
-        assert_eq!(colour.is_match(&terminal.raw()), want, "{environment:?} {flags:?} {:?}", terminal.raw());
+        assert_eq!(color.is_match(&terminal.raw()), want, "{environment:?} {flags:?} {:?}", terminal.raw());
         assert!(terminal.has("✗ 1/2"));
     }
 }

@@ -1,7 +1,7 @@
 //! Paints figures as one SVG document that needs nothing beside it: no script, no font, no network.
 //!
-//! The same figures give the same bytes. Colours follow the reader's light or dark preference; what
-//! colour tells apart, dashes tell apart too.
+//! The same figures give the same bytes. Colors follow the reader's light or dark preference; what
+//! color tells apart, dashes tell apart too.
 
 mod document;
 mod panel;

@@ -1,6 +1,6 @@
 use crate::plot::palette::Hue;
 
-/// Colours that are no series': page, text, secondary text, rules.
+/// Colors that are no series': page, text, secondary text, rules.
 struct Paper {
     ground: &'static str,
     text: &'static str,
@@ -14,7 +14,7 @@ const DARK: Paper = Paper { ground: "#0d1117", text: "#e6edf3", quiet: "#9198a1"
 
 /// The style sheet of every document: light, and dark for those who prefer it.
 ///
-/// Colours are plain, not custom properties: many programs that show SVG do not know those.
+/// Colors are plain, not custom properties: many programs that show SVG do not know those.
 pub(crate) fn sheet() -> String {
     let mut out = String::from(
         "\n.stagger text{font-family:system-ui,-apple-system,Segoe UI,Roboto,DejaVu Sans,sans-serif;font-size:12px}\n\
@@ -25,12 +25,12 @@ pub(crate) fn sheet() -> String {
          .stagger .bar{stroke:none;fill-opacity:.85}\n\
          .stagger .rule{stroke-width:1}\n",
     );
-    out.push_str(&colours(&LIGHT, Hue::on_light));
-    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(&DARK, Hue::on_dark)));
+    out.push_str(&colors(&LIGHT, Hue::on_light));
+    out.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colors(&DARK, Hue::on_dark)));
     out
 }
 
-fn colours(paper: &Paper, of: fn(Hue) -> &'static str) -> String {
+fn colors(paper: &Paper, of: fn(Hue) -> &'static str) -> String {
     let Paper { ground, text, quiet, rule } = paper;
     let mut out = format!(
         ".stagger .ground{{fill:{ground}}}\n.stagger text{{fill:{text}}}\n\
@@ -38,8 +38,8 @@ fn colours(paper: &Paper, of: fn(Hue) -> &'static str) -> String {
          .stagger .axis{{stroke:{quiet}}}\n"
     );
     for hue in Hue::ALL {
-        let (class, colour) = (hue.class(), of(hue));
-        out.push_str(&format!(".stagger .{class}{{stroke:{colour};fill:{colour}}}\n"));
+        let (class, color) = (hue.class(), of(hue));
+        out.push_str(&format!(".stagger .{class}{{stroke:{color};fill:{color}}}\n"));
     }
     // Stated again, and more closely, than the hues' own fill and stroke.
     out.push_str(".stagger .line{fill:none}\n.stagger .band,.stagger .bar{stroke:none}\n");

@@ -3,7 +3,7 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 use crate::plot::figure::{Figure, Point};
-use crate::plot::look::Glyphs;
+use crate::plot::render_options::Glyphs;
 use crate::plot::scale::Scale;
 use crate::plot::ticks::Tick;
 

@@ -4,7 +4,7 @@ use ratatui_core::layout::Rect;
 use super::axes::Axes;
 use super::{legend, shapes, text};
 use crate::plot::figure::Figure;
-use crate::plot::look::Look;
+use crate::plot::render_options::RenderOptions;
 
 /// Columns below which a picture would be all axis.
 const NARROWEST: u16 = 24;
@@ -12,29 +12,29 @@ const NARROWEST: u16 = 24;
 /// Columns beyond which a picture gains nothing.
 const WIDEST: u16 = 120;
 
-/// The figure in lines of at most `look.columns` characters: title, picture, legend.
-pub(crate) fn paint(figure: &Figure, look: Look) -> String {
-    let columns = look.columns.clamp(NARROWEST, WIDEST);
+/// The figure in lines of at most `options.columns` characters: title, picture, legend.
+pub(crate) fn paint(figure: &Figure, options: RenderOptions) -> String {
+    let columns = options.columns.clamp(NARROWEST, WIDEST);
     let axes = Axes::new(figure, columns);
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, axes.height()));
-    axes.paint(&mut buffer, look.glyphs);
+    axes.paint(&mut buffer, options.glyphs);
     for series in &figure.series {
-        shapes::paint(series, &axes, &mut buffer, look.glyphs);
+        shapes::paint(series, &axes, &mut buffer, options.glyphs);
     }
     let mut out = format!("{}\n", figure.title);
-    out.push_str(&text::lines(&buffer, look));
-    out.push_str(&legend::lines(&figure.series, axes.left(), Look { columns, ..look }));
+    out.push_str(&text::lines(&buffer, options));
+    out.push_str(&legend::lines(&figure.series, axes.left(), RenderOptions { columns, ..options }));
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::look::{Colour, Glyphs};
+    use crate::plot::render_options::{ColorMode, Glyphs};
     use crate::plot::samples::{band, everything};
     use crate::plot::scale::Spacing;
 
-    const PLAIN: Look = Look { columns: 40, glyphs: Glyphs::Unicode, colour: Colour::Off };
+    const PLAIN: RenderOptions = RenderOptions { columns: 40, glyphs: Glyphs::Unicode, color: ColorMode::Off };
 
     #[test]
     fn a_picture_is_title_field_axis_and_legend() {
@@ -63,7 +63,7 @@ retry  1               2               3
         for spacing in [Spacing::Linear, Spacing::Log] {
             for columns in [24, 39, 40, 41, 80, 120] {
                 for n in [1, 2, 7, 40] {
-                    let picture = paint(&everything(n, spacing), Look { columns, ..PLAIN });
+                    let picture = paint(&everything(n, spacing), RenderOptions { columns, ..PLAIN });
                     for line in picture.lines() {
                         assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
                         assert_eq!(line, line.trim_end());
@@ -76,7 +76,7 @@ retry  1               2               3
     #[test]
     fn a_wide_terminal_does_not_stretch_the_picture_and_a_narrow_one_does_not_break_it() {
         let width = |columns| {
-            let picture = paint(&everything(5, Spacing::Linear), Look { columns, ..PLAIN });
+            let picture = paint(&everything(5, Spacing::Linear), RenderOptions { columns, ..PLAIN });
             picture.lines().map(|line| line.chars().count()).max()
         };
         assert_eq!(width(400), width(WIDEST));
@@ -85,7 +85,7 @@ retry  1               2               3
 
     #[test]
     fn a_terminal_without_utf_8_is_sent_ascii_only() {
-        let picture = paint(&everything(6, Spacing::Linear), Look { glyphs: Glyphs::Ascii, ..PLAIN });
+        let picture = paint(&everything(6, Spacing::Linear), RenderOptions { glyphs: Glyphs::Ascii, ..PLAIN });
         assert!(picture.is_ascii(), "{picture}");
         assert!(picture.contains(":::"), "{picture}");
     }
@@ -94,19 +94,19 @@ retry  1               2               3
     fn escapes_are_sent_for_colour_only_and_change_nothing_but_colour() {
         let figure = everything(6, Spacing::Linear);
         let plain = paint(&figure, PLAIN);
-        let coloured = paint(&figure, Look { colour: Colour::On, ..PLAIN });
+        let colored = paint(&figure, RenderOptions { color: ColorMode::On, ..PLAIN });
         assert!(!plain.contains('\u{1b}'));
         let mut stripped = String::new();
-        for (i, part) in coloured.split('\u{1b}').enumerate() {
+        for (i, part) in colored.split('\u{1b}').enumerate() {
             let text = if i == 0 { part } else { part.split_once('m').map_or(part, |(_, text)| text) };
             stripped.push_str(text);
         }
         assert_eq!(stripped, plain);
-        for line in coloured.lines() {
+        for line in colored.lines() {
             let (escapes, resets) = (line.matches("\u{1b}[").count(), line.matches("\u{1b}[0m").count());
             assert_eq!(escapes, resets * 2, "{line:?}");
         }
-        assert!(coloured.contains("\u{1b}[35md\u{1b}[0m"), "{coloured:?}");
+        assert!(colored.contains("\u{1b}[35md\u{1b}[0m"), "{colored:?}");
     }
 
     #[test]

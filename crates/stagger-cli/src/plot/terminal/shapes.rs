@@ -6,24 +6,24 @@ use ratatui_widgets::canvas::{Canvas, Line};
 
 use super::axes::Axes;
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, corners};
-use crate::plot::look::Glyphs;
+use crate::plot::render_options::Glyphs;
 
 /// Columns to either side of what has only one place, and would be a hair's breadth wide.
 const LONE: u16 = 2;
 
 /// Paints one series into the field of `axes`.
 pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: Glyphs) {
-    let colour = series.hue.in_terminal();
+    let color = series.hue.in_terminal();
     match &series.shape {
-        Shape::Line(points) => line(points, colour, axes, buffer),
-        Shape::Steps(points) => line(&corners(points), colour, axes, buffer),
-        Shape::Points(points) => marks(points, series.hue.mark(), colour, axes, buffer),
-        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), colour, axes, buffer),
-        Shape::Bars(bars) => bars_up(bars, glyphs, colour, axes, buffer),
+        Shape::Line(points) => line(points, color, axes, buffer),
+        Shape::Steps(points) => line(&corners(points), color, axes, buffer),
+        Shape::Points(points) => marks(points, series.hue.mark(), color, axes, buffer),
+        Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, buffer),
+        Shape::Bars(bars) => bars_up(bars, glyphs, color, axes, buffer),
     }
 }
 
-fn line(points: &[Point], colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
     let mut places: Vec<(f64, f64)> = points.iter().map(|point| axes.place(*point)).collect();
     if let [(x, y)] = places[..] {
         let half = f64::from(LONE) / f64::from(axes.field().width);
@@ -36,20 +36,20 @@ fn line(points: &[Point], colour: Color, axes: &Axes, buffer: &mut Buffer) {
         .paint(|context| {
             for pair in places.windows(2) {
                 let ((x1, y1), (x2, y2)) = (pair[0], pair[1]);
-                context.draw(&Line::new(x1, y1, x2, y2, colour));
+                context.draw(&Line::new(x1, y1, x2, y2, color));
             }
         })
         .render(axes.field(), buffer);
 }
 
-fn marks(points: &[Point], mark: char, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn marks(points: &[Point], mark: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
     for point in points {
         let (x, y) = axes.place(*point);
-        set(buffer, (axes.column(x), axes.row(y)), mark, colour);
+        set(buffer, (axes.column(x), axes.row(y)), mark, color);
     }
 }
 
-fn band(spans: &[Span], fill: char, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let edge = |span: &Span, y| axes.place(Point { x: span.x, y });
     let low: Vec<_> = spans.iter().map(|span| edge(span, span.low)).collect();
     let high: Vec<_> = spans.iter().map(|span| edge(span, span.high)).collect();
@@ -64,7 +64,7 @@ fn band(spans: &[Span], fill: char, colour: Color, axes: &Axes, buffer: &mut Buf
         let x = axes.middle(column);
         let (bottom, top) = (axes.row(between(&low, x)), axes.row(between(&high, x)));
         for row in top..=bottom {
-            set(buffer, (column, row), fill, colour);
+            set(buffer, (column, row), fill, color);
         }
     }
 }
@@ -79,7 +79,7 @@ fn between(places: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-fn bars_up(bars: &[Bar], glyphs: Glyphs, colour: Color, axes: &Axes, buffer: &mut Buffer) {
+fn bars_up(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let levels = glyphs.levels();
     let steps = levels.len() - 1;
     let field = axes.field();
@@ -96,15 +96,15 @@ fn bars_up(bars: &[Bar], glyphs: Glyphs, colour: Color, axes: &Axes, buffer: &mu
             let part = filled.saturating_sub(usize::from(up) * steps).min(steps);
             for column in first..=end {
                 if part > 0 {
-                    set(buffer, (column, field.bottom() - 1 - up), levels[part], colour);
+                    set(buffer, (column, field.bottom() - 1 - up), levels[part], color);
                 }
             }
         }
     }
 }
 
-fn set(buffer: &mut Buffer, place: (u16, u16), glyph: char, colour: Color) {
+fn set(buffer: &mut Buffer, place: (u16, u16), glyph: char, color: Color) {
     if let Some(cell) = buffer.cell_mut(place) {
-        cell.set_char(glyph).set_fg(colour);
+        cell.set_char(glyph).set_fg(color);
     }
 }

@@ -1,25 +1,25 @@
 use anstyle::{AnsiColor, Style};
 use ratatui_core::buffer::{Buffer, Cell};
 
-use crate::plot::look::{Colour, Look};
+use crate::plot::render_options::{ColorMode, RenderOptions};
 
 /// The buffer's rows as lines of text, without blanks at their ends.
-pub(super) fn lines(buffer: &Buffer, look: Look) -> String {
+pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
     let mut out = String::new();
     let width = usize::from(buffer.area().width).max(1);
     for row in buffer.content().chunks(width) {
         let used = row.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |last| last + 1);
         let mut style = Style::new();
         for cell in &row[..used] {
-            let wanted = match look.colour {
-                Colour::On => style_of(cell),
-                Colour::Off => Style::new(),
+            let wanted = match options.color {
+                ColorMode::On => style_of(cell),
+                ColorMode::Off => Style::new(),
             };
             if wanted != style {
                 out.push_str(&format!("{style:#}{wanted}"));
                 style = wanted;
             }
-            out.push_str(look.glyphs.pick(cell.symbol(), ascii(cell.symbol())));
+            out.push_str(options.glyphs.pick(cell.symbol(), ascii(cell.symbol())));
         }
         out.push_str(&format!("{style:#}\n"));
     }
@@ -27,7 +27,7 @@ pub(super) fn lines(buffer: &Buffer, look: Look) -> String {
 }
 
 fn style_of(cell: &Cell) -> Style {
-    // `Reset`, and whatever is no colour of the terminal's own palette, is left as it is.
+    // `Reset`, and whatever is no color of the terminal's own palette, is left as it is.
     Style::new().fg_color(AnsiColor::try_from(cell.fg).ok().map(Into::into))
 }
 

@@ -57,7 +57,7 @@ impl Console {
             LogFormat::Off => Voice::Silent,
             LogFormat::Json => Voice::Json,
             LogFormat::Human if file.is_none() && term.stderr.tty => {
-                Voice::People(Look { colour: term.stderr.colour, utf8: term.utf8, verbose: settings.verbose })
+                Voice::People(Look { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
             }
             LogFormat::Human => Voice::KeyValue,
         };
@@ -73,7 +73,7 @@ impl Console {
         match self.voice {
             Voice::People(look) => {
                 if let Some(line) = people::line(event, look) {
-                    let text = line.render(term::stderr_width(), look.colour);
+                    let text = line.render(term::stderr_width(), look.color);
                     self.clear();
                     let fresh = self.fresh_line();
                     self.write(&format!("{fresh}{text}\n"));
@@ -116,7 +116,7 @@ impl Console {
         let Voice::People(look) = self.voice else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
         // The last column stays free: what fills it makes some terminals wrap.
-        let text = line.render(term::stderr_width().saturating_sub(1), look.colour);
+        let text = line.render(term::stderr_width().saturating_sub(1), look.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
         if let Some(live) = &mut self.live {
             live.drawn = true;

@@ -26,7 +26,7 @@ impl Line {
     }
 
     /// At most `columns` wide. All that is ever written here is one column a character.
-    pub(super) fn render(&self, columns: usize, colour: bool) -> String {
+    pub(super) fn render(&self, columns: usize, color: bool) -> String {
         let mut room = if self.whole { usize::MAX } else { columns };
         let mut line = String::new();
         for (index, (style, text)) in self.parts.iter().enumerate() {
@@ -37,7 +37,7 @@ impl Line {
             }
             let text: String = text.chars().take(room).collect();
             room -= width.min(room);
-            if colour && *style != Style::new() {
+            if color && *style != Style::new() {
                 line.push_str(&format!("{style}{text}{style:#}"));
             } else {
                 line.push_str(&text);

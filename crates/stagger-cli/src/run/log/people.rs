@@ -12,7 +12,7 @@ use super::line::Line;
 /// How lines for people may look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
-    pub(super) colour: bool,
+    pub(super) color: bool,
     pub(super) utf8: bool,
     pub(super) verbose: bool,
 }

@@ -7,7 +7,7 @@ use crate::plot::{Hue, Series, Shape, Weight};
 /// Points of a series at most, twice: what a screen can show.
 pub(super) const RESOLUTION: usize = 500;
 
-/// Lines of one picture: of more, two would have one colour.
+/// Lines of one picture: of more, two would have one color.
 pub(super) const TOLD_APART: usize = 6;
 
 /// Attempts of which the last are left out: they come one by one, and late.
@@ -16,7 +16,7 @@ pub(super) const NEARLY_EVERY: f64 = 0.999;
 /// Rows of a table beside a picture.
 pub(super) const ROWS: usize = 24;
 
-/// A line of a strategy, in the colour that it has in every picture.
+/// A line of a strategy, in the color that it has in every picture.
 pub(super) fn line(name: &str, nth: usize, shape: Shape) -> Series {
     Series { name: Some(name.to_owned()), shape, hue: Hue::nth(nth), weight: Weight::Strong }
 }

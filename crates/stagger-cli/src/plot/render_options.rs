@@ -4,20 +4,20 @@ use crate::term::{Screen, Term};
 
 /// What the place where pictures are shown can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct RenderOptions {
     /// Characters that fit side by side.
     pub(crate) columns: u16,
     pub(crate) glyphs: Glyphs,
-    pub(crate) colour: Colour,
+    pub(crate) color: ColorMode,
 }
 
-impl Look {
+impl RenderOptions {
     /// What this screen of the terminal can show.
-    pub(crate) fn of(screen: &Screen, term: &Term) -> Self {
+    pub(crate) fn for_screen(screen: &Screen, term: &Term) -> Self {
         Self {
             columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
             glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
-            colour: if screen.colour { Colour::On } else { Colour::Off },
+            color: if screen.color { ColorMode::On } else { ColorMode::Off },
         }
     }
 }
@@ -29,9 +29,9 @@ pub(crate) enum Glyphs {
     Ascii,
 }
 
-/// Whether to paint in colour.
+/// Whether to paint in color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colour {
+pub(crate) enum ColorMode {
     On,
     Off,
 }
@@ -47,7 +47,7 @@ impl Glyphs {
 
     /// Text with the few signs that this program writes beyond ASCII put in ASCII, where they must
     /// be: `±20%` is `+-20%`, which the policy language reads as well.
-    pub(crate) fn spell(self, text: &str) -> Cow<'_, str> {
+    pub(crate) fn transliterate(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Unicode => Cow::Borrowed(text),
             Self::Ascii if text.is_ascii() => Cow::Borrowed(text),
