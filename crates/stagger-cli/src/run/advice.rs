@@ -24,7 +24,7 @@ pub(super) struct Advice {
 }
 
 /// More than this is not read: it is no advice.
-const LONGEST: u64 = 4096;
+const MAX_LEN: u64 = 4096;
 
 impl AdviceFile {
     pub(super) fn new() -> io::Result<Self> {
@@ -39,7 +39,7 @@ impl AdviceFile {
     /// it, so it is found by its name.
     pub(super) fn take(&self) -> Advice {
         let mut bytes = Vec::new();
-        let read = File::open(self.path()).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+        let read = File::open(self.path()).and_then(|file| file.take(MAX_LEN).read_to_end(&mut bytes));
         match read {
             Ok(0) | Err(_) => Advice::default(),
             Ok(_) => {

@@ -4,15 +4,15 @@ use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
 use stagger_core::{Decision, Guards, Hint, Instant, Outcome, Permit, Policy, Retry, Source, State, Stop};
 
-use super::attempt::Surroundings;
-use super::ended::{Ended, SignalName};
+use super::attempt::RunContext;
 use super::fd;
 use super::hook::Hook;
-use super::log::{Count, Done, Event, Next, Scene, Tried};
+use super::log::{Activity, AttemptEnded, Count, Done, Event, NextStep};
 use super::report::Report;
-use super::runner::{Runner, Terms, Trial, Upshot};
+use super::runner::{AttemptOutcome, AttemptResult, AttemptSpec, Runner};
 use super::settings::Settings;
-use super::signals::Caught;
+use super::signals::CaughtSignal;
+use super::status::{AttemptStatus, SignalName};
 use crate::error::{CliError, OWN_FAILURE};
 
 /// Runs the command until it works or the policy says that it is enough: a driver of [`Retry`], which decides
@@ -20,19 +20,19 @@ use crate::error::{CliError, OWN_FAILURE};
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
     settings: &'a Settings,
-    around: Surroundings<'a>,
+    context: RunContext<'a>,
     runner: Runner<'a>,
     hook: Option<Hook>,
     report: Option<Report>,
-    began: Instant,
+    started: Instant,
     waited: Duration,
     attempts: u64,
 }
 
 /// How stagger itself ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    Exit(u8),
+pub(super) enum RunExit {
+    Code(u8),
     /// As if the signal had met it unprepared.
     Signal(i32),
 }
@@ -40,35 +40,35 @@ pub(super) enum Ending {
 impl<'a> Driver<'a> {
     pub(super) fn new(
         settings: &'a Settings,
-        around: Surroundings<'a>,
+        context: RunContext<'a>,
         runner: Runner<'a>,
         hook: Option<Hook>,
         report: Option<Report>,
     ) -> Self {
-        let began = around.clock.now();
-        Self { settings, around, runner, hook, report, began, waited: Duration::ZERO, attempts: 0 }
+        let started = context.clock.now();
+        Self { settings, context, runner, hook, report, started, waited: Duration::ZERO, attempts: 0 }
     }
 
     /// # Errors
     /// stagger itself failed. The command does not run any more then.
-    pub(super) fn drive(mut self) -> Result<Ending, CliError> {
+    pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
-        let mut state = State::started(self.began);
+        let mut state = State::started(self.started);
         // The stream of the first client that `stagger plan --sample` shows.
         let mut retry = Retry::new(policy, &mut state, self.settings.seed.for_call(0));
         let (ending, stop) = self.attempts(policy, &mut retry)?;
-        self.done(ending, stop);
+        self.finish(ending, stop);
         Ok(ending)
     }
 
-    fn attempts(&mut self, policy: &Policy, retry: &mut Retry<'_>) -> Result<(Ending, Option<Stop>), CliError> {
-        let clock = self.around.clock;
+    fn attempts(&mut self, policy: &Policy, retry: &mut Retry<'_>) -> Result<(RunExit, Option<Stop>), CliError> {
+        let clock = self.context.clock;
         let guards = Guards::none();
         let spread = retry.spread(|| clock.now());
         if !spread.is_zero() {
-            self.around.console.tell(&Event::Spread(spread));
+            self.context.logger.log(&Event::Spread(spread));
         }
-        if let Some(caught) = self.rest(self.began.saturating_add(spread), self.count(1))? {
+        if let Some(caught) = self.sleep_until(self.started.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
         let mut permit = Permit::NONE;
@@ -76,79 +76,80 @@ impl<'a> Driver<'a> {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
                 // Only a breaker refuses, and there is none.
-                Err(stop) => return Ok((Ending::Exit(OWN_FAILURE), Some(stop))),
+                Err(stop) => return Ok((RunExit::Code(OWN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
-            let limit = self.settings.timeout;
-            let trial = self.runner.attempt(Terms { count, limit, began: self.began }, &mut self.around)?;
+            let timeout = self.settings.timeout;
+            let attempt =
+                self.runner.attempt(AttemptSpec { count, timeout, run_started: self.started }, &mut self.context)?;
             self.attempts += 1;
 
-            retry.reset_if_healthy(trial.took);
+            retry.reset_if_healthy(attempt.took);
             let ended_at = clock.now();
             let bounds = policy.bounds(retry.retry_number());
-            let decision = retry.decide(outcome(trial.upshot), permit, || ended_at, &guards);
-            self.tell(count, &trial, next(policy, &trial, &decision, bounds), ended_at);
+            let decision = retry.decide(outcome(attempt.outcome), permit, || ended_at, &guards);
+            self.report_attempt(count, &attempt, next(policy, &attempt, &decision, bounds), ended_at);
             let after = match decision {
                 Decision::Retry { after, permit: lent, .. } => {
                     permit = lent;
                     after
                 }
-                Decision::Stop(stop) => return Ok((ending(&trial), Some(stop))),
-                _ => return Ok((ending(&trial), None)),
+                Decision::Stop(stop) => return Ok((ending(&attempt), Some(stop))),
+                _ => return Ok((ending(&attempt), None)),
             };
-            let coming = self.count(retry.attempt().saturating_add(1));
-            let by_hook = match &mut self.hook {
-                Some(hook) => hook.run(coming, trial.ended, limit, self.began, &mut self.around)?,
+            let next_count = self.count(retry.attempt().saturating_add(1));
+            let caught = match &mut self.hook {
+                Some(hook) => hook.run(next_count, attempt.status, timeout, self.started, &mut self.context)?,
                 None => None,
             };
-            if let Some(caught) = by_hook {
+            if let Some(caught) = caught {
                 return Ok(interrupted(caught));
             }
-            if let Some(caught) = self.rest(ended_at.saturating_add(after), coming)? {
+            if let Some(caught) = self.sleep_until(ended_at.saturating_add(after), next_count)? {
                 return Ok(interrupted(caught));
             }
         }
     }
 
     /// Waits for the next attempt, unless somebody wants the run to end.
-    fn rest(&mut self, until: Instant, count: Count) -> Result<Option<Caught>, CliError> {
-        let Surroundings { clock, signals, console } = &mut self.around;
+    fn sleep_until(&mut self, until: Instant, count: Count) -> Result<Option<CaughtSignal>, CliError> {
+        let RunContext { clock, signals, logger } = &mut self.context;
         let since = clock.now();
-        console.show(Scene::Waiting { count, until, since });
+        logger.show(Activity::Waiting { count, until, since });
         let caught = loop {
-            if let Some(caught) = signals.take_idle(|| console.clear()) {
+            if let Some(caught) = signals.take_idle(|| logger.clear()) {
                 break Some(caught);
             }
             let now = clock.now();
             if now >= until {
                 break None;
             }
-            console.tick(now);
-            let next = console.next_tick().map_or(until, |tick| tick.min(until));
+            logger.tick(now);
+            let next = logger.next_tick().map_or(until, |tick| tick.min(until));
             let mut fds = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
             fd::wait(&mut fds, Some(next.saturating_since(now))).map_err(|error| CliError::io("cannot wait", error))?;
         };
-        console.hide();
+        logger.hide();
         self.waited = self.waited.saturating_add(clock.now().saturating_since(since));
         if let Some(caught) = caught {
-            console.note(&format!("interrupted by {} before attempt {count}", SignalName(caught.signal)));
+            logger.note(&format!("interrupted by {} before attempt {count}", SignalName(caught.signal)));
         }
         Ok(caught)
     }
 
-    fn tell(&mut self, count: Count, trial: &Trial, next: Next, now: Instant) {
-        let total = now.saturating_since(self.began);
-        let tried = Tried { count, ended: trial.ended, took: trial.took, next, total, waited: self.waited };
-        self.around.console.tell(&Event::Tried(&tried));
+    fn report_attempt(&mut self, count: Count, attempt: &AttemptResult, next: NextStep, now: Instant) {
+        let total = now.saturating_since(self.started);
+        let ended = AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
+        self.context.logger.log(&Event::AttemptEnded(&ended));
         if let Some(report) = &mut self.report {
-            report.add(&tried);
+            report.add(&ended);
         }
     }
 
-    fn done(&mut self, ending: Ending, stop: Option<Stop>) {
+    fn finish(&mut self, ending: RunExit, stop: Option<Stop>) {
         let (exit, signal) = match ending {
-            Ending::Exit(code) => (code, None),
-            Ending::Signal(signal) => (Ended::Signal(signal).code(), Some(signal)),
+            RunExit::Code(code) => (code, None),
+            RunExit::Signal(signal) => (AttemptStatus::Signal(signal).code(), Some(signal)),
         };
         let done = Done {
             ok: stop.is_none() && signal.is_none(),
@@ -156,15 +157,15 @@ impl<'a> Driver<'a> {
             signal,
             stop,
             attempts: self.attempts,
-            total: self.around.clock.now().saturating_since(self.began),
+            total: self.context.clock.now().saturating_since(self.started),
             waited: self.waited,
             seed: self.settings.seed.get(),
         };
-        self.around.console.tell(&Event::Done(&done));
+        self.context.logger.log(&Event::Done(&done));
         if let Some(report) = self.report.take()
             && let Err(error) = report.write(&self.settings.child.command, &self.settings.policy, &done)
         {
-            self.around.console.warn(&format!("cannot write the report: {error}"));
+            self.context.logger.warn(&format!("cannot write the report: {error}"));
         }
     }
 
@@ -174,34 +175,39 @@ impl<'a> Driver<'a> {
 }
 
 /// What the decision is told about an attempt.
-fn outcome(upshot: Upshot) -> Outcome {
-    match upshot {
-        Upshot::Done | Upshot::Unread => Outcome::Success,
-        Upshot::Again => Outcome::TRANSIENT,
-        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(Hint::Floor) },
-        Upshot::Stop(_) => Outcome::Permanent,
-        Upshot::Interrupted(_) => Outcome::Cancelled,
+fn outcome(outcome: AttemptOutcome) -> Outcome {
+    match outcome {
+        AttemptOutcome::Success | AttemptOutcome::StdoutClosed => Outcome::Success,
+        AttemptOutcome::RepeatSuccess => Outcome::TRANSIENT,
+        AttemptOutcome::Retry { kind, retry_after } => Outcome::Failed { kind, hint: retry_after.map(Hint::Floor) },
+        AttemptOutcome::Stop(_) => Outcome::Permanent,
+        AttemptOutcome::Interrupted(_) => Outcome::Cancelled,
     }
 }
 
 /// What is told about a decision.
-fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Duration, Duration)>) -> Next {
-    match (decision, trial.upshot) {
-        (_, Upshot::Interrupted(caught)) => Next::Interrupted(caught.signal),
-        (&Decision::Retry { after, source, .. }, upshot) => Next::Retry {
+fn next(
+    policy: &Policy,
+    attempt: &AttemptResult,
+    decision: &Decision,
+    bounds: Option<(Duration, Duration)>,
+) -> NextStep {
+    match (decision, attempt.outcome) {
+        (_, AttemptOutcome::Interrupted(caught)) => NextStep::Interrupted(caught.signal),
+        (&Decision::Retry { after, source, .. }, outcome) => NextStep::Retry {
             after,
             source,
             bounds: bounds.filter(|_| source == Source::Schedule),
-            asked: match upshot {
-                Upshot::Retry { asked, .. } => asked,
+            retry_after: match outcome {
+                AttemptOutcome::Retry { retry_after, .. } => retry_after,
                 _ => None,
             },
-            again: upshot == Upshot::Again,
+            repeat_success: outcome == AttemptOutcome::RepeatSuccess,
         },
-        (&Decision::Stop(stop), upshot) => Next::Stop {
+        (&Decision::Stop(stop), outcome) => NextStep::Stop {
             stop,
-            why: match upshot {
-                Upshot::Stop(why) => Some(why),
+            reason: match outcome {
+                AttemptOutcome::Stop(reason) => Some(reason),
                 _ => None,
             },
             limit: match stop {
@@ -210,22 +216,22 @@ fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Dur
                 _ => None,
             },
         },
-        _ => Next::Done,
+        _ => NextStep::Done,
     }
 }
 
 /// How a run ends whose last attempt this was.
-fn ending(trial: &Trial) -> Ending {
-    match trial.upshot {
-        Upshot::Done => Ending::Exit(0),
+fn ending(attempt: &AttemptResult) -> RunExit {
+    match attempt.outcome {
+        AttemptOutcome::Success => RunExit::Code(0),
         // As every program does that writes where nobody reads.
-        Upshot::Unread => Ending::Signal(SIGPIPE),
-        Upshot::Interrupted(caught) => Ending::Signal(caught.signal),
+        AttemptOutcome::StdoutClosed => RunExit::Signal(SIGPIPE),
+        AttemptOutcome::Interrupted(caught) => RunExit::Signal(caught.signal),
         // Not what was wanted, whatever the command says.
-        _ => Ending::Exit(trial.ended.code().max(1)),
+        _ => RunExit::Code(attempt.status.code().max(1)),
     }
 }
 
-fn interrupted(caught: Caught) -> (Ending, Option<Stop>) {
-    (Ending::Signal(caught.signal), Some(Stop::Cancelled))
+fn interrupted(caught: CaughtSignal) -> (RunExit, Option<Stop>) {
+    (RunExit::Signal(caught.signal), Some(Stop::Cancelled))
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 pub(super) const PIPE_SAFE: usize = rustix::pipe::PIPE_BUF;
 
 /// How long a blocked write sleeps before it looks again whether somebody wants us to end.
-const PATIENCE: Duration = Duration::from_millis(100);
+const WRITE_POLL: Duration = Duration::from_millis(100);
 
 /// Sleeps until a descriptor is ready, a signal has come, or `timeout` has passed.
 pub(super) fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
@@ -31,16 +31,16 @@ pub(super) fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> PollFlags {
     }
 }
 
-/// Writes all of `bytes`, however slowly they are taken, unless `give_up` is set while nobody takes them.
+/// Writes all of `bytes`, however slowly they are taken, unless `cancelled` is set while nobody takes them.
 ///
 /// # Errors
 /// What the system said; `Interrupted` if it was given up.
-pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], give_up: &AtomicBool) -> io::Result<()> {
+pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], cancelled: &AtomicBool) -> io::Result<()> {
     while !bytes.is_empty() {
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
-        wait(&mut fds, Some(PATIENCE))?;
+        wait(&mut fds, Some(WRITE_POLL))?;
         if fds[0].revents().is_empty() {
-            if give_up.load(Ordering::Relaxed) {
+            if cancelled.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             continue;
@@ -59,12 +59,12 @@ pub(super) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8], give_up: &AtomicBo
 ///
 /// # Errors
 /// As [`write_all`], and what reading `source` gave.
-pub(super) fn pour(source: &mut impl Read, fd: BorrowedFd<'_>, give_up: &AtomicBool) -> io::Result<()> {
+pub(super) fn copy(source: &mut impl Read, fd: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match source.read(&mut buffer)? {
             0 => return Ok(()),
-            n => write_all(fd, &buffer[..n], give_up)?,
+            n => write_all(fd, &buffer[..n], cancelled)?,
         }
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use tempfile::SpooledTempFile;
 
 use super::fd::{self, PIPE_SAFE};
-use super::pattern::Watch;
+use super::line_matcher::LineMatcher;
 
 /// One output stream of the command that goes through our hands: to be held back, or to be searched on its way.
 ///
@@ -21,58 +21,58 @@ pub(super) struct Stream<'a> {
     buffer: Vec<u8>,
     /// What of the buffer was read and not yet written.
     pending: Range<usize>,
-    watch: Watch<'a>,
-    seen: u64,
+    matcher: LineMatcher<'a>,
+    bytes_seen: u64,
 }
 
 /// Where a stream goes.
 #[derive(Debug)]
 enum Sink {
-    /// Into memory, beyond [`HELD_IN_MEMORY`] into a file.
-    Hold(SpooledTempFile),
+    /// Into memory, beyond [`MAX_BUFFERED_IN_MEMORY`] into a file.
+    Buffer(SpooledTempFile),
     /// To one of our own streams.
-    Pass(BorrowedFd<'static>),
+    Forward(BorrowedFd<'static>),
     /// The command has it to itself.
-    Nothing,
+    Inherited,
 }
 
 /// What has come of a stream when the attempt is over.
 #[derive(Debug)]
 pub(super) struct Output<'a> {
-    pub(super) watch: Watch<'a>,
+    pub(super) matcher: LineMatcher<'a>,
     /// How many bytes went through our hands.
-    pub(super) seen: u64,
+    pub(super) bytes_seen: u64,
     held: Option<SpooledTempFile>,
 }
 
-const HELD_IN_MEMORY: usize = 8 * 1024 * 1024;
-const BUFFER: usize = 64 * 1024;
+const MAX_BUFFERED_IN_MEMORY: usize = 8 * 1024 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
 impl<'a> Stream<'a> {
     /// Held back until somebody releases it.
-    pub(super) fn held(source: OwnedFd, watch: Watch<'a>) -> Self {
-        Self::new(Some(source), Sink::Hold(SpooledTempFile::new(HELD_IN_MEMORY)), watch)
+    pub(super) fn buffered(source: OwnedFd, matcher: LineMatcher<'a>) -> Self {
+        Self::new(Some(source), Sink::Buffer(SpooledTempFile::new(MAX_BUFFERED_IN_MEMORY)), matcher)
     }
 
     /// Passed on as it comes.
-    pub(super) fn passed(source: OwnedFd, to: BorrowedFd<'static>, watch: Watch<'a>) -> Self {
-        Self::new(Some(source), Sink::Pass(to), watch)
+    pub(super) fn forwarded(source: OwnedFd, to: BorrowedFd<'static>, matcher: LineMatcher<'a>) -> Self {
+        Self::new(Some(source), Sink::Forward(to), matcher)
     }
 
-    /// A stream that the command writes by itself: nothing is seen of it.
+    /// A stream that the command writes by itself: nothing is bytes_seen of it.
     pub(super) fn inherited() -> Self {
-        Self::new(None, Sink::Nothing, Watch::new([]))
+        Self::new(None, Sink::Inherited, LineMatcher::new([]))
     }
 
-    fn new(source: Option<OwnedFd>, sink: Sink, watch: Watch<'a>) -> Self {
-        let buffer = if source.is_some() { vec![0; BUFFER] } else { Vec::new() };
-        Self { source, sink, buffer, pending: 0..0, watch, seen: 0 }
+    fn new(source: Option<OwnedFd>, sink: Sink, matcher: LineMatcher<'a>) -> Self {
+        let buffer = if source.is_some() { vec![0; BUFFER_SIZE] } else { Vec::new() };
+        Self { source, sink, buffer, pending: 0..0, matcher, bytes_seen: 0 }
     }
 
-    /// What must be ready for [`go_on`](Self::go_on) to have something to do.
-    pub(super) fn interest(&self) -> Option<PollFd<'_>> {
+    /// What must be ready for [`advance`](Self::advance) to have something to do.
+    pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match &self.sink {
-            Sink::Pass(to) if self.is_blocked() => Some(PollFd::from_borrowed_fd(*to, PollFlags::OUT)),
+            Sink::Forward(to) if self.is_blocked() => Some(PollFd::from_borrowed_fd(*to, PollFlags::OUT)),
             _ => self.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)),
         }
     }
@@ -81,7 +81,7 @@ impl<'a> Stream<'a> {
     ///
     /// # Errors
     /// What is held cannot be stored.
-    pub(super) fn go_on(&mut self) -> io::Result<()> {
+    pub(super) fn advance(&mut self) -> io::Result<()> {
         if self.is_blocked() {
             self.write();
             return Ok(());
@@ -89,29 +89,29 @@ impl<'a> Stream<'a> {
         let Some(source) = &self.source else { return Ok(()) };
         match rustix::io::read(source, &mut self.buffer) {
             Ok(0) => self.source = None,
-            Ok(n) => return self.take(n),
+            Ok(n) => return self.accept(n),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => self.close(),
         }
         Ok(())
     }
 
-    fn take(&mut self, n: usize) -> io::Result<()> {
+    fn accept(&mut self, n: usize) -> io::Result<()> {
         let bytes = &self.buffer[..n];
-        self.seen += n as u64;
-        self.watch.see(bytes);
+        self.bytes_seen += n as u64;
+        self.matcher.feed(bytes);
         match &mut self.sink {
-            Sink::Hold(spool) => spool.write_all(bytes),
-            Sink::Pass(_) => {
+            Sink::Buffer(spool) => spool.write_all(bytes),
+            Sink::Forward(_) => {
                 self.pending = 0..n;
                 Ok(())
             }
-            Sink::Nothing => Ok(()),
+            Sink::Inherited => Ok(()),
         }
     }
 
     fn write(&mut self) {
-        let Sink::Pass(to) = self.sink else { return };
+        let Sink::Forward(to) = self.sink else { return };
         let bytes = &self.buffer[self.pending.clone()];
         match rustix::io::write(to, &bytes[..bytes.len().min(PIPE_SAFE)]) {
             Ok(written) => self.pending.start += written,
@@ -137,17 +137,17 @@ impl<'a> Stream<'a> {
         self.source.is_none() && !self.is_blocked()
     }
 
-    pub(super) fn seen(&self) -> u64 {
-        self.seen
+    pub(super) fn bytes_seen(&self) -> u64 {
+        self.bytes_seen
     }
 
     pub(super) fn finish(mut self) -> Output<'a> {
-        self.watch.finish();
+        self.matcher.finish();
         let held = match self.sink {
-            Sink::Hold(spool) => Some(spool),
-            Sink::Pass(_) | Sink::Nothing => None,
+            Sink::Buffer(spool) => Some(spool),
+            Sink::Forward(_) | Sink::Inherited => None,
         };
-        Output { watch: self.watch, seen: self.seen, held }
+        Output { matcher: self.matcher, bytes_seen: self.bytes_seen, held }
     }
 }
 
@@ -155,10 +155,10 @@ impl Output<'_> {
     /// Writes what was held back.
     ///
     /// # Errors
-    /// It cannot be written; `Interrupted` if `give_up` was set while nobody took it.
-    pub(super) fn release(&mut self, to: BorrowedFd<'_>, give_up: &AtomicBool) -> io::Result<()> {
+    /// It cannot be written; `Interrupted` if `cancelled` was set while nobody took it.
+    pub(super) fn release(&mut self, to: BorrowedFd<'_>, cancelled: &AtomicBool) -> io::Result<()> {
         let Some(mut spool) = self.held.take() else { return Ok(()) };
         spool.seek(SeekFrom::Start(0))?;
-        fd::pour(&mut spool, to, give_up)
+        fd::copy(&mut spool, to, cancelled)
     }
 }

@@ -90,20 +90,20 @@ fn a_killed_command_is_128_and_the_signal_and_is_retried() {
     see(&mut run_script(&["--retry-on", "fail"], "kill -KILL $$"))
         .exits(137)
         .says("attempt=1/5")
-        .says("why=not-retry-on");
+        .says("reason=not-retry-on");
 }
 
 #[test]
 fn a_command_that_was_interrupted_is_not_retried() {
-    see(&mut run_script(&[], "kill -INT $$")).exits(130).says("attempt=1/5").says("why=stop-on");
+    see(&mut run_script(&[], "kill -INT $$")).exits(130).says("attempt=1/5").says("reason=stop-on");
     see(&mut run_script(&["-n", "2", "--retry-on", "SIGINT"], "kill -INT $$")).exits(130).says("attempt=2/2");
 }
 
 #[test]
 fn codes_decide_what_is_retried() {
-    see(&mut run_script(&["--retry-on", "7,50-60"], "exit 8")).exits(8).says("attempt=1/5").says("why=not-retry-on");
+    see(&mut run_script(&["--retry-on", "7,50-60"], "exit 8")).exits(8).says("attempt=1/5").says("reason=not-retry-on");
     see(&mut run_script(&["--retry-on", "7,50-60", "-n", "2"], "exit 55")).exits(55).says("attempt=2/2");
-    see(&mut run_script(&["--stop-on", "9"], "exit 9")).exits(9).says("attempt=1/5").says("why=stop-on");
+    see(&mut run_script(&["--stop-on", "9"], "exit 9")).exits(9).says("attempt=1/5").says("reason=stop-on");
     see(&mut run_script(&["--retry-on", "fail,!3"], "exit 3")).exits(3).says("attempt=1/5");
 }
 
@@ -132,14 +132,14 @@ fn successes_in_a_row_begin_again_after_a_failure() {
 #[test]
 fn output_decides_what_is_retried() {
     let retry = ["--retry-if-stderr", "^timed out$"];
-    see(&mut run_script(&retry, "echo denied >&2; exit 1")).exits(1).says("attempt=1/5").says("why=not-retry-if");
+    see(&mut run_script(&retry, "echo denied >&2; exit 1")).exits(1).says("attempt=1/5").says("reason=not-retry-if");
     let seen = see(&mut run_script(&retry, r#"test "$STAGGER_ATTEMPT" = 3 || { echo timed out >&2; exit 1; }"#));
     seen.exits(0).says("attempt=3/5 result=ok").says("timed out\n");
     let stop = ["--stop-if-stdout", "fatal"];
     see(&mut run_script(&stop, "echo fatal; exit 1"))
         .exits(1)
         .prints("fatal\n")
-        .says("why=stop-if")
+        .says("reason=stop-if")
         .says("attempt=1/5");
 }
 
@@ -179,7 +179,7 @@ fn the_command_is_told_its_circumstances() {
 fn advice_puts_off_the_next_attempt() {
     let began = Instant::now();
     let script = r#"test "$STAGGER_ATTEMPT" = 2 || { echo retry-after=150ms > "$STAGGER_ADVICE"; exit 1; }"#;
-    see(&mut run_script(&[], script)).exits(0).says("asked=0.15s");
+    see(&mut run_script(&[], script)).exits(0).says("retry_after=0.15s");
     assert!(began.elapsed().as_millis() >= 150, "{:?}", began.elapsed());
 }
 
@@ -188,7 +188,7 @@ fn advice_stops_the_run() {
     see(&mut run_script(&[], "echo stop > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
         .says("attempt=1/5")
-        .says("why=advice");
+        .says("reason=advice");
     see(&mut run_script(&[], "echo retry-after=1h > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
         .says("attempt=1/5")

@@ -94,7 +94,7 @@ fn a_command_whose_reader_has_gone_is_not_retried() {
         let mut stdout = running.child.stdout.take().unwrap();
         stdout.read_exact(&mut some).unwrap();
         drop(stdout);
-        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/5").says("why=reader-gone");
+        running.end().exits(128 + Signal::PIPE.as_raw()).says("attempt=1/5").says("reason=reader-gone");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_searched_stream_whose_reader_has_gone_is_broken_for_the_command_too() {
     let mut stdout = running.child.stdout.take().unwrap();
     stdout.read_exact(&mut some).unwrap();
     drop(stdout);
-    running.end().exits(128 + Signal::PIPE.as_raw()).says("why=reader-gone");
+    running.end().exits(128 + Signal::PIPE.as_raw()).says("reason=reader-gone");
 }
 
 #[test]

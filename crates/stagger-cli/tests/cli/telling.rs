@@ -42,7 +42,7 @@ fn json_is_one_object_a_line_with_its_schema() {
         (&failed["n"], &failed["max"], &failed["result"], &failed["code"]),
         (&1.into(), &5.into(), &"exit".into(), &7.into())
     );
-    assert_eq!(failed["policy_cap_s"], 0.005);
+    assert_eq!(failed["next_max_s"], 0.005);
     assert!(failed["next_s"].as_f64().is_some_and(|next| (0.0..=0.005).contains(&next)), "{failed}");
     assert!(failed["took_s"].is_f64());
     assert_eq!((&worked["n"], &worked["result"], worked.get("next_s")), (&2.into(), &"ok".into(), None));
@@ -63,7 +63,7 @@ fn the_ceiling_that_is_told_is_that_of_the_delay_also_after_a_healthy_attempt() 
         fs::remove_file(files.path("ran")).unwrap();
         let delays = lines(&seen.stderr).into_iter().filter(|line| line.get("next_s").is_some());
         let delays: Vec<(f64, f64)> =
-            delays.map(|line| (line["next_s"].as_f64().unwrap(), line["policy_cap_s"].as_f64().unwrap())).collect();
+            delays.map(|line| (line["next_s"].as_f64().unwrap(), line["next_max_s"].as_f64().unwrap())).collect();
         assert_eq!(delays.iter().map(|(_, ceiling)| *ceiling).collect::<Vec<_>>(), [0.005, 0.010, 0.020], "{seen:#?}");
         assert!(delays.iter().all(|(delay, ceiling)| delay <= ceiling), "{delays:?}");
     }
@@ -81,7 +81,7 @@ fn json_stays_json_whatever_happens() {
         (&attempt["max"], &attempt["result"], &attempt["signal"]),
         (&Value::Null, &"signal".into(), &"SIGKILL".into())
     );
-    assert_eq!((&attempt["stop"], &attempt["why"]), (&"permanent".into(), &"not-retry-on".into()));
+    assert_eq!((&attempt["stop"], &attempt["reason"]), (&"permanent".into(), &"not-retry-on".into()));
     assert_eq!((&of("done")["ok"], &of("done")["exit"]), (&false.into(), &137.into()));
 }
 
@@ -127,7 +127,7 @@ fn a_report_tells_the_whole_run() {
         (&report["ok"], &report["exit"], &report["attempts"], &report["seed"]),
         (&true.into(), &0.into(), &2.into(), &3.into())
     );
-    let results: Vec<&Value> = report["tries"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
+    let results: Vec<&Value> = report["attempt_log"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
     assert_eq!(results, ["exit", "ok"]);
 
     let seen = see(&mut run(["-O", "-n", "2", "--report", "-", "--", "false"]));

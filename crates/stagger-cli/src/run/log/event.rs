@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use stagger_core::{Policy, Source, Stop};
 
-use super::super::ended::Ended;
-use super::super::judge::Why;
+use super::super::classifier::NoRetryReason;
+use super::super::status::AttemptStatus;
 
 /// What happens in a run, as it is told to people, to logs and to programs.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(in crate::run) enum Event<'a> {
     /// An attempt begins.
     Attempting(Count),
     /// An attempt has ended.
-    Tried(&'a Tried),
+    AttemptEnded(&'a AttemptEnded),
     /// The run has ended.
     Done(&'a Done),
     /// Something that is good to know.
@@ -44,11 +44,11 @@ pub(in crate::run) struct Count {
 
 /// An attempt that has ended.
 #[derive(Clone, Debug)]
-pub(in crate::run) struct Tried {
+pub(in crate::run) struct AttemptEnded {
     pub(in crate::run) count: Count,
-    pub(in crate::run) ended: Ended,
+    pub(in crate::run) status: AttemptStatus,
     pub(in crate::run) took: Duration,
-    pub(in crate::run) next: Next,
+    pub(in crate::run) next: NextStep,
     /// Since the run began.
     pub(in crate::run) total: Duration,
     /// All waits so far, the coming one not included.
@@ -57,7 +57,7 @@ pub(in crate::run) struct Tried {
 
 /// What follows an attempt.
 #[derive(Clone, Debug)]
-pub(in crate::run) enum Next {
+pub(in crate::run) enum NextStep {
     /// Nothing: it did what was wanted.
     Done,
     /// Another one.
@@ -66,14 +66,14 @@ pub(in crate::run) enum Next {
         source: Source,
         /// Between what the delay was drawn.
         bounds: Option<(Duration, Duration)>,
-        /// What the command asked for.
-        asked: Option<Duration>,
+        /// What the command retry_after for.
+        retry_after: Option<Duration>,
         /// It did what was wanted, and must do so again.
-        again: bool,
+        repeat_success: bool,
     },
     /// Nothing: the policy has no further attempt, or none would help.
-    Stop { stop: Stop, why: Option<Why>, limit: Option<Duration> },
-    /// Nothing: stagger was asked to end by this signal.
+    Stop { stop: Stop, reason: Option<NoRetryReason>, limit: Option<Duration> },
+    /// Nothing: stagger was retry_after to end by this signal.
     Interrupted(i32),
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for Count {
     }
 }
 
-impl Why {
+impl NoRetryReason {
     /// As one word, for logs.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -7,12 +7,12 @@ use anstyle::Style;
 pub(super) struct Line {
     parts: Vec<(Style, String)>,
     /// It may wrap: it says something that must be read to its end.
-    whole: bool,
+    wraps: bool,
 }
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { parts: Vec::new(), whole: false }
+        Self { parts: Vec::new(), wraps: false }
     }
 
     pub(super) fn part(mut self, style: Style, text: impl fmt::Display) -> Self {
@@ -20,14 +20,14 @@ impl Line {
         self
     }
 
-    pub(super) fn whole(mut self) -> Self {
-        self.whole = true;
+    pub(super) fn wraps(mut self) -> Self {
+        self.wraps = true;
         self
     }
 
     /// At most `columns` wide. All that is ever written here is one column a character.
     pub(super) fn render(&self, columns: usize, color: bool) -> String {
-        let mut room = if self.whole { usize::MAX } else { columns };
+        let mut room = if self.wraps { usize::MAX } else { columns };
         let mut line = String::new();
         for (index, (style, text)) in self.parts.iter().enumerate() {
             let width = text.chars().count();
@@ -64,6 +64,6 @@ mod tests {
         assert_eq!(line.render(15, false), "x 1/6  exit 22");
         assert_eq!(line.render(8, false), "x 1/6  e");
         assert_eq!(line.render(8, true), "\u{1b}[1mx\u{1b}[0m 1/6  e");
-        assert_eq!(line.whole().render(8, false), "x 1/6  exit 22  waiting 1s  (0-1s)");
+        assert_eq!(line.wraps().render(8, false), "x 1/6  exit 22  waiting 1s  (0-1s)");
     }
 }

@@ -9,9 +9,9 @@ use stagger_core::Instant;
 use super::super::args::LogFormat;
 use super::super::fd;
 use super::event::Event;
-use super::live::{Live, Scene};
-use super::people::Look;
-use super::{json, key_value, people};
+use super::human::HumanStyle;
+use super::status_line::{Activity, StatusLine};
+use super::{human, json, key_value};
 use crate::error::CliError;
 use crate::term::{self, Term};
 
@@ -25,63 +25,67 @@ pub(in crate::run) struct LogSettings {
 
 /// Tells what happens. Nothing that it says reaches standard output, and that it cannot be heard never fails a run.
 #[derive(Debug)]
-pub(in crate::run) struct Console {
-    voice: Voice,
+pub(in crate::run) struct Logger {
+    style: LogStyle,
     verbose: bool,
     /// Instead of standard error.
     file: Option<File>,
-    live: Option<Live>,
+    live: Option<StatusLine>,
     /// A signal wants the run to end; nobody waits for a reader then.
-    end: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Voice {
-    People(Look),
+enum LogStyle {
+    Human(HumanStyle),
     KeyValue,
     Json,
     /// Warnings only.
-    Silent,
+    Off,
 }
 
-impl Console {
+impl Logger {
     /// # Errors
     /// The log file cannot be opened.
-    pub(in crate::run) fn new(settings: &LogSettings, term: &Term, end: Arc<AtomicBool>) -> Result<Self, CliError> {
+    pub(in crate::run) fn new(
+        settings: &LogSettings,
+        term: &Term,
+        terminate: Arc<AtomicBool>,
+    ) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.map_err(|error| CliError::io(format_args!("--log-file: cannot open {}", path.display()), error))
         };
         let file = settings.file.as_ref().map(open).transpose()?;
-        let voice = match settings.format {
-            LogFormat::Off => Voice::Silent,
-            LogFormat::Json => Voice::Json,
+        let style = match settings.format {
+            LogFormat::Off => LogStyle::Off,
+            LogFormat::Json => LogStyle::Json,
             LogFormat::Human if file.is_none() && term.stderr.tty => {
-                Voice::People(Look { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
+                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
             }
-            LogFormat::Human => Voice::KeyValue,
+            LogFormat::Human => LogStyle::KeyValue,
         };
-        let live = match voice {
-            Voice::People(look) if term.stderr.redraws => Some(Live::new(look.utf8)),
+        let live = match style {
+            LogStyle::Human(style) if term.stderr.redraws => Some(StatusLine::new(style.utf8)),
             _ => None,
         };
-        Ok(Self { voice, verbose: settings.verbose, file, live, end })
+        Ok(Self { style, verbose: settings.verbose, file, live, terminate })
     }
 
     /// Tells what has happened.
-    pub(in crate::run) fn tell(&mut self, event: &Event<'_>) {
-        match self.voice {
-            Voice::People(look) => {
-                if let Some(line) = people::line(event, look) {
-                    let text = line.render(term::stderr_width(), look.color);
+    pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
+        match self.style {
+            LogStyle::Human(style) => {
+                if let Some(line) = human::line(event, style) {
+                    let text = line.render(term::stderr_width(), style.color);
                     self.clear();
-                    let fresh = self.fresh_line();
+                    let fresh = self.move_to_line_start();
                     self.write(&format!("{fresh}{text}\n"));
                 }
             }
-            Voice::KeyValue => self.write_line(key_value::line(event, self.verbose)),
-            Voice::Json => self.write_line(json::line(event)),
-            Voice::Silent => {
+            LogStyle::KeyValue => self.write_line(key_value::line(event, self.verbose)),
+            LogStyle::Json => self.write_line(json::line(event)),
+            LogStyle::Off => {
                 let warning = Some(event).filter(|event| matches!(event, Event::Warning(_)));
                 self.write_line(warning.and_then(|event| key_value::line(event, self.verbose)));
             }
@@ -89,15 +93,15 @@ impl Console {
     }
 
     pub(in crate::run) fn note(&mut self, text: &str) {
-        self.tell(&Event::Note(text));
+        self.log(&Event::Note(text));
     }
 
     pub(in crate::run) fn warn(&mut self, text: &str) {
-        self.tell(&Event::Warning(text));
+        self.log(&Event::Warning(text));
     }
 
     /// From now on this is what goes on.
-    pub(in crate::run) fn show(&mut self, scene: Scene) {
+    pub(in crate::run) fn show(&mut self, scene: Activity) {
         if let Some(live) = &mut self.live {
             live.show(scene);
         }
@@ -113,10 +117,10 @@ impl Console {
 
     /// Draws what goes on, if it is time to.
     pub(in crate::run) fn tick(&mut self, now: Instant) {
-        let Voice::People(look) = self.voice else { return };
+        let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
         // The last column stays free: what fills it makes some terminals wrap.
-        let text = line.render(term::stderr_width().saturating_sub(1), look.color);
+        let text = line.render(term::stderr_width().saturating_sub(1), style.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
         if let Some(live) = &mut self.live {
             live.drawn = true;
@@ -125,7 +129,7 @@ impl Console {
 
     /// When [`tick`](Self::tick) has something to do.
     pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
-        self.live.as_ref().and_then(Live::due)
+        self.live.as_ref().and_then(StatusLine::due)
     }
 
     /// Takes the live line off the terminal, until the next tick.
@@ -140,7 +144,7 @@ impl Console {
 
     /// Brings the cursor to the beginning of a line, whether or not the command has ended its own: a line's length of
     /// spaces wraps from anywhere but the first column. (zsh calls it PROMPT_SP.)
-    fn fresh_line(&self) -> String {
+    fn move_to_line_start(&self) -> String {
         match (&self.live, term::terminal_width()) {
             (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),
             _ => String::new(),
@@ -159,7 +163,7 @@ impl Console {
             Some(file) => file.as_fd(),
             None => rustix::stdio::stderr(),
         };
-        let _ = fd::write_all(to, text.as_bytes(), &self.end);
+        let _ = fd::write_all(to, text.as_bytes(), &self.terminate);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::OWN_FAILURE;
 
 /// What came of one attempt, as the system tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum AttemptStatus {
     /// The command exited with this code.
     Exit(u8),
     /// The command was killed by this signal.
@@ -19,50 +19,50 @@ pub(super) enum Ended {
     NotRun(NotRun),
 }
 
-/// Why a command was not run.
+/// NoRetryReason a command was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
     /// There is no such file.
-    Missing,
+    NotFound,
     /// There is a file, and it cannot be run.
-    Refused,
+    NotExecutable,
     /// This machine has no room for another process now.
-    NoRoom,
+    ResourceLimit,
 }
 
 /// The exit code of GNU `timeout` for a command that was timed out.
-const TIMED_OUT: u8 = 124;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+const TIMEOUT_CODE: u8 = 124;
+const NOT_EXECUTABLE_CODE: u8 = 126;
+const NOT_FOUND_CODE: u8 = 127;
 
-impl Ended {
+impl AttemptStatus {
     /// The exit code that stands for it, as shells and GNU `timeout` have it.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Exit(code) => code,
             // Signals end at 64, so the sum stays in a byte.
             Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            Self::Timeout => TIMED_OUT,
-            Self::NotRun(NotRun::Missing) => NOT_FOUND,
-            Self::NotRun(NotRun::Refused) => NOT_EXECUTABLE,
-            Self::NotRun(NotRun::NoRoom) => OWN_FAILURE,
+            Self::Timeout => TIMEOUT_CODE,
+            Self::NotRun(NotRun::NotFound) => NOT_FOUND_CODE,
+            Self::NotRun(NotRun::NotExecutable) => NOT_EXECUTABLE_CODE,
+            Self::NotRun(NotRun::ResourceLimit) => OWN_FAILURE,
         }
     }
 
     /// The kind of result as one word, for logs.
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> StatusKind {
         match self {
-            Self::Exit(0) => Kind::Ok,
-            Self::Exit(_) => Kind::Exit,
-            Self::Signal(_) => Kind::Signal,
-            Self::Timeout => Kind::Timeout,
-            Self::NotRun(_) => Kind::NotRun,
+            Self::Exit(0) => StatusKind::Ok,
+            Self::Exit(_) => StatusKind::Exit,
+            Self::Signal(_) => StatusKind::Signal,
+            Self::Timeout => StatusKind::Timeout,
+            Self::NotRun(_) => StatusKind::NotRun,
         }
     }
 }
 
 /// "exit 22", "killed by SIGKILL", "timeout".
-impl fmt::Display for Ended {
+impl fmt::Display for AttemptStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exit(0) => f.write_str("ok"),
@@ -77,10 +77,10 @@ impl fmt::Display for Ended {
 impl NotRun {
     pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
-            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::NoRoom,
-            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::NoRoom,
-            _ => Self::Refused,
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::ResourceLimit,
+            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::ResourceLimit,
+            _ => Self::NotExecutable,
         }
     }
 }
@@ -93,7 +93,7 @@ fn is_out_of_descriptors(code: i32) -> bool {
 /// The kind of result, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(super) enum StatusKind {
     Ok,
     Exit,
     Signal,
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn codes_are_those_of_shells_and_timeout() {
         for (ended, code) in [
-            (Ended::Exit(0), 0),
-            (Ended::Exit(2), 2),
-            (Ended::Signal(9), 137),
-            (Ended::Signal(64), 192),
-            (Ended::Timeout, 124),
-            (Ended::NotRun(NotRun::NoRoom), 125),
-            (Ended::NotRun(NotRun::Refused), 126),
-            (Ended::NotRun(NotRun::Missing), 127),
+            (AttemptStatus::Exit(0), 0),
+            (AttemptStatus::Exit(2), 2),
+            (AttemptStatus::Signal(9), 137),
+            (AttemptStatus::Signal(64), 192),
+            (AttemptStatus::Timeout, 124),
+            (AttemptStatus::NotRun(NotRun::ResourceLimit), 125),
+            (AttemptStatus::NotRun(NotRun::NotExecutable), 126),
+            (AttemptStatus::NotRun(NotRun::NotFound), 127),
         ] {
             assert_eq!(ended.code(), code, "{ended:?}");
         }

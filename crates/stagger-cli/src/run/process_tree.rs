@@ -9,7 +9,7 @@ use rustix::process::Pid;
 /// A descendant stays known when its parent dies. Linux tells who is whose child; elsewhere nobody is found and only
 /// the command itself can be signalled, as with `timeout --foreground`.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct ProcessTree {
     members: HashMap<i32, StartTime>,
 }
 
@@ -27,19 +27,19 @@ struct Process {
 
 /// Whether a process group that the system still knows has nobody in it who lives: the dead stay in it until their
 /// parent collects them, and the first process of a container often never does. Where that cannot be told: no.
-pub(super) fn is_dead_group(group: Pid) -> bool {
-    let processes = processes();
+pub(super) fn is_group_dead(group: Pid) -> bool {
+    let processes = live_processes();
     !processes.is_empty() && !processes.iter().any(|p| p.group == group.as_raw_nonzero().get())
 }
 
-impl Tree {
+impl ProcessTree {
     pub(super) fn new() -> Self {
         Self { members: HashMap::new() }
     }
 
     /// Looks again, starting from `root`, as long as that lives, and everybody known.
     pub(super) fn refresh(&mut self, root: Option<Pid>) {
-        self.update(root.map(|pid| pid.as_raw_nonzero().get()), &processes());
+        self.update(root.map(|pid| pid.as_raw_nonzero().get()), &live_processes());
     }
 
     fn update(&mut self, root: Option<i32>, processes: &[Process]) {
@@ -62,7 +62,7 @@ impl Tree {
 }
 
 /// Everybody who lives; nobody where there is no `/proc` as Linux has it.
-fn processes() -> Vec<Process> {
+fn live_processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(|pid| parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
@@ -88,7 +88,7 @@ mod tests {
         Process { pid, parent, group: 1, start: u64::from(pid.unsigned_abs()) }
     }
 
-    fn members(tree: &Tree) -> Vec<i32> {
+    fn members(tree: &ProcessTree) -> Vec<i32> {
         let mut pids: Vec<i32> = tree.members().map(|pid| pid.as_raw_nonzero().get()).collect();
         pids.sort_unstable();
         pids
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn descendants_stay_known_when_their_parent_dies() {
-        let mut tree = Tree::new();
+        let mut tree = ProcessTree::new();
         tree.update(Some(10), &[process(12, 11), process(11, 10), process(10, 1), process(20, 1)]);
         assert_eq!(members(&tree), [11, 12]);
         tree.update(None, &[process(12, 1), process(13, 12), process(20, 1)]);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_number_that_was_given_to_another_process_is_forgotten() {
-        let mut tree = Tree::new();
+        let mut tree = ProcessTree::new();
         tree.update(Some(10), &[process(11, 10)]);
         tree.update(None, &[Process { start: 99, ..process(11, 1) }]);
         assert_eq!(members(&tree), [0_i32; 0]);

@@ -7,18 +7,18 @@ use rustix::fs::{FileType, SeekFrom, fstat, seek};
 /// background process would lose its output with us, and output and errors that go to one pipe would change places.
 /// So only a file tells, by the position that we share with the command; a pipe does not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spill {
+pub(super) struct StdoutPosition {
     before: Option<u64>,
 }
 
-impl Spill {
+impl StdoutPosition {
     /// Looks before the attempt.
-    pub(super) fn before() -> Self {
+    pub(super) fn record() -> Self {
         Self { before: position() }
     }
 
     /// Looks again after it: how many bytes were written.
-    pub(super) fn bytes(self) -> u64 {
+    pub(super) fn bytes_written(self) -> u64 {
         match (self.before, position()) {
             (Some(before), Some(now)) => now.saturating_sub(before),
             _ => 0,

@@ -2,7 +2,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use super::ended::{Ended, parse_signal};
+use super::status::{AttemptStatus, parse_signal};
 
 /// A set of results, in the language of `--retry-on`, `--stop-on` and `--until`: `1,7,52-56`, `fail,!2`, `timeout`,
 /// `SIGKILL`, `any`.
@@ -10,13 +10,13 @@ use super::ended::{Ended, parse_signal};
 /// The terms are united; those with `!` are then taken away, wherever they stand. A set of nothing but `!` terms
 /// starts from `any`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Set {
-    included: Vec<Term>,
-    excluded: Vec<Term>,
+pub(super) struct OutcomeSet {
+    included: Vec<Matcher>,
+    excluded: Vec<Matcher>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Term {
+enum Matcher {
     Codes(RangeInclusive<u8>),
     Success,
     Fail,
@@ -29,26 +29,26 @@ enum Term {
 
 /// A word that is in no language of sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SetError {
+pub(super) struct UnknownOutcome {
     word: String,
 }
 
-impl Set {
-    pub(super) fn contains(&self, ended: Ended) -> bool {
-        self.included.iter().any(|term| term.contains(ended)) && !self.excluded.iter().any(|term| term.contains(ended))
+impl OutcomeSet {
+    pub(super) fn contains(&self, status: AttemptStatus) -> bool {
+        self.included.iter().any(|term| term.contains(status)) && !self.excluded.iter().any(|term| term.contains(status))
     }
 
     /// Whether the result is in the set by its own number or name, not only as one of a kind.
-    pub(super) fn names(&self, ended: Ended) -> bool {
-        let named = |term: &&Term| matches!(term, Term::Codes(_) | Term::Signal(_));
-        self.contains(ended) && self.included.iter().filter(named).any(|term| term.contains(ended))
+    pub(super) fn names_explicitly(&self, status: AttemptStatus) -> bool {
+        let named = |term: &&Matcher| matches!(term, Matcher::Codes(_) | Matcher::Signal(_));
+        self.contains(status) && self.included.iter().filter(named).any(|term| term.contains(status))
     }
 }
 
-impl FromStr for Set {
-    type Err = SetError;
+impl FromStr for OutcomeSet {
+    type Err = UnknownOutcome;
 
-    fn from_str(text: &str) -> Result<Self, SetError> {
+    fn from_str(text: &str) -> Result<Self, UnknownOutcome> {
         let mut set = Self { included: Vec::new(), excluded: Vec::new() };
         for word in text.split(',').map(str::trim) {
             match word.strip_prefix('!') {
@@ -57,31 +57,33 @@ impl FromStr for Set {
             }
         }
         if set.included.is_empty() {
-            set.included.push(Term::Any);
+            set.included.push(Matcher::Any);
         }
         Ok(set)
     }
 }
 
-impl Term {
-    fn contains(&self, ended: Ended) -> bool {
+impl Matcher {
+    fn contains(&self, status: AttemptStatus) -> bool {
         match self {
-            Self::Codes(codes) => matches!(ended, Ended::Exit(_) | Ended::NotRun(_)) && codes.contains(&ended.code()),
-            Self::Success => ended == Ended::Exit(0),
-            Self::Fail => matches!(ended, Ended::Exit(1..) | Ended::NotRun(_)),
-            Self::Timeout => ended == Ended::Timeout,
-            Self::AnySignal => matches!(ended, Ended::Signal(_)),
-            Self::Signal(signal) => ended == Ended::Signal(*signal),
+            Self::Codes(codes) => {
+                matches!(status, AttemptStatus::Exit(_) | AttemptStatus::NotRun(_)) && codes.contains(&status.code())
+            }
+            Self::Success => status == AttemptStatus::Exit(0),
+            Self::Fail => matches!(status, AttemptStatus::Exit(1..) | AttemptStatus::NotRun(_)),
+            Self::Timeout => status == AttemptStatus::Timeout,
+            Self::AnySignal => matches!(status, AttemptStatus::Signal(_)),
+            Self::Signal(signal) => status == AttemptStatus::Signal(*signal),
             Self::Any => true,
             Self::Nothing => false,
         }
     }
 }
 
-impl FromStr for Term {
-    type Err = SetError;
+impl FromStr for Matcher {
+    type Err = UnknownOutcome;
 
-    fn from_str(word: &str) -> Result<Self, SetError> {
+    fn from_str(word: &str) -> Result<Self, UnknownOutcome> {
         let codes = |text: &str| -> Option<RangeInclusive<u8>> {
             let (first, last) = text.split_once('-').unwrap_or((text, text));
             let (first, last) = (first.parse().ok()?, last.parse().ok()?);
@@ -98,13 +100,13 @@ impl FromStr for Term {
                 // A bare number is an exit code, never a signal.
                 (Some(codes), _) => Self::Codes(codes),
                 (None, Some(signal)) => Self::Signal(signal),
-                (None, None) => return Err(SetError { word: word.to_owned() }),
+                (None, None) => return Err(UnknownOutcome { word: word.to_owned() }),
             },
         })
     }
 }
 
-impl fmt::Display for SetError {
+impl fmt::Display for UnknownOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -117,18 +119,18 @@ impl fmt::Display for SetError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ended::NotRun;
+    use super::super::status::NotRun;
     use super::*;
 
     #[test]
     fn a_set_holds_what_it_names() {
         let ends = [
-            Ended::Exit(0),
-            Ended::Exit(2),
-            Ended::Exit(54),
-            Ended::Signal(9),
-            Ended::Timeout,
-            Ended::NotRun(NotRun::Missing),
+            AttemptStatus::Exit(0),
+            AttemptStatus::Exit(2),
+            AttemptStatus::Exit(54),
+            AttemptStatus::Signal(9),
+            AttemptStatus::Timeout,
+            AttemptStatus::NotRun(NotRun::NotFound),
         ];
         for (text, want) in [
             ("2", [false, true, false, false, false, false]),
@@ -146,18 +148,18 @@ mod tests {
             ("any", [true; 6]),
             ("none", [false; 6]),
         ] {
-            let set: Set = text.parse().unwrap();
-            assert_eq!(ends.map(|ended| set.contains(ended)), want, "{text}");
+            let set: OutcomeSet = text.parse().unwrap();
+            assert_eq!(ends.map(|status| set.contains(status)), want, "{text}");
         }
     }
 
     #[test]
     fn only_a_number_or_a_name_names() {
-        let missing = Ended::NotRun(NotRun::Missing);
+        let missing = AttemptStatus::NotRun(NotRun::NotFound);
         for (text, want) in
             [("127", true), ("100-127", true), ("any", false), ("fail", false), ("any,127", true), ("127,!127", false)]
         {
-            assert_eq!(text.parse::<Set>().unwrap().names(missing), want, "{text}");
+            assert_eq!(text.parse::<OutcomeSet>().unwrap().names_explicitly(missing), want, "{text}");
         }
     }
 
@@ -173,7 +175,7 @@ mod tests {
             ("!!2", "!2"),
             ("-1", "-1"),
         ] {
-            let error = text.parse::<Set>().unwrap_err();
+            let error = text.parse::<OutcomeSet>().unwrap_err();
             assert_eq!(error.word, word, "{text}");
             assert!(error.to_string().contains("name exit codes"), "{error}");
         }

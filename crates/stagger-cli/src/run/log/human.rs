@@ -1,0 +1,133 @@
+use core::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use stagger_core::Stop;
+use stagger_core::text::Compact;
+
+use super::super::classifier::NoRetryReason;
+use super::super::status::{AttemptStatus, SignalName};
+use super::event::{AttemptEnded, Event, NextStep};
+use super::line::Line;
+
+/// How lines for people may style.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HumanStyle {
+    pub(super) color: bool,
+    pub(super) utf8: bool,
+    pub(super) verbose: bool,
+}
+
+const RED: Style = AnsiColor::Red.on_default();
+const GREEN: Style = AnsiColor::Green.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const DIM: Style = Style::new().dimmed();
+const PLAIN: Style = Style::new();
+
+/// A length of time as people say it: three figures are plenty.
+pub(super) fn short(length: Duration) -> String {
+    let decimals = match length {
+        length if length < Duration::from_secs(1) => 0,
+        length if length < Duration::from_secs(10) => 2,
+        length if length < Duration::from_secs(60) => 1,
+        _ => 0,
+    };
+    format!("{:.decimals$}", Compact(length))
+}
+
+/// What to write for an event on a terminal; nothing for what speaks for itself.
+pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
+    Some(match event {
+        Event::Started(started) if style.verbose => {
+            Line::new().part(DIM, format_args!("{}, seed {}", started.policy, started.seed))
+        }
+        Event::Spread(wait) => Line::new().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
+        Event::Attempting(count) if style.verbose => Line::new().part(DIM, format_args!("{count}  starts")),
+        // A command that works at once is nobody's news.
+        Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !style.verbose => {
+            return None;
+        }
+        Event::AttemptEnded(attempt) => attempt_ended(attempt, style),
+        Event::Note(text) => Line::new().part(PLAIN, format_args!("stagger: note: {text}")).wraps(),
+        Event::Warning(text) => Line::new().part(YELLOW, format_args!("stagger: warning: {text}")).wraps(),
+        Event::Started(_) | Event::Attempting(_) | Event::Done(_) => return None,
+    })
+}
+
+fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
+    let good = matches!(attempt.next, NextStep::Done | NextStep::Retry { repeat_success: true, .. });
+    let (style, mark) = match (good, options.utf8) {
+        (true, true) => (GREEN, "✓"),
+        (true, false) => (GREEN, "+"),
+        (false, true) => (RED, "✗"),
+        (false, false) => (RED, "x"),
+    };
+    // Lines of one run stand in columns.
+    let line =
+        Line::new().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
+    match &attempt.next {
+        NextStep::Done => line
+            .part(PLAIN, format_args!("  total {}", short(attempt.total)))
+            .part(DIM, format_args!(", waited {}", short(attempt.waited))),
+        NextStep::Retry { after, bounds, retry_after, .. } => {
+            let after = short(*after);
+            let gap = 7_usize.saturating_sub(after.len());
+            let line = line.part(PLAIN, format_args!("  waiting {after}"));
+            match (retry_after, bounds) {
+                (Some(retry_after), _) => {
+                    line.part(DIM, format_args!("{:gap$}(asked for {})", "", short(*retry_after)))
+                }
+                (None, Some((low, high))) if low < high => {
+                    line.part(DIM, format_args!("{:gap$}({})", "", interval(*low, *high, options.utf8)))
+                }
+                (None, _) => line,
+            }
+        }
+        NextStep::Stop { stop, reason, limit } => {
+            let line = line.part(PLAIN, format_args!("  {}", stop_text(attempt, *stop, *reason, *limit)));
+            if *stop == Stop::Permanent { line } else { line.part(DIM, format_args!(", {}", short(attempt.total))) }
+        }
+        NextStep::Interrupted(signal) => line.part(PLAIN, format_args!("  interrupted by {}", SignalName(*signal))),
+    }
+}
+
+fn result_text(attempt: &AttemptEnded) -> String {
+    match attempt.status {
+        AttemptStatus::Timeout => format!("timeout after {}", short(attempt.took)),
+        AttemptStatus::NotRun(_) => attempt.status.to_string(),
+        status => format!("{status} in {}", short(attempt.took)),
+    }
+}
+
+fn interval(low: Duration, high: Duration, utf8: bool) -> String {
+    let dash = if utf8 { '–' } else { '-' };
+    // A zero needs no unit.
+    let low = if low.is_zero() { "0".to_owned() } else { short(low) };
+    format!("{low}{dash}{}", short(high))
+}
+
+fn stop_text(attempt: &AttemptEnded, stop: Stop, reason: Option<NoRetryReason>, limit: Option<Duration>) -> String {
+    let limit = limit.map(short).unwrap_or_default();
+    match (stop, reason) {
+        (_, Some(NoRetryReason::StopOn)) => format!("not retried: --stop-on has {}", set_element(attempt.status)),
+        (_, Some(NoRetryReason::NotRetryOn)) => {
+            format!("not retried: --retry-on has no {}", set_element(attempt.status))
+        }
+        (_, Some(NoRetryReason::StopIf)) => "not retried: the output matches --stop-if".to_owned(),
+        (_, Some(NoRetryReason::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
+        (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
+        (_, Some(NoRetryReason::ReaderGone)) => "not retried: nobody reads standard output any more".to_owned(),
+        (Stop::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
+        (Stop::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
+        (Stop::Elapsed, None) => format!("giving up: the next attempt would start later than {limit}"),
+        (Stop::Hint, None) => format!("giving up: the command asked for more than max-hint={limit}"),
+        (stop, None) => format!("giving up: {stop}"),
+    }
+}
+
+fn set_element(status: AttemptStatus) -> String {
+    match status {
+        AttemptStatus::Signal(signal) => SignalName(signal).to_string(),
+        AttemptStatus::Timeout => "timeout".to_owned(),
+        AttemptStatus::Exit(_) | AttemptStatus::NotRun(_) => status.code().to_string(),
+    }
+}
