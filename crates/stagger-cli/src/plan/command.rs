@@ -11,7 +11,7 @@ use super::export::Export;
 use super::forecast::Forecast;
 use super::json::Document;
 use super::notes::{Note, notes};
-use super::pictures::{self, Paths};
+use super::pictures::{self, ClientStyle};
 use super::profiles;
 use super::report;
 use super::verdict::{Answer, Verdict};
@@ -30,7 +30,7 @@ const IN_TERMINAL: usize = 3;
 const IN_SVG: usize = 5;
 
 /// Delays that can be drawn without filling the memory of a small machine.
-const MOST_DRAWS: u64 = 10_000_000;
+const MAX_DRAWS: u64 = 10_000_000;
 
 /// `stagger plan`.
 pub(crate) fn run(args: &PlanArgs, term: &Term) -> Result<ExitCode, CliError> {
@@ -94,9 +94,9 @@ impl Plan {
         let retries = forecast.rows.len();
         let asked = args.sample.unwrap_or(0);
         let draws = u64::from(asked) * retries as u64;
-        if draws > MOST_DRAWS {
+        if draws > MAX_DRAWS {
             return Err(CliError::usage(format_args!(
-                "--sample {asked} of {retries} retries is {draws} delays, and {MOST_DRAWS} is the most; \
+                "--sample {asked} of {retries} retries is {draws} delays, and {MAX_DRAWS} is the most; \
                  lower --sample or --retries"
             )));
         }
@@ -128,8 +128,8 @@ impl Plan {
         let shown = &self.clients[..IN_SVG];
         let mut figures = Vec::new();
         if !self.forecast.rows.is_empty() {
-            figures.push(pictures::envelope(&self.forecast, shown, Paths::Lines, self.spacing));
-            figures.push(pictures::waited(&self.forecast, shown, Paths::Lines, self.spacing));
+            figures.push(pictures::envelope(&self.forecast, shown, ClientStyle::Lines, self.spacing));
+            figures.push(pictures::waited(&self.forecast, shown, ClientStyle::Lines, self.spacing));
         }
         let drawn = format!("Clients drawn with seed {}.", self.seed.get());
         let mut remarks: Vec<&str> = self.notes.iter().map(|note| &*note.text).collect();

@@ -20,7 +20,7 @@ pub(super) struct Exported {
 }
 
 /// What the codes of a policy and the names of its methods are, the policy does not say.
-const LEFT_TO_DO: [&str; 2] = [
+const NEXT_STEPS: [&str; 2] = [
     "it retries every method after UNAVAILABLE: name the methods that may be carried out twice, and their codes",
     "give it to the channel, which then retries by itself and knows what the server has seen; retry nothing above it",
 ];
@@ -37,11 +37,11 @@ impl Export {
 
 fn grpc(policy: &Policy) -> Result<Exported, CliError> {
     let refused = |error| CliError::usage(format_args!("--export grpc: {error}"));
-    let (retries, unsaid) = Retries::new(policy, Codes::UNAVAILABLE).map_err(refused)?;
+    let (retries, lost) = Retries::new(policy, Codes::UNAVAILABLE).map_err(refused)?;
     let every = MethodConfig::new([MethodName::Every], Attempts::Retried(retries));
     let config = ServiceConfig::new(vec![every]).map_err(refused)?;
-    let lost = unsaid.iter().map(|unsaid| format!("left out: {unsaid}"));
-    Ok(Exported { text: format!("{config}\n"), notes: lost.chain(LEFT_TO_DO.map(str::to_owned)).collect() })
+    let lost = lost.iter().map(|lost| format!("left out: {lost}"));
+    Ok(Exported { text: format!("{config}\n"), notes: lost.chain(NEXT_STEPS.map(str::to_owned)).collect() })
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_grpc_cannot_say_is_noted_and_nothing_else() {
-        assert_eq!(notes("grpc-a6"), LEFT_TO_DO);
+        assert_eq!(notes("grpc-a6"), NEXT_STEPS);
         let lost = notes("grpc-a6 jitter=full max-elapsed=1m");
         assert_eq!(lost.len(), 4, "{lost:?}");
         assert_eq!(lost[0], "left out: jitter=full: gRPC draws within ±20% of the ceiling");

@@ -4,7 +4,7 @@ use stagger_core::Policy;
 
 /// What is known of a length of time before it is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct Distribution {
     pub(crate) min: Duration,
     pub(crate) max: Duration,
     pub(crate) mean: Duration,
@@ -20,9 +20,9 @@ pub(crate) struct Row {
     /// Its number, from 1.
     pub(crate) retry: u32,
     /// The delay before it.
-    pub(crate) delay: Outlook,
+    pub(crate) delay: Distribution,
     /// All that was waited by then, spread included.
-    pub(crate) elapsed: Outlook,
+    pub(crate) elapsed: Distribution,
 }
 
 /// What is known of a policy.
@@ -41,19 +41,19 @@ pub(crate) enum Shown {
     /// The first of so many.
     FirstOf(u32),
     /// The first of a series without end.
-    FirstOfEndless,
+    FirstOfUnlimited,
 }
 
 /// Rows that are shown unless a number is asked for: a screenful, and for a series without end what
 /// shows its course.
-const SCREENFUL: u32 = 20;
-const ENDLESS: u32 = 10;
+const DEFAULT_ROWS: u32 = 20;
+const UNLIMITED_ROWS: u32 = 10;
 
 impl Forecast {
     /// The forecast of the first `retries` retries, or of as many as fit a screen.
     pub(crate) fn new(policy: Policy, retries: Option<u32>) -> Self {
         let all = policy.max_attempts().map(|attempts| attempts.get() - 1);
-        let wanted = retries.unwrap_or(if all.is_some() { SCREENFUL } else { ENDLESS });
+        let wanted = retries.unwrap_or(if all.is_some() { DEFAULT_ROWS } else { UNLIMITED_ROWS });
         let count = all.map_or(wanted, |all| all.min(wanted));
         // The series of a policy that never retries ends at once.
         let rows: Vec<Row> = (1..=count).map_while(|retry| row(&policy, retry)).collect();
@@ -62,25 +62,28 @@ impl Forecast {
             _ if ended => Shown::All,
             Some(all) if all > count => Shown::FirstOf(all),
             Some(_) => Shown::All,
-            None => Shown::FirstOfEndless,
+            None => Shown::FirstOfUnlimited,
         };
         Self { policy, rows, shown }
     }
 }
 
 fn row(policy: &Policy, retry: u32) -> Option<Row> {
-    let delay = outlook(policy.bounds(retry)?, policy.mean(retry)?, policy.quantiles(retry, SHARES)?);
-    let elapsed =
-        outlook(policy.elapsed_bounds(retry)?, policy.elapsed_mean(retry)?, policy.elapsed_quantiles(retry, SHARES)?);
+    let delay = distribution(policy.bounds(retry)?, policy.mean(retry)?, policy.quantiles(retry, SHARES)?);
+    let elapsed = distribution(
+        policy.elapsed_bounds(retry)?,
+        policy.elapsed_mean(retry)?,
+        policy.elapsed_quantiles(retry, SHARES)?,
+    );
     Some(Row { retry, delay, elapsed })
 }
 
-/// The quantiles of an outlook.
+/// The quantiles of an distribution.
 const SHARES: [f64; 4] = [0.1, 0.5, 0.9, 0.99];
 
-fn outlook((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Outlook {
+fn distribution((min, max): (Duration, Duration), mean: Duration, quantiles: [Duration; SHARES.len()]) -> Distribution {
     let [p10, p50, p90, p99] = quantiles;
-    Outlook { min, max, mean, p10, p50, p90, p99 }
+    Distribution { min, max, mean, p10, p50, p90, p99 }
 }
 
 #[cfg(test)]
@@ -99,8 +102,8 @@ mod tests {
             ("exponential max-attempts=6", Some(9), (5, Shown::All)),
             ("exponential max-attempts=6", Some(5), (5, Shown::All)),
             ("exponential max-attempts=1000", None, (20, Shown::FirstOf(999))),
-            ("exponential max-attempts=inf", None, (10, Shown::FirstOfEndless)),
-            ("exponential max-attempts=inf", Some(12), (12, Shown::FirstOfEndless)),
+            ("exponential max-attempts=inf", None, (10, Shown::FirstOfUnlimited)),
+            ("exponential max-attempts=inf", Some(12), (12, Shown::FirstOfUnlimited)),
             ("exponential max-attempts=1", None, (0, Shown::All)),
             ("stop max-attempts=inf", None, (0, Shown::All)),
         ] {
@@ -115,7 +118,7 @@ mod tests {
         for jitter in ["none", "full", "equal", "decorrelated", "±20%"] {
             let policy = format!("exponential base=1s cap=30s jitter={jitter} spread=3s max-attempts=8");
             for row in forecast(&policy, None).rows {
-                for Outlook { min, max, mean, p10, p50, p90, p99 } in [row.delay, row.elapsed] {
+                for Distribution { min, max, mean, p10, p50, p90, p99 } in [row.delay, row.elapsed] {
                     assert!([min, p10, p50, p90, p99, max].is_sorted(), "{jitter}: {row:?}");
                     assert!((min..=max).contains(&mean), "{jitter}: {row:?}");
                 }

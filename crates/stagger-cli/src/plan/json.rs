@@ -4,13 +4,13 @@ use serde::{Serialize, Serializer};
 use stagger_core::Seed;
 
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Shown};
+use super::forecast::{Distribution, Forecast, Shown};
 use super::notes::Note;
 use super::verdict::{Answer, Check, Verdict};
 
 /// What `stagger plan --json` prints: schema `stagger.plan/1`.
 ///
-/// Lengths of time are numbers of seconds, shares lie between 0 and 1. Later versions of the schema
+/// Durations of time are numbers of seconds, shares lie between 0 and 1. Later versions of the schema
 /// may add fields; what is here keeps its name and its meaning.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "stagger.plan/1"))]
@@ -47,16 +47,16 @@ struct Retry {
     /// Its number, from 1.
     retry: u32,
     /// The delay before it.
-    delay: Lengths,
+    delay: Durations,
     /// All that was waited by then: the spread and the delays up to this one. What the attempts
     /// take comes on top.
-    elapsed: Lengths,
+    elapsed: Durations,
 }
 
 /// The forecast of a length of time.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Lengths {
+struct Durations {
     /// The least it can be.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
@@ -87,7 +87,7 @@ struct Lengths {
     p99_s: Duration,
 }
 
-/// Drawn delays, and whether they are what was forecast.
+/// DrawnDelays delays, and whether they are what was forecast.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Sample<'a> {
@@ -96,18 +96,18 @@ struct Sample<'a> {
     /// How many clients were drawn.
     clients: usize,
     /// Whether the delays span their intervals.
-    verdict: Judgement<'a>,
+    verdict: VerdictSummary<'a>,
     /// What became of each retry's delays.
-    retries: Vec<Drawn>,
+    retries: Vec<DrawnDelays>,
     /// The waits of each client.
-    series: Vec<Waits>,
+    series: Vec<ClientDelays>,
 }
 
 /// An answer and its grounds.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Judgement<'a> {
-    /// `yes`; `in-step` where all clients wait the same, as the policy says; `too-few` where so few
+struct VerdictSummary<'a> {
+    /// `yes`; `synchronized` where all clients wait the same, as the policy says; `too-few` where so few
     /// draws say nothing; `no` where they contradict the forecast.
     spans: &'static str,
     /// The answer in a sentence.
@@ -117,25 +117,25 @@ struct Judgement<'a> {
 /// The delays drawn for one retry.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Drawn {
+struct DrawnDelays {
     /// Its number, from 1.
     retry: u32,
     /// The least delay drawn.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
-    least_s: Duration,
+    min_s: Duration,
     /// The greatest delay drawn.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
-    most_s: Duration,
+    max_s: Duration,
     /// How they lie in their interval; null where all must be one length.
-    fit: Option<Placement>,
+    fit: Option<Fit>,
 }
 
 /// How drawn delays lie in their interval.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Placement {
+struct Fit {
     /// Where in the interval the least delay lies.
     reach_from: f64,
     /// Where in the interval the greatest delay lies.
@@ -152,7 +152,7 @@ struct Placement {
 /// The waits of one client that never succeeds.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Waits {
+struct ClientDelays {
     /// Before its first attempt.
     #[serde(serialize_with = "s")]
     #[cfg_attr(test, schemars(with = "f64"))]
@@ -185,14 +185,14 @@ impl<'a> Document<'a> {
 
     /// The same with what was drawn from `seed`.
     pub(crate) fn with_sample(mut self, seed: Seed, clients: &[Client], verdict: &'a Verdict) -> Self {
-        let series = clients.iter().map(|client| Waits {
+        let series = clients.iter().map(|client| ClientDelays {
             spread_s: client.spread,
             delays_s: client.delays.iter().map(Duration::as_secs_f64).collect(),
         });
         self.sample = Some(Sample {
             seed: seed.get(),
             clients: clients.len(),
-            verdict: Judgement { spans: word(verdict.answer), text: &verdict.text },
+            verdict: VerdictSummary { spans: answer_name(verdict.answer), text: &verdict.text },
             retries: verdict.checks.iter().map(Into::into).collect(),
             series: series.collect(),
         });
@@ -200,32 +200,32 @@ impl<'a> Document<'a> {
     }
 }
 
-fn word(answer: Answer) -> &'static str {
+fn answer_name(answer: Answer) -> &'static str {
     match answer {
         Answer::Yes => "yes",
-        Answer::InStep => "in-step",
+        Answer::Synchronized => "synchronized",
         Answer::TooFew => "too-few",
         Answer::No => "no",
     }
 }
 
-impl From<Outlook> for Lengths {
-    fn from(outlook: Outlook) -> Self {
-        let Outlook { min, max, mean, p10, p50, p90, p99 } = outlook;
+impl From<Distribution> for Durations {
+    fn from(distribution: Distribution) -> Self {
+        let Distribution { min, max, mean, p10, p50, p90, p99 } = distribution;
         Self { min_s: min, max_s: max, mean_s: mean, p10_s: p10, p50_s: p50, p90_s: p90, p99_s: p99 }
     }
 }
 
-impl From<&Check> for Drawn {
+impl From<&Check> for DrawnDelays {
     fn from(check: &Check) -> Self {
-        let fit = check.fit.as_ref().map(|fit| Placement {
+        let fit = check.fit.as_ref().map(|fit| Fit {
             reach_from: fit.reach.0,
             reach_to: fit.reach.1,
             ks: fit.distance,
             ks_p: fit.p_value,
             missed: fit.missed,
         });
-        Self { retry: check.retry, least_s: check.least, most_s: check.most, fit }
+        Self { retry: check.retry, min_s: check.drawn_min, max_s: check.drawn_max, fit }
     }
 }
 
@@ -295,7 +295,7 @@ mod tests {
             assert!((0.0..=2.0).contains(&client["spread_s"].as_f64().unwrap()));
         }
         let least = series.iter().map(|client| client["delays_s"][4].as_f64().unwrap()).fold(f64::MAX, f64::min);
-        assert_eq!(sample["retries"][4]["least_s"], least);
+        assert_eq!(sample["retries"][4]["min_s"], least);
     }
 
     /// The schema that is published. After a change: `STAGGER_BLESS=1 cargo test -p stagger-cli schema`.

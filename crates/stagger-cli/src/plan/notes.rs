@@ -22,14 +22,20 @@ pub(crate) fn notes(forecast: &Forecast) -> Vec<Note> {
     let (Some(first), Some(last)) = (forecast.rows.first(), forecast.rows.last()) else {
         return vec![Note { code: "no-retry", text: "one attempt and no retry: there is no delay to show".to_owned() }];
     };
-    [together(forecast, first), at_cap(forecast), beyond_cap(forecast), cut_short(forecast, last), part_shown(forecast)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        synchronization(forecast, first),
+        at_cap(forecast),
+        above_cap(forecast),
+        elapsed_limit(forecast, last),
+        truncated(forecast),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// How near to one another clients come back that fail together.
-fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
+fn synchronization(forecast: &Forecast, first: &Row) -> Option<Note> {
     let spread = forecast.policy.spread();
     if forecast.rows.iter().all(|row| row.delay.max.is_zero()) {
         return Some(Note {
@@ -39,17 +45,17 @@ fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
                 .to_owned(),
         });
     }
-    let in_step = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
+    let synchronized = forecast.rows.iter().all(|row| row.delay.min == row.delay.max);
     let delay = first.delay;
-    match (in_step, spread.is_zero()) {
+    match (synchronized, spread.is_zero()) {
         (true, true) => Some(Note {
-            code: "in-step",
+            code: "synchronized",
             text: "no jitter: clients that fail together come back together, every time; \
                    add --jitter full"
                 .to_owned(),
         }),
         (true, false) => Some(Note {
-            code: "in-step",
+            code: "synchronized",
             text: format!(
                 "no jitter: only the spread of {} sets clients apart that fail together; \
                  add --jitter full",
@@ -74,11 +80,11 @@ fn together(forecast: &Forecast, first: &Row) -> Option<Note> {
     }
 }
 
-fn beyond_cap(forecast: &Forecast) -> Option<Note> {
+fn above_cap(forecast: &Forecast) -> Option<Note> {
     let cap = forecast.policy.cap()?;
     let most = forecast.rows.iter().map(|row| row.delay.max).max()?;
     (most > cap).then(|| Note {
-        code: "beyond-cap",
+        code: "above-cap",
         text: format!(
             "jitter {} goes beyond the cap of {}: delays of up to {}",
             forecast.policy.jitter(),
@@ -105,14 +111,14 @@ fn at_cap(forecast: &Forecast) -> Option<Note> {
 }
 
 /// What the limit on the elapsed time does to the retries that are shown.
-fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
+fn elapsed_limit(forecast: &Forecast, last: &Row) -> Option<Note> {
     let limit = forecast.policy.max_elapsed()?;
     let never = forecast.rows.iter().find(|row| row.elapsed.min > limit);
     let text = if let Some(row) = never {
         let reached = row.retry - 1;
         format!("max-elapsed {}: no call gets beyond retry {reached}", brief(limit))
     } else if last.elapsed.max > limit {
-        let share = within(limit, &forecast.policy, last.retry)?;
+        let share = share_within(limit, &forecast.policy, last.retry)?;
         format!(
             "max-elapsed {}: {} of calls that keep failing get to retry {}, fewer with the time that attempts take",
             brief(limit),
@@ -126,7 +132,7 @@ fn cut_short(forecast: &Forecast, last: &Row) -> Option<Note> {
 }
 
 /// The share of calls that have waited at most `limit` by a retry, to half a percent.
-fn within(limit: Duration, policy: &Policy, retry: u32) -> Option<f64> {
+fn share_within(limit: Duration, policy: &Policy, retry: u32) -> Option<f64> {
     const STEPS: usize = 200;
     let shares = array::from_fn::<_, STEPS, _>(|step| (step as f64 + 0.5) / STEPS as f64);
     let quantiles = policy.elapsed_quantiles(retry, shares)?;
@@ -141,18 +147,18 @@ fn percent(share: f64) -> String {
     }
 }
 
-fn part_shown(forecast: &Forecast) -> Option<Note> {
+fn truncated(forecast: &Forecast) -> Option<Note> {
     let shown = forecast.rows.len();
     let text = match forecast.shown {
         Shown::All => return None,
         Shown::FirstOf(all) => {
             format!("the first {shown} of {all} retries are shown; --retries {all} shows all")
         }
-        Shown::FirstOfEndless => {
+        Shown::FirstOfUnlimited => {
             format!("attempts are unlimited: the first {shown} retries are shown; --retries N chooses")
         }
     };
-    Some(Note { code: "part-shown", text })
+    Some(Note { code: "truncated", text })
 }
 
 #[cfg(test)]
@@ -173,14 +179,14 @@ mod tests {
         for (policy, want) in [
             ("exponential base=1s cap=30s", &["first-retry"][..]),
             ("exponential base=1s cap=30s spread=30s", &[]),
-            ("exponential base=1s cap=30s jitter=none", &["in-step"]),
-            ("exponential base=1s cap=30s jitter=none spread=30s", &["in-step"]),
+            ("exponential base=1s cap=30s jitter=none", &["synchronized"]),
+            ("exponential base=1s cap=30s jitter=none spread=30s", &["synchronized"]),
             ("zero", &["no-delay"]),
             ("stop", &["no-retry"]),
             ("exponential max-attempts=1", &["no-retry"]),
-            ("exponential spread=1s max-attempts=inf", &["part-shown"]),
-            ("exponential spread=1s max-attempts=100", &["part-shown"]),
-            ("exponential base=1s cap=2s jitter=±20% spread=1s", &["beyond-cap"]),
+            ("exponential spread=1s max-attempts=inf", &["truncated"]),
+            ("exponential spread=1s max-attempts=100", &["truncated"]),
+            ("exponential base=1s cap=2s jitter=±20% spread=1s", &["above-cap"]),
             ("exponential base=1s cap=30s jitter=±20% spread=1s max-attempts=3", &[]),
             ("socket.io spread=1s max-attempts=9", &["at-cap"]),
             ("socket.io spread=1s max-attempts=3", &[]),

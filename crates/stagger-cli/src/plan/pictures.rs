@@ -2,13 +2,13 @@ use core::time::Duration;
 
 use super::brief::{brief, span};
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Row};
+use super::forecast::{Distribution, Forecast, Row};
 use super::verdict::Verdict;
 use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
 /// How the waits of single clients are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paths {
+pub(crate) enum ClientStyle {
     /// A mark at each retry: where lines would tangle.
     Marks,
     /// A mark at each retry and a line from one to the next.
@@ -16,28 +16,29 @@ pub(crate) enum Paths {
 }
 
 /// The delay before each retry: what it can be, its median, and what a few clients drew.
-pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.delays.clone()).collect();
-    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.delay), brief(row.delay.p50));
+    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.delay), brief(row.delay.p50));
     Figure {
         title: "Delay before each retry".to_owned(),
-        description: described("The delay before each retry", forecast, sentence),
+        description: describe("The delay before each retry", forecast, sentence),
         x: Axis::new("retry", Unit::Count),
         y: seconds("delay", spacing),
-        series: fan(forecast, |row| row.delay, &drawn, paths),
+        series: fan(forecast, |row| row.delay, &drawn, client_style),
     }
 }
 
 /// The time waited by each retry: what it can be, its median, and what a few clients drew.
-pub(crate) fn waited(forecast: &Forecast, clients: &[Client], paths: Paths, spacing: Spacing) -> Figure {
+pub(crate) fn waited(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.elapsed().collect()).collect();
-    let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, of(row.elapsed), brief(row.elapsed.p50));
+    let sentence =
+        |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.elapsed), brief(row.elapsed.p50));
     Figure {
         title: "Time waited by each retry, attempts not counted".to_owned(),
-        description: described("The time waited by each retry", forecast, sentence),
+        description: describe("The time waited by each retry", forecast, sentence),
         x: Axis::new("retry", Unit::Count),
         y: seconds("time waited", spacing),
-        series: fan(forecast, |row| row.elapsed, &drawn, paths),
+        series: fan(forecast, |row| row.elapsed, &drawn, client_style),
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
              expected in each.",
             texts.join(", ")
         ),
-        x: Axis::new(SHORTER, Unit::Share),
+        x: Axis::new(SHARE_LABEL, Unit::Share),
         y: Axis::new("draws", Unit::Count),
         series: vec![
             Series {
@@ -84,10 +85,10 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
 }
 
 /// The axis along a forecast's probability.
-const SHORTER: &str = "share of delays so short or shorter, as forecast";
+const SHARE_LABEL: &str = "share of delays so short or shorter, as forecast";
 
 /// Retries whose distributions are told apart in one picture.
-const TOLD_APART: usize = 6;
+const MAX_CURVES: usize = 6;
 
 /// How far the distribution of the drawn delays lies from the forecast's, and how far it may.
 pub(crate) fn distance(verdict: &Verdict) -> Figure {
@@ -100,7 +101,7 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
         hue: Hue::Sky,
         weight: Weight::Light,
     }];
-    series.extend(fits().take(TOLD_APART).enumerate().map(|(i, (retry, fit))| {
+    series.extend(fits().take(MAX_CURVES).enumerate().map(|(i, (retry, fit))| {
         let start = Point { x: 0.0, y: 0.0 };
         let steps = fit.excess().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
         Series {
@@ -113,22 +114,27 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
     Figure {
         title: "Drawn delays beside their forecast".to_owned(),
         description: format!("How far the drawn delays lie from their forecast: {}.", verdict.text),
-        x: Axis::new(SHORTER, Unit::Share),
+        x: Axis::new(SHARE_LABEL, Unit::Share),
         y: Axis::new("drawn so short or shorter, less forecast", Unit::Share),
         series,
     }
 }
 
 /// Band, median and clients, the way both pictures over the retries show them.
-fn fan(forecast: &Forecast, outlook: impl Fn(&Row) -> Outlook, clients: &[Vec<Duration>], paths: Paths) -> Vec<Series> {
+fn fan(
+    forecast: &Forecast,
+    distribution: impl Fn(&Row) -> Distribution,
+    clients: &[Vec<Duration>],
+    client_style: ClientStyle,
+) -> Vec<Series> {
     let rows = &forecast.rows;
     let x = |row: &Row| f64::from(row.retry);
     let band = rows.iter().map(|row| Span {
         x: x(row),
-        low: outlook(row).min.as_secs_f64(),
-        high: outlook(row).max.as_secs_f64(),
+        low: distribution(row).min.as_secs_f64(),
+        high: distribution(row).max.as_secs_f64(),
     });
-    let median = rows.iter().map(|row| Point { x: x(row), y: outlook(row).p50.as_secs_f64() });
+    let median = rows.iter().map(|row| Point { x: x(row), y: distribution(row).p50.as_secs_f64() });
     let mut series = vec![
         Series {
             name: Some("least to most".to_owned()),
@@ -147,7 +153,7 @@ fn fan(forecast: &Forecast, outlook: impl Fn(&Row) -> Outlook, clients: &[Vec<Du
         let places = rows.iter().zip(lengths).map(|(row, length)| Point { x: x(row), y: length.as_secs_f64() });
         let places: Vec<Point> = places.collect();
         let path = |name, shape| Series { name, shape, hue: Hue::nth(i), weight: Weight::Light };
-        if paths == Paths::Lines {
+        if client_style == ClientStyle::Lines {
             series.push(path(None, Shape::Line(places.clone())));
         }
         series.push(path(Some("drawn clients".to_owned()), Shape::Points(places)));
@@ -163,11 +169,11 @@ fn seconds(label: &str, spacing: Spacing) -> Axis {
     }
 }
 
-fn of(outlook: Outlook) -> String {
-    span(outlook.min, outlook.max)
+fn range(distribution: Distribution) -> String {
+    span(distribution.min, distribution.max)
 }
 
-fn described(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
+fn describe(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
     let rows: Vec<String> = forecast.rows.iter().map(sentence).collect();
     format!("{what}, least to most. {}.", rows.join("; "))
 }

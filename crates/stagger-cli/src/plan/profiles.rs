@@ -29,7 +29,7 @@ struct Entry {
     title: &'static str,
     version: &'static str,
     source: &'static str,
-    read: &'static str,
+    read_on: &'static str,
     policy: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn json() -> Result<String, CliError> {
         title: profile.title(),
         version: profile.version(),
         source: profile.source(),
-        read: profile.read_on(),
+        read_on: profile.read_on(),
         policy: profile.policy().to_string(),
     };
     let list = List { schema: "stagger.profiles/1", profiles: Profile::all().map(entry).collect() };

@@ -2,7 +2,7 @@ use super::brief::{brief, span};
 use super::clients::Client;
 use super::forecast::Forecast;
 use super::notes::Note;
-use super::pictures::{Paths, envelope};
+use super::pictures::{ClientStyle, envelope};
 use super::verdict::{Verdict, p_value, percent};
 use crate::plot::{Align, Column, Keep, RenderOptions, Spacing, paragraph, sparkline, table, terminal};
 
@@ -23,7 +23,7 @@ pub(crate) fn report(
     }
     if !forecast.rows.is_empty() {
         out.push('\n');
-        out.push_str(&terminal::paint(&envelope(forecast, clients, Paths::Marks, spacing), options));
+        out.push_str(&terminal::paint(&envelope(forecast, clients, ClientStyle::Marks, spacing), options));
     }
     out
 }
@@ -35,7 +35,8 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: Rend
         .checks
         .iter()
         .map(|check| {
-            let mut row = vec![check.retry.to_string(), span(check.min, check.max), span(check.least, check.most)];
+            let mut row =
+                vec![check.retry.to_string(), span(check.min, check.max), span(check.drawn_min, check.drawn_max)];
             match &check.fit {
                 Some(fit) => row.extend([
                     format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
@@ -62,16 +63,16 @@ const fn left(heading: &'static str) -> Column {
     Column { heading, align: Align::Left, keep: Keep::Always }
 }
 
-const fn spare(column: Column) -> Column {
+const fn optional(column: Column) -> Column {
     Column { keep: Keep::WithRoom, ..column }
 }
 
 const FIGURES: [Column; 6] =
-    [right("retry"), left("delay"), spare(right("mean")), right("by then: p50"), right("p99"), right("worst")];
+    [right("retry"), left("delay"), optional(right("mean")), right("by then: p50"), right("p99"), right("worst")];
 
 /// The reach says what was drawn in shares, the retries' intervals are in the table above.
 const SAMPLE: [Column; 6] =
-    [right("retry"), spare(left("interval")), spare(left("drawn")), left("reach"), left("tenths"), right("KS p")];
+    [right("retry"), optional(left("interval")), optional(left("drawn")), left("reach"), left("tenths"), right("KS p")];
 
 fn figures(forecast: &Forecast, options: RenderOptions) -> String {
     let row = |row: &super::forecast::Row| {

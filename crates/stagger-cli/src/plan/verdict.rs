@@ -4,14 +4,14 @@ use stagger_sim::lint::{Curve, Fit};
 
 use super::brief::brief;
 use super::clients::Client;
-use super::forecast::{Forecast, Outlook, Row};
+use super::forecast::{Distribution, Forecast, Row};
 
 /// Whether drawn delays span their intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) checks: Vec<Check>,
     pub(crate) answer: Answer,
-    /// How improbable draws must be to count as astray.
+    /// How improbable draws must be to count as mismatch.
     pub(crate) threshold: f64,
     /// The answer and its grounds, in a sentence.
     pub(crate) text: String,
@@ -22,7 +22,7 @@ pub(crate) struct Verdict {
 pub(crate) enum Answer {
     Yes,
     /// They have no interval to span: clients stay in step, as the policy says.
-    InStep,
+    Synchronized,
     /// So few draws say nothing.
     TooFew,
     /// They contradict the forecast.
@@ -37,28 +37,28 @@ pub(crate) struct Check {
     pub(crate) min: Duration,
     pub(crate) max: Duration,
     /// The least and the greatest delay drawn.
-    pub(crate) least: Duration,
-    pub(crate) most: Duration,
+    pub(crate) drawn_min: Duration,
+    pub(crate) drawn_max: Duration,
     /// `None` where the interval is a single length.
     pub(crate) fit: Option<Fit>,
 }
 
 /// Draws below which every verdict would be a guess.
-const FEWEST: u32 = 100;
+const MIN_CLIENTS: u32 = 100;
 
 /// How often draws that are as forecast may be called wrong, over all retries together.
-const FALSE_ALARM: f64 = 0.001;
+const FALSE_ALARM_RATE: f64 = 0.001;
 
 impl Verdict {
     /// Looks at what each client drew for each retry of the forecast.
     pub(crate) fn new(forecast: &Forecast, clients: &[Client]) -> Self {
         let mut checks = Vec::new();
         // Once the cap rules, one retry is like the one before it, and so is the curve, which costs.
-        let mut known: Option<(Outlook, Curve)> = None;
+        let mut known: Option<(Distribution, Curve)> = None;
         for (at, row) in forecast.rows.iter().enumerate() {
             let drawn = clients.iter().filter_map(|client| client.delays.get(at).copied()).collect();
             let curve = match known.take() {
-                Some((outlook, curve)) if outlook == row.delay => Some(curve),
+                Some((distribution, curve)) if distribution == row.delay => Some(curve),
                 _ => Curve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
             };
             let Some(curve) = curve else {
@@ -67,20 +67,20 @@ impl Verdict {
             checks.extend(Check::new(row, &curve, drawn));
             known = Some((row.delay, curve));
         }
-        Self::of(checks, clients.len())
+        Self::from_checks(checks, clients.len())
     }
 
-    fn of(checks: Vec<Check>, clients: usize) -> Self {
+    fn from_checks(checks: Vec<Check>, clients: usize) -> Self {
         let fits: Vec<(u32, &Fit)> =
             checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?))).collect();
-        let threshold = FALSE_ALARM / (2 * fits.len()).max(1) as f64;
-        let astray = fits.iter().find(|(_, fit)| fit.strays(threshold));
+        let threshold = FALSE_ALARM_RATE / (2 * fits.len()).max(1) as f64;
+        let mismatch = fits.iter().find(|(_, fit)| fit.strays(threshold));
         let (answer, text) = if fits.is_empty() {
-            (Answer::InStep, in_step(&checks, clients))
-        } else if clients < FEWEST as usize {
-            let text = format!("too few to tell: {clients} clients; --sample {FEWEST} or more can");
+            (Answer::Synchronized, synchronized(&checks, clients))
+        } else if clients < MIN_CLIENTS as usize {
+            let text = format!("too few to tell: {clients} clients; --sample {MIN_CLIENTS} or more can");
             (Answer::TooFew, text)
-        } else if let Some((retry, fit)) = astray {
+        } else if let Some((retry, fit)) = mismatch {
             (Answer::No, contradiction(*retry, fit))
         } else {
             (Answer::Yes, agreement(&checks, &fits, clients))
@@ -93,15 +93,15 @@ impl Check {
     /// `None` if nothing was drawn.
     fn new(row: &Row, curve: &Curve, mut drawn: Vec<Duration>) -> Option<Self> {
         drawn.sort_unstable();
-        let (least, most) = (*drawn.first()?, *drawn.last()?);
+        let (drawn_min, drawn_max) = (*drawn.first()?, *drawn.last()?);
         let (min, max) = (row.delay.min, row.delay.max);
-        let same = min == max && least == min && most == max;
-        let fit = (!same).then(|| Fit::new(curve, (min, max), &drawn));
-        Some(Self { retry: row.retry, min, max, least, most, fit })
+        let fixed = min == max && drawn_min == min && drawn_max == max;
+        let fit = (!fixed).then(|| Fit::new(curve, (min, max), &drawn));
+        Some(Self { retry: row.retry, min, max, drawn_min, drawn_max, fit })
     }
 }
 
-fn in_step(checks: &[Check], clients: usize) -> String {
+fn synchronized(checks: &[Check], clients: usize) -> String {
     match checks {
         [] => "there is no retry, and so no delay to draw".to_owned(),
         _ if checks.iter().all(|check| check.max.is_zero()) => {
@@ -236,14 +236,14 @@ mod tests {
     #[test]
     fn without_jitter_all_clients_wait_the_same() {
         let verdict = verdict("exponential base=1s cap=30s jitter=none", 1000, |delay| delay);
-        assert_eq!(verdict.answer, Answer::InStep);
+        assert_eq!(verdict.answer, Answer::Synchronized);
         assert!(verdict.text.contains("all 1000 clients wait the same"), "{}", verdict.text);
     }
 
     #[test]
     fn a_few_clients_prove_nothing() {
-        assert_eq!(verdict(FULL, FEWEST as usize - 1, |delay| delay).answer, Answer::TooFew);
-        assert_eq!(verdict(FULL, FEWEST as usize, |delay| delay).answer, Answer::Yes);
+        assert_eq!(verdict(FULL, MIN_CLIENTS as usize - 1, |delay| delay).answer, Answer::TooFew);
+        assert_eq!(verdict(FULL, MIN_CLIENTS as usize, |delay| delay).answer, Answer::Yes);
     }
 
     #[test]

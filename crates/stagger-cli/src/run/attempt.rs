@@ -16,7 +16,7 @@ use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
 
-/// A command that was started, until it and what it has started are over.
+/// A started command, supervised until it and its descendants have ended.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     child: Child,
@@ -27,13 +27,13 @@ pub(super) struct Attempt<'a> {
     status: Option<AttemptStatus>,
     timed_out: bool,
     interrupted: Option<CaughtSignal>,
-    /// Once the command has ended.
+    /// Set when the command has ended.
     drain: Option<Drain>,
-    /// How long until the next next_poll whether everybody is gone, of which nobody tells us.
+    /// Time until the next check whether all descendants are gone, for which there is no notification.
     poll_interval: Duration,
 }
 
-/// What everybody needs who waits.
+/// The clock, signals and log, shared by everything that waits during a run.
 #[derive(Debug)]
 pub(super) struct RunContext<'a> {
     pub(super) clock: Clock,
@@ -41,11 +41,11 @@ pub(super) struct RunContext<'a> {
     pub(super) logger: &'a mut Logger,
 }
 
-/// What came of it.
+/// The result of a supervised command.
 #[derive(Debug)]
 pub(super) struct Finished<'a> {
     pub(super) status: AttemptStatus,
-    /// The signal that asked to end the run, if one did.
+    /// The signal that requested the end of the run, if any.
     pub(super) interrupted: Option<CaughtSignal>,
     pub(super) stdout: Output<'a>,
     pub(super) stderr: Output<'a>,
@@ -53,21 +53,21 @@ pub(super) struct Finished<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// It may run until then.
+    /// It may run until the deadline.
     Running { until: Option<Instant> },
-    /// It was told to end, and is killed then.
+    /// It was sent a termination signal, and is killed at `kill_at`.
     Terminating { kill_at: Option<Instant> },
-    /// It was killed. What cannot be killed is not waited for beyond this.
+    /// It was killed. Processes that cannot be killed are not awaited beyond `give_up_at`.
     Killed { give_up_at: Instant },
 }
 
-/// How long the killed may take to disappear.
+/// Time that killed processes get to disappear.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<'a> Attempt<'a> {
-    /// Takes over a command that was just started and may run until `until`.
+    /// Supervises a command that was just started and may run until `until`.
     pub(super) fn new(
         child: Child,
         stdout: Stream<'a>,
@@ -89,10 +89,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits until it is over.
+    /// Waits until the command has ended.
     ///
     /// # Errors
-    /// What was held back cannot be stored, or the system fails. The command is killed then.
+    /// Buffered output cannot be stored, or a system call fails. The command is then killed.
     pub(super) fn supervise(mut self, context: &mut RunContext<'_>) -> io::Result<Finished<'a>> {
         loop {
             let now = context.clock.now();
@@ -102,8 +102,8 @@ impl<'a> Attempt<'a> {
             }
             context.logger.tick(now);
             self.wait(now, context)?;
-            // The signals first: a command that ends after we looked must wake us again, and not have its end thrown
-            // away with the signals that were taken after the next_poll.
+            // Take the signals before polling the child: if the command ends after the poll, its SIGCHLD must still be
+            // pending to wake the next wait.
             let requests = context.signals.take();
             self.poll_child(context)?;
             for request in requests {
@@ -112,7 +112,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Does what is due.
+    /// Terminates or kills the command if its deadline has passed.
     fn apply_deadlines(&mut self, now: Instant, logger: &mut Logger) {
         let phase = self.phase;
         match phase {
@@ -133,7 +133,7 @@ impl<'a> Attempt<'a> {
             Phase::Running { .. } => self.status.is_some() && drained,
             Phase::Terminating { .. } => self.is_gone() && drained,
             Phase::Killed { give_up_at } if self.status.is_some() => drained && (now >= give_up_at || self.is_gone()),
-            // It cannot be killed. To start the next attempt beside it would be worse than to wait.
+            // It cannot be killed. Waiting is better than running the next attempt in parallel.
             Phase::Killed { give_up_at } => now >= give_up_at && self.interrupted.is_some(),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Attempt<'a> {
         self.status.is_some() && self.child.is_gone()
     }
 
-    /// Waits until something is due or has come, and moves what the streams have brought.
+    /// Waits for a deadline, a signal or output, and forwards or buffers the output.
     fn wait(&mut self, now: Instant, context: &RunContext<'_>) -> io::Result<()> {
         let deadline = match self.phase {
             Phase::Running { until } if self.status.is_none() => until,
@@ -150,7 +150,7 @@ impl<'a> Attempt<'a> {
             Phase::Terminating { kill_at } => kill_at,
             Phase::Killed { give_up_at } => Some(give_up_at),
         };
-        // What is past has been bytes_seen to; it may only wait for something else.
+        // A deadline in the past has been handled; only other events are awaited.
         let deadline = deadline.filter(|at| *at > now);
         let next_poll = (self.status.is_some() && !matches!(self.phase, Phase::Running { .. })).then(|| {
             self.poll_interval = (self.poll_interval * 2).min(MAX_POLL_INTERVAL);
@@ -182,18 +182,18 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// When streams that bring nothing more are left. A reader who is slow is waited for, unless the run must end.
+    /// Returns when to stop reading idle streams; `None` while a slow reader blocks them, unless the run must end.
     fn idle_deadline(&self) -> Option<Instant> {
         let is_blocked = self.stdout.is_blocked() || self.stderr.is_blocked();
         self.drain.filter(|_| !is_blocked || self.interrupted.is_some()).map(|drain| drain.idle_deadline())
     }
 
-    /// How many bytes went through our hands.
+    /// Returns the number of bytes read from both streams.
     fn bytes_seen(&self) -> u64 {
         self.stdout.bytes_seen() + self.stderr.bytes_seen()
     }
 
-    /// A stream has brought something, or taken it.
+    /// Records progress of a stream, and closes both if draining has reached its byte limit.
     fn on_stream_progress(&mut self, now: Instant) {
         let bytes_seen = self.bytes_seen();
         if self.drain.as_mut().is_some_and(|drain| !drain.on_progress(now, bytes_seen)) {
@@ -202,11 +202,11 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Looks what has become of the command.
+    /// Checks whether the command has stopped or ended.
     fn poll_child(&mut self, context: &mut RunContext<'_>) -> io::Result<()> {
         match self.child.poll()? {
             ChildState::Stopped(signal) if [SIGTTIN, SIGTTOU].contains(&signal) => context.logger.note(&format!(
-                "the command was stopped by {}: it wants the terminal; run it with --foreground",
+                "the command was stopped by {} because it uses the terminal from the background; add --foreground",
                 SignalName(signal)
             )),
             ChildState::Running | ChildState::Stopped(_) => {}
@@ -245,27 +245,28 @@ impl<'a> Attempt<'a> {
                 }
                 context.logger.clear();
                 Signals::stop_self();
-                // The time in which it could not run is not its own.
+                // Time spent stopped does not count towards the time limit.
                 self.extend_deadline(context.clock.now().saturating_since(now));
             }
             SignalRequest::Continue => self.send(Signal::CONT.as_raw(), context.logger),
         }
     }
 
-    /// The terminal sends its signals to the whole foreground group, and so to a command that is in ours.
+    /// Returns whether the terminal has sent the signal to the command, too: it signals the whole foreground group, and
+    /// the command may share ours.
     fn received_from_terminal(&self, caught: CaughtSignal) -> bool {
         caught.from_terminal && self.child.shares_our_group()
     }
 
     fn terminate(&mut self, signal: i32, now: Instant, logger: &mut Logger) {
         self.send(signal, logger);
-        // What is stopped cannot end.
+        // A stopped process does not handle the signal.
         self.send(Signal::CONT.as_raw(), logger);
         self.start_grace_period(now);
     }
 
     fn start_grace_period(&mut self, now: Instant) {
-        // A deadline that already runs is not put off.
+        // A deadline that is already set is not extended.
         if matches!(self.phase, Phase::Running { .. }) {
             self.phase =
                 Phase::Terminating { kill_at: self.termination.kill_after.map(|length| now.saturating_add(length)) };
@@ -301,7 +302,7 @@ impl<'a> Attempt<'a> {
         let status = match self.status {
             Some(_) if self.timed_out => AttemptStatus::Timeout,
             Some(status) => status,
-            // It has taken too long to end, and we go without having bytes_seen it.
+            // It has taken too long to end; give up without its exit status.
             None => {
                 self.child.abandon();
                 AttemptStatus::Timeout
@@ -312,7 +313,7 @@ impl<'a> Attempt<'a> {
 }
 
 impl Finished<'_> {
-    /// There was nothing to supervise.
+    /// Creates the result of a command that could not be started.
     pub(super) fn not_run(reason: NotRun) -> Self {
         let nothing = || Stream::inherited().finish();
         Self { status: AttemptStatus::NotRun(reason), interrupted: None, stdout: nothing(), stderr: nothing() }

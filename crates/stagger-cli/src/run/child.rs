@@ -9,51 +9,54 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group
 use super::process_tree::{ProcessTree, is_group_dead};
 use super::status::AttemptStatus;
 
-/// A running command and everything it has started.
+/// A running command and its descendants.
 ///
-/// However it is dropped, nothing of it is left running unless [`poll`](Self::poll) has seen its end.
+/// Dropping it kills the command and its descendants, unless [`poll`](Self::poll) has reported its end.
 #[derive(Debug)]
 pub(super) struct Child {
     pid: Pid,
     target: SignalTarget,
-    /// The command itself has ended and was reaped.
+    /// Whether the command itself has ended and was reaped.
     reaped: bool,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// Whom a signal for the command reaches.
+/// The processes that a signal for the command is sent to.
 #[derive(Debug)]
 enum SignalTarget {
-    /// The process group that it leads.
+    /// The process group that the command leads.
     Group,
-    /// It shares stagger's own group, which may hold others (`stagger run … | less`): its descendants, one by one.
+    /// The command and each of its descendants: it shares stagger's process group, which may contain unrelated processes
+    /// (`stagger run … | less`).
     Tree(ProcessTree),
 }
 
-/// Which process group the command runs in.
+/// The process group in which the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcessGroup {
-    /// One of its own, so that all of it can be signalled.
+    /// Its own, so that all its processes can be signaled at once.
     Own,
-    /// Stagger's, so that it may read the terminal: a group in the background that does is stopped.
+    /// Stagger's, so that it can read the terminal: a background group that does so is stopped.
     Shared,
 }
 
-/// What the system tells about a command.
+/// The state of a command, as reported by `waitpid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildState {
-    /// Nothing new.
+    /// No change.
     Running,
-    /// It was stopped by this signal.
+    /// Stopped by this signal.
     Stopped(i32),
-    /// It has ended.
+    /// Ended, and reaped.
     Ended(AttemptStatus),
 }
 
 impl Child {
+    /// Starts the command.
+    ///
     /// # Errors
-    /// NoRetryReason the command cannot be run.
+    /// The error of the failed start.
     pub(super) fn spawn(command: &mut Command, grouping: ProcessGroup) -> io::Result<Self> {
         if grouping == ProcessGroup::Own {
             command.process_group(0);
@@ -68,7 +71,7 @@ impl Child {
         Ok(Self { pid, target, reaped: false, stdout, stderr })
     }
 
-    /// What has become of the command since the last poll. It is reaped when it has ended.
+    /// Returns the change of state since the last poll. Reaps the command when it has ended.
     pub(super) fn poll(&mut self) -> io::Result<ChildState> {
         if self.reaped {
             return Ok(ChildState::Running);
@@ -83,15 +86,15 @@ impl Child {
         Ok(ChildState::Ended(match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => AttemptStatus::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, Some(signal)) => AttemptStatus::Signal(signal),
-            // The system knows no third way to end.
+            // Unreachable: a reported process has stopped, exited or been killed.
             (None, None) => AttemptStatus::Exit(u8::MAX),
         }))
     }
 
-    /// Sends `signal` to everything that belongs to the command. That nobody is left is no failure.
+    /// Sends `signal` to the command and its descendants. Succeeds if none are left.
     ///
     /// # Errors
-    /// Some of it may not be signalled by this user (`sudo`).
+    /// This user has no permission to signal one of the processes (`sudo`).
     pub(super) fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match &mut self.target {
             SignalTarget::Group => ignore_missing(kill_process_group(self.pid, signal)),
@@ -104,7 +107,7 @@ impl Child {
         }
     }
 
-    /// Whether the command and all that it has started are gone.
+    /// Returns whether the command and all its descendants are gone.
     pub(super) fn is_gone(&mut self) -> bool {
         self.reaped
             && match &mut self.target {
@@ -116,18 +119,19 @@ impl Child {
             }
     }
 
-    /// Leaves it to itself: it cannot be killed, and we must go.
+    /// Stops tracking a command that cannot be killed, so that dropping it does not block.
     pub(super) fn abandon(&mut self) {
         self.reaped = true;
     }
 
+    /// Returns whether the command runs in stagger's own process group.
     pub(super) fn shares_our_group(&self) -> bool {
         matches!(self.target, SignalTarget::Tree(_))
     }
 }
 
 impl Drop for Child {
-    /// Only a failure of our own comes here with a command that still runs.
+    /// Kills a command that is still running, which happens only if stagger itself fails.
     fn drop(&mut self) {
         if !self.reaped {
             let _ = self.signal(Signal::KILL);

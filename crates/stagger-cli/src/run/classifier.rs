@@ -4,69 +4,70 @@ use super::line_matcher::LineMatcher;
 use super::outcome_set::OutcomeSet;
 use super::status::AttemptStatus;
 
-/// Decides what the result of an attempt means: what was wanted, worth another attempt, or beyond help.
+/// Classifies the outcome of an attempt: the `--until` outcome, retryable, or final.
 #[derive(Debug)]
 pub(super) struct Classifier {
     pub(super) until: OutcomeSet,
     pub(super) retry_on: OutcomeSet,
     pub(super) stop_on: Option<OutcomeSet>,
-    /// [`NOT_RETRIED_BY_DEFAULT`]; it yields to what `retry_on` names.
+    /// [`NOT_RETRIED_BY_DEFAULT`]; elements that `retry_on` lists explicitly take precedence.
     pub(super) not_retried_by_default: OutcomeSet,
     pub(super) stdout: Patterns,
     pub(super) stderr: Patterns,
 }
 
-/// What one stream of the command is searched for.
+/// The patterns to search for in one output stream of the command.
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     pub(super) retry_if: Vec<Regex>,
     pub(super) stop_if: Vec<Regex>,
 }
 
-/// What an attempt has shown.
+/// The observed result of an attempt.
 #[derive(Debug)]
 pub(super) struct Observation<'a> {
     pub(super) status: AttemptStatus,
     pub(super) stdout: &'a LineMatcher<'a>,
     pub(super) stderr: &'a LineMatcher<'a>,
-    /// The command wrote `stop` into its advice file.
+    /// Whether the command wrote `stop` to its advice file.
     pub(super) stop_advised: bool,
-    /// Whoever read standard output has gone, and that is what killed the command.
+    /// Whether the command was killed by SIGPIPE because the reader of standard output has closed it.
     pub(super) reader_gone: bool,
 }
 
-/// What the result means.
+/// The meaning of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Classification {
-    /// It is what `--until` asks for.
+    /// The `--until` outcome was reached.
     Reached,
-    /// Another attempt may help.
+    /// The failure is retryable.
     Retry,
-    /// No further attempt would help.
+    /// The failure is not retried.
     Stop(NoRetryReason),
 }
 
-/// NoRetryReason a failure is not worth another attempt.
+/// Why a failure is not retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRetryReason {
-    /// It is in the given `--stop-on`, or in its default.
+    /// The outcome is in `--stop-on`, or in [`NOT_RETRIED_BY_DEFAULT`].
     StopOn,
-    /// It is not in `--retry-on`.
+    /// The outcome is not in `--retry-on`.
     NotRetryOn,
-    /// `--stop-if-…` was found.
+    /// The output matches `--stop-if-…`.
     StopIf,
-    /// `--retry-if-…` was not found.
+    /// The output does not match `--retry-if-…`.
     NotRetryIf,
-    /// The command said so.
+    /// The command advised to stop.
     Advice,
-    /// Nobody reads standard output any more.
+    /// The reader of standard output has closed it.
     ReaderGone,
 }
 
-/// A missing program stays missing, and whoever typed ^C or ^\ means it.
+/// Outcomes that are not retried by default: a missing program stays missing, and ^C and ^\ are requests to stop.
 pub(super) const NOT_RETRIED_BY_DEFAULT: &str = "126,127,SIGINT,SIGQUIT";
 
 impl Classifier {
+    /// Classifies an attempt.
     pub(super) fn classify(&self, evidence: &Observation<'_>) -> Classification {
         let status = evidence.status;
         let ran = !matches!(status, AttemptStatus::NotRun(_));
@@ -74,7 +75,7 @@ impl Classifier {
         let retry_if = self.any_found(evidence, |patterns| &patterns.retry_if);
         let stop_if = self.any_found(evidence, |patterns| &patterns.stop_if) == Some(true);
 
-        // A command that says "not ready" and exits 0 has not done what was wanted.
+        // A command that prints "not ready" and exits with 0 has not succeeded.
         let success_contradicted = exited && retry_if == Some(true) && !stop_if;
         if ran && !success_contradicted && self.until.contains(status) {
             return Classification::Reached;
@@ -97,7 +98,7 @@ impl Classifier {
         if !self.retry_on.contains(status) {
             return Classification::Stop(NoRetryReason::NotRetryOn);
         }
-        // What was killed or timed out may not have come to its point; only a command that exited is held to it.
+        // A command that was killed or timed out may not have printed the pattern yet, so this applies to exits only.
         if exited && retry_if == Some(false) {
             return Classification::Stop(NoRetryReason::NotRetryIf);
         }
@@ -109,7 +110,7 @@ impl Classifier {
         configured || (self.not_retried_by_default.contains(status) && !self.retry_on.names_explicitly(status))
     }
 
-    /// Whether one of these patterns was found; `None` if there are none.
+    /// Returns whether any of these patterns matched; `None` if there are none.
     fn any_found(&self, evidence: &Observation<'_>, of: impl Fn(&Patterns) -> &Vec<Regex>) -> Option<bool> {
         let streams = [(&self.stdout, evidence.stdout), (&self.stderr, evidence.stderr)];
         let mut found =
@@ -163,7 +164,7 @@ mod tests {
     const SIGINT: i32 = 2;
 
     #[test]
-    fn results_mean_what_the_sets_say() {
+    fn outcomes_are_classified_by_the_sets() {
         use Classification::{Reached, Retry, Stop};
         let missing = AttemptStatus::NotRun(NotRun::NotFound);
         for (until, retry_on, stop_on, status, want) in [
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn output_narrows_what_is_retried_and_can_belie_an_exit_code() {
+    fn output_patterns_restrict_retries_and_can_override_exit_code_0() {
         use Classification::{Reached, Retry, Stop};
         let mut classifier = classifier("success", DEFAULT, None);
         classifier.stderr.retry_if.push(Regex::new("timed out").unwrap());

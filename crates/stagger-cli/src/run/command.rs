@@ -21,10 +21,10 @@ use super::stdin::StdinSource;
 use crate::error::CliError;
 use crate::term::Term;
 
-/// `stagger run`.
+/// Runs `stagger run`.
 ///
 /// # Errors
-/// The command line makes no sense, or stagger itself failed.
+/// A usage error, or a failure of stagger itself.
 pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     match run_to_exit(args, term)? {
         RunExit::Code(code) => Ok(ExitCode::from(code)),
@@ -32,7 +32,8 @@ pub(crate) fn run(args: &RunArgs, term: &Term) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Everything that must be put away before stagger may die is gone when this returns.
+/// Runs the command to its end and returns how stagger must exit. All resources that must be released before stagger
+/// ends by a signal are released when this returns.
 fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     let clock = Clock::start();
     let settings = Settings::new(args)?;
@@ -61,7 +62,7 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     };
     let advice = AdviceFile::new();
     if let Err(error) = &advice {
-        logger.warn(&format!("cannot make a file for advice: {error}; check TMPDIR"));
+        logger.warn(&format!("cannot create the advice file: {error}; check TMPDIR"));
     }
     logger.log(&Event::Started(Started {
         policy: &settings.policy,
@@ -73,10 +74,10 @@ fn run_to_exit(args: &RunArgs, term: &Term) -> Result<RunExit, CliError> {
     Driver::new(&settings, context, runner, hook, report).drive()
 }
 
-/// Ends this process by the signal that asked it to end, so that a shell sees what it expects. Returns only if that
-/// fails.
+/// Ends this process by the signal that requested termination, so that the parent sees the expected status. Returns
+/// only if that fails.
 fn die_by_signal(signal: i32) -> ExitCode {
-    // A core of ours would overwrite that of the command.
+    // Our core dump would overwrite that of the command.
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     ExitCode::from(AttemptStatus::Signal(signal).code())

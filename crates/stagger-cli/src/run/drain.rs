@@ -2,10 +2,10 @@ use core::time::Duration;
 
 use stagger_core::Instant;
 
-/// How long the streams of a command that has ended are still read.
+/// Decides how long to keep reading the streams of a command that has ended.
 ///
-/// What it wrote is in the pipes or has been read. A process of the background that has inherited a stream keeps it
-/// open, perhaps for ever; it is not waited for.
+/// Its output is in the pipes or has been read. A background process that has inherited a stream can keep it open
+/// forever, so the end of the stream is not awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
     idle_deadline: Instant,
@@ -13,13 +13,14 @@ pub(super) struct Drain {
     done: bool,
 }
 
-/// Streams that bring nothing for this long are left.
+/// Reading stops after this time without data.
 const IDLE_LIMIT: Duration = Duration::from_millis(200);
-/// What a pipe can hold at limit (Linux: `pipe-max-size`) may have been written before the end; more than that was not.
+/// Capacity of a pipe (Linux: `pipe-max-size`). At most this much was written before the end of the command and not
+/// read yet.
 const PIPE_CAPACITY: u64 = 1024 * 1024;
 
 impl Drain {
-    /// The command has ended; so many bytes were bytes_seen of it.
+    /// Starts when the command has ended, after `bytes_seen` bytes were read.
     pub(super) fn start(now: Instant, bytes_seen: u64) -> Self {
         Self {
             idle_deadline: now.saturating_add(IDLE_LIMIT),
@@ -28,22 +29,23 @@ impl Drain {
         }
     }
 
-    /// Something was read, or at last taken by a slow reader. Whether to go on.
+    /// Records that data was read, or written to a slow reader. Returns whether to continue.
     pub(super) fn on_progress(&mut self, now: Instant, bytes_seen: u64) -> bool {
         self.idle_deadline = now.saturating_add(IDLE_LIMIT);
         bytes_seen <= self.limit
     }
 
-    /// The streams were asked, and had nothing.
+    /// Records that the streams were polled and had no data.
     pub(super) fn on_idle(&mut self, now: Instant) {
         self.done = now >= self.idle_deadline;
     }
 
-    /// When to ask the streams for the last time.
+    /// Returns when to poll the streams for the last time.
     pub(super) fn idle_deadline(&self) -> Instant {
         self.idle_deadline
     }
 
+    /// Returns whether the streams were idle at the deadline.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
@@ -54,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endless_stream_is_left_although_it_is_never_quiet() {
+    fn a_stream_that_never_idles_is_abandoned_after_its_byte_limit() {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         let mut drain = Drain::start(at(0), 500);
         assert_eq!(drain.idle_deadline(), at(200));
@@ -63,9 +65,9 @@ mod tests {
         assert!(!drain.on_progress(at(300), 501 + 2 * PIPE_CAPACITY));
     }
 
-    /// A busy machine may leave us no time to read for longer than that.
+    /// On a loaded machine, the process may not be scheduled for longer than the idle limit.
     #[test]
-    fn a_stream_that_was_not_asked_is_not_quiet() {
+    fn a_stream_that_was_not_polled_is_not_idle() {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         let mut drain = Drain::start(at(0), 0);
         drain.on_idle(at(199));

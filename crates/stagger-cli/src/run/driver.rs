@@ -13,10 +13,10 @@ use super::runner::{AttemptOutcome, AttemptResult, AttemptSpec, Runner};
 use super::settings::Settings;
 use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName};
-use crate::error::{CliError, OWN_FAILURE};
+use crate::error::{CliError, RUN_FAILURE};
 
-/// Runs the command until it works or the policy says that it is enough: a driver of [`Retry`], which decides
-/// everything about whether and when.
+/// Runs the command until it succeeds or the policy stops: a driver of [`Retry`], which decides whether and when to
+/// retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
     settings: &'a Settings,
@@ -29,11 +29,11 @@ pub(super) struct Driver<'a> {
     attempts: u64,
 }
 
-/// How stagger itself ends.
+/// How stagger itself exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunExit {
     Code(u8),
-    /// As if the signal had met it unprepared.
+    /// By this signal, as if it were not handled.
     Signal(i32),
 }
 
@@ -49,12 +49,14 @@ impl<'a> Driver<'a> {
         Self { settings, context, runner, hook, report, started, waited: Duration::ZERO, attempts: 0 }
     }
 
+    /// Runs attempts until the run ends.
+    ///
     /// # Errors
-    /// stagger itself failed. The command does not run any more then.
+    /// A failure of stagger itself. The command is no longer running.
     pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
         let mut state = State::started(self.started);
-        // The stream of the first client that `stagger plan --sample` shows.
+        // The same random stream as that of the first client of `stagger plan --sample`.
         let mut retry = Retry::new(policy, &mut state, self.settings.seed.for_call(0));
         let (ending, stop) = self.attempts(policy, &mut retry)?;
         self.finish(ending, stop);
@@ -75,8 +77,8 @@ impl<'a> Driver<'a> {
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
-                // Only a breaker refuses, and there is none.
-                Err(stop) => return Ok((RunExit::Code(OWN_FAILURE), Some(stop))),
+                // Only a circuit breaker rejects an attempt, and there is none.
+                Err(stop) => return Ok((RunExit::Code(RUN_FAILURE), Some(stop))),
             };
             let count = self.count(retry.attempt());
             let timeout = self.settings.timeout;
@@ -111,7 +113,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Waits for the next attempt, unless somebody wants the run to end.
+    /// Waits until the next attempt is due, or until a signal requests the end of the run.
     fn sleep_until(&mut self, until: Instant, count: Count) -> Result<Option<CaughtSignal>, CliError> {
         let RunContext { clock, signals, logger } = &mut self.context;
         let since = clock.now();
@@ -139,7 +141,8 @@ impl<'a> Driver<'a> {
 
     fn report_attempt(&mut self, count: Count, attempt: &AttemptResult, next: NextStep, now: Instant) {
         let total = now.saturating_since(self.started);
-        let ended = AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
+        let ended =
+            AttemptEnded { count, status: attempt.status, took: attempt.took, next, total, waited: self.waited };
         self.context.logger.log(&Event::AttemptEnded(&ended));
         if let Some(report) = &mut self.report {
             report.add(&ended);
@@ -174,7 +177,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What the decision is told about an attempt.
+/// Converts the outcome of an attempt into the input of the decision.
 fn outcome(outcome: AttemptOutcome) -> Outcome {
     match outcome {
         AttemptOutcome::Success | AttemptOutcome::StdoutClosed => Outcome::Success,
@@ -185,7 +188,7 @@ fn outcome(outcome: AttemptOutcome) -> Outcome {
     }
 }
 
-/// What is told about a decision.
+/// Converts a decision into its log entry.
 fn next(
     policy: &Policy,
     attempt: &AttemptResult,
@@ -220,14 +223,14 @@ fn next(
     }
 }
 
-/// How a run ends whose last attempt this was.
+/// Returns how stagger exits after the last attempt.
 fn ending(attempt: &AttemptResult) -> RunExit {
     match attempt.outcome {
         AttemptOutcome::Success => RunExit::Code(0),
-        // As every program does that writes where nobody reads.
+        // Like every program that writes to a closed pipe.
         AttemptOutcome::StdoutClosed => RunExit::Signal(SIGPIPE),
         AttemptOutcome::Interrupted(caught) => RunExit::Signal(caught.signal),
-        // Not what was wanted, whatever the command says.
+        // The --until outcome was not reached, even if the command exited with 0.
         _ => RunExit::Code(attempt.status.code().max(1)),
     }
 }

@@ -17,7 +17,7 @@ use super::stdin::StdinSource;
 use super::stream::Stream;
 use crate::error::CliError;
 
-/// The command of `--on-retry`, which cleans up between two attempts.
+/// The command of `--on-retry`, which runs between two attempts.
 #[derive(Debug)]
 pub(super) struct Hook {
     launcher: Launcher,
@@ -29,11 +29,11 @@ impl Hook {
         Self { launcher: Launcher::script(core::slice::from_ref(line), process_group), termination }
     }
 
-    /// Runs it for the attempt that comes, in the time that an attempt may take. It fails without consequence, except
-    /// that a signal to stagger ends it and the run.
+    /// Runs the hook before the attempt `next`, within the time limit of an attempt. A failure is only logged. A signal
+    /// that ends the run also ends the hook, and is returned.
     ///
     /// # Errors
-    /// stagger itself failed.
+    /// A failure of stagger itself.
     pub(super) fn run(
         &mut self,
         next: Count,
@@ -49,7 +49,7 @@ impl Hook {
             elapsed: now.saturating_since(run_started),
             advice: None,
         };
-        // What it prints is not what the command prints.
+        // Keeps the output of the hook out of the output of the command.
         let mut child = match self.launcher.start(&mut StdinSource::Null, [Redirect::Pipe, Redirect::Inherit], &env) {
             Ok(child) => child,
             Err(error) => {
@@ -63,7 +63,7 @@ impl Hook {
         };
         let until = timeout.map(|timeout| now.saturating_add(timeout));
         let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until).supervise(context);
-        let finished = finished.map_err(|error: io::Error| CliError::io("cannot look after --on-retry", error))?;
+        let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
         if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {
             context.logger.warn(&format!("--on-retry: {}", finished.status));
         }

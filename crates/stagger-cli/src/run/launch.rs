@@ -12,14 +12,14 @@ use super::log::Count;
 use super::status::NotRun;
 use super::stdin::StdinSource;
 
-/// Starts the command anew for each attempt.
+/// Starts the command for each attempt.
 #[derive(Debug)]
 pub(super) struct Launcher {
     words: Vec<OsString>,
     process_group: ProcessGroup,
 }
 
-/// What the command is told through its environment.
+/// The environment variables of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttemptEnv<'a> {
     pub(super) count: Count,
@@ -28,32 +28,32 @@ pub(super) struct AttemptEnv<'a> {
     pub(super) advice: Option<&'a Path>,
 }
 
-/// Where one of the command's output streams goes.
+/// The destination of one output stream of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
-    /// The command has ours.
+    /// Stagger's own stream.
     Inherit,
-    /// Through our hands.
+    /// A pipe that stagger reads.
     Pipe,
 }
 
-/// A command that could not be started.
+/// The error of a command that could not be started.
 #[derive(Debug)]
 pub(super) struct SpawnError {
     pub(super) reason: NotRun,
-    /// NoRetryReason, and what can be done about it.
+    /// What is wrong and how to fix it.
     pub(super) message: String,
 }
 
 const SHELL: &str = "/bin/sh";
 
 impl Launcher {
-    /// The words are run as they are.
+    /// Creates a launcher that runs the words directly.
     pub(super) fn command(words: &[OsString], process_group: ProcessGroup) -> Self {
         Self { words: words.to_vec(), process_group }
     }
 
-    /// The first word is a script for the shell, the others are its `$1`, `$2`, …
+    /// Creates a launcher that runs the first word as a shell script, with the other words as its `$1`, `$2`, …
     pub(super) fn script(words: &[OsString], process_group: ProcessGroup) -> Self {
         let (script, rest) = words.split_at(words.len().min(1));
         let shell = [SHELL.into(), "-c".into()].into_iter();
@@ -63,8 +63,10 @@ impl Launcher {
         }
     }
 
+    /// Starts the command.
+    ///
     /// # Errors
-    /// NoRetryReason it cannot be run.
+    /// Why the command cannot be started.
     pub(super) fn start(
         &mut self,
         stdin: &mut StdinSource,
@@ -72,7 +74,7 @@ impl Launcher {
         env: &AttemptEnv<'_>,
     ) -> Result<Child, SpawnError> {
         let mut spawned = self.spawn(stdin, redirects, env);
-        // A script without `#!` is one for the shell: so have it execvp(3), env and every shell.
+        // A script without `#!` is run by the shell, as in execvp(3), env and every shell.
         if spawned.as_ref().is_err_and(|error| has_errno(error, Errno::NOEXEC)) && self.program().contains('/') {
             self.words.insert(0, SHELL.into());
             spawned = self.spawn(stdin, redirects, env);
@@ -104,13 +106,13 @@ impl Launcher {
         let message = match reason {
             NotRun::ResourceLimit => format!("cannot start another process: {error}"),
             NotRun::NotFound if program.contains('/') && path.exists() => {
-                format!("cannot run `{program}`: the interpreter that its first line names is not there")
+                format!("cannot run `{program}`: the interpreter in its `#!` line was not found")
             }
             NotRun::NotFound if self.words.len() == 1 && program.contains(char::is_whitespace) => {
-                format!("cannot run `{program}`: there is no such command; if it is a line for the shell, add --shell")
+                format!("cannot run `{program}`: command not found; to run it as a shell command line, add --shell")
             }
             NotRun::NotFound => {
-                format!("cannot run `{program}`: there is no such command; check its spelling, and PATH")
+                format!("cannot run `{program}`: command not found; check its spelling and PATH")
             }
             NotRun::NotExecutable if path.is_dir() => format!("cannot run `{program}`: it is a directory"),
             NotRun::NotExecutable if has_errno(error, Errno::ACCESS) => {
@@ -123,11 +125,12 @@ impl Launcher {
 }
 
 impl AttemptEnv<'_> {
+    /// Sets the variables on the command.
     fn set_on(&self, command: &mut Command) {
         command.env("STAGGER_ATTEMPT", self.count.n.to_string());
         command.env("STAGGER_MAX_ATTEMPTS", self.count.max.map_or("inf".to_owned(), |max| max.to_string()));
         command.env("STAGGER_ELAPSED_MS", self.elapsed.as_millis().to_string());
-        // What a run context this one has set is not about this one.
+        // A variable inherited from an outer `stagger run` does not apply to this run.
         match self.last_exit {
             Some(code) => command.env("STAGGER_LAST_EXIT", code.to_string()),
             None => command.env_remove("STAGGER_LAST_EXIT"),

@@ -1,15 +1,15 @@
 use regex::bytes::Regex;
 
-/// Looks for regular expressions in output as it streams by: line by line as grep does, in bytes whatever they encode,
-/// and in bounded memory. What it finds does not depend on how the stream was cut into pieces.
+/// Searches a stream for regular expressions: line by line like grep, in bytes of any encoding, and in bounded memory.
+/// The result does not depend on how the stream is split into chunks.
 #[derive(Debug)]
 pub(super) struct LineMatcher<'a> {
     patterns: Vec<(&'a Regex, bool)>,
-    /// The line that has not ended yet.
+    /// The current incomplete line.
     line: Vec<u8>,
 }
 
-/// A line beyond this is looked at in pieces of this size, which overlap by half.
+/// Maximum line length in bytes; a longer line is searched in chunks of this size that overlap by half.
 const MAX_LINE: usize = 64 * 1024;
 
 impl<'a> LineMatcher<'a> {
@@ -17,7 +17,7 @@ impl<'a> LineMatcher<'a> {
         Self { patterns: patterns.into_iter().map(|regex| (regex, false)).collect(), line: Vec::new() }
     }
 
-    /// The next piece of the stream.
+    /// Searches the next chunk of the stream.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.is_searching() {
             let room = MAX_LINE - self.line.len();
@@ -41,7 +41,7 @@ impl<'a> LineMatcher<'a> {
         }
     }
 
-    /// The stream is at its end; what stands on an unfinished line counts.
+    /// Searches the last line if it does not end with a newline.
     pub(super) fn finish(&mut self) {
         if !self.line.is_empty() && self.is_searching() {
             self.search();
@@ -49,7 +49,7 @@ impl<'a> LineMatcher<'a> {
         }
     }
 
-    /// Whether this pattern, one of those that were given, was found.
+    /// Returns whether this pattern, one of those passed to [`new`](Self::new), matched.
     pub(super) fn matched(&self, pattern: &Regex) -> bool {
         self.patterns.iter().any(|(regex, found)| *found && core::ptr::eq(*regex, pattern))
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_is_found_however_the_stream_is_cut() {
+    fn matches_do_not_depend_on_chunking() {
         let stream = b"first line\nsecond: timed out\nno newline at the end";
         for (pattern, want) in
             [("^second: timed out$", true), ("end$", true), ("line\\s+second", false), ("^timed", false), ("^$", false)]
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_searched() {
+    fn non_utf8_bytes_are_searched() {
         assert!(found("reset", &[b"\xff\xfe connection reset \x80\n"]));
         assert!(found(r"(?-u)\xff", &[b"\xff\n"]));
     }
 
     #[test]
-    fn an_endless_line_is_searched_in_bounded_memory() {
+    fn an_unbounded_line_is_searched_in_bounded_memory() {
         let regex = Regex::new("needle").unwrap();
         let mut matcher = LineMatcher::new([&regex]);
         for _ in 0..1_000 {

@@ -1,8 +1,8 @@
-//! `stagger run`: runs a command, and runs it again until it works.
+//! `stagger run`: runs a command and retries it until it succeeds.
 //!
-//! What happens when, is decided by `stagger_core::Retry`; [`driver`] drives it. [`runner`] makes one attempt after the
-//! other, [`attempt`] looks after one until it is over: it waits for the command, its output, its time limit and
-//! signals at once, in one thread. [`classifier`] says what a result means, [`log`] tells it.
+//! `stagger_core::Retry` decides whether and when to retry; [`driver`] drives it. [`runner`] makes one attempt at a time,
+//! and [`attempt`] supervises it: one thread waits for the command, its output, its time limit and signals at once.
+//! [`classifier`] decides what the outcome of an attempt means, and [`log`] reports it.
 
 mod args;
 

@@ -4,11 +4,11 @@ use core::str::FromStr;
 
 use super::status::{AttemptStatus, parse_signal};
 
-/// A set of results, in the language of `--retry-on`, `--stop-on` and `--until`: `1,7,52-56`, `fail,!2`, `timeout`,
+/// A set of outcomes, as passed to `--retry-on`, `--stop-on` and `--until`: `1,7,52-56`, `fail,!2`, `timeout`,
 /// `SIGKILL`, `any`.
 ///
-/// The terms are united; those with `!` are then taken away, wherever they stand. A set of nothing but `!` terms
-/// starts from `any`.
+/// The set is the union of its elements, minus those prefixed with `!`, in any order. If all elements are prefixed with
+/// `!`, they are subtracted from `any`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutcomeSet {
     included: Vec<Matcher>,
@@ -27,18 +27,20 @@ enum Matcher {
     Nothing,
 }
 
-/// A word that is in no language of sets.
+/// The error for an unknown outcome in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnknownOutcome {
     word: String,
 }
 
 impl OutcomeSet {
+    /// Returns whether the outcome is in the set.
     pub(super) fn contains(&self, status: AttemptStatus) -> bool {
-        self.included.iter().any(|term| term.contains(status)) && !self.excluded.iter().any(|term| term.contains(status))
+        self.included.iter().any(|term| term.contains(status))
+            && !self.excluded.iter().any(|term| term.contains(status))
     }
 
-    /// Whether the result is in the set by its own number or name, not only as one of a kind.
+    /// Returns whether the outcome is in the set by its exit code or signal name, not only as part of a category.
     pub(super) fn names_explicitly(&self, status: AttemptStatus) -> bool {
         let named = |term: &&Matcher| matches!(term, Matcher::Codes(_) | Matcher::Signal(_));
         self.contains(status) && self.included.iter().filter(named).any(|term| term.contains(status))
@@ -110,8 +112,8 @@ impl fmt::Display for UnknownOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no result; name exit codes (1,7,52-56), fail, success, timeout, signal, a signal like SIGKILL, \
-             any or none, and put ! before what shall be left out",
+            "unknown outcome `{}`; use exit codes (1,7,52-56), fail, success, timeout, signal, a signal name like \
+             SIGKILL, any or none; prefix with ! to exclude",
             self.word
         )
     }
@@ -123,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_holds_what_it_names() {
-        let ends = [
+    fn a_set_contains_its_elements() {
+        let statuses = [
             AttemptStatus::Exit(0),
             AttemptStatus::Exit(2),
             AttemptStatus::Exit(54),
@@ -149,12 +151,12 @@ mod tests {
             ("none", [false; 6]),
         ] {
             let set: OutcomeSet = text.parse().unwrap();
-            assert_eq!(ends.map(|status| set.contains(status)), want, "{text}");
+            assert_eq!(statuses.map(|status| set.contains(status)), want, "{text}");
         }
     }
 
     #[test]
-    fn only_a_number_or_a_name_names() {
+    fn only_an_exit_code_or_signal_name_is_explicit() {
         let missing = AttemptStatus::NotRun(NotRun::NotFound);
         for (text, want) in
             [("127", true), ("100-127", true), ("any", false), ("fail", false), ("any,127", true), ("127,!127", false)]
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_named_in_the_error() {
+    fn an_unknown_outcome_is_quoted_in_the_error() {
         for (text, word) in [
             ("fial", "fial"),
             ("1,,2", ""),
@@ -177,7 +179,7 @@ mod tests {
         ] {
             let error = text.parse::<OutcomeSet>().unwrap_err();
             assert_eq!(error.word, word, "{text}");
-            assert!(error.to_string().contains("name exit codes"), "{error}");
+            assert!(error.to_string().contains("use exit codes"), "{error}");
         }
     }
 }

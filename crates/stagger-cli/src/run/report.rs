@@ -10,7 +10,7 @@ use stagger_core::Policy;
 use super::log::{AttemptEnded, Done, JsonAttempt, JsonRunEnd};
 use crate::error::CliError;
 
-/// What `--report` writes when the run ends.
+/// The report that `--report` writes when the run ends.
 #[derive(Debug)]
 pub(super) struct Report {
     out: Destination,
@@ -24,7 +24,7 @@ enum Destination {
     File(File),
 }
 
-/// A run without a limit must not fill the memory; the last attempts are kept.
+/// Maximum number of attempts in a report, so that a run without a limit needs bounded memory; the last ones are kept.
 const MAX_ATTEMPTS: usize = 10_000;
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct Document<'a> {
     policy: String,
     #[serde(flatten)]
     end: JsonRunEnd,
-    /// The first of them, which are not in `attempt_log`.
+    /// Number of earlier attempts that are not in `attempt_log`.
     attempt_log_omitted: u64,
     attempt_log: &'a VecDeque<JsonAttempt>,
 }
@@ -42,8 +42,10 @@ struct Document<'a> {
 const SCHEMA: &str = "stagger.run-report/1";
 
 impl Report {
+    /// Opens the destination before the run, so that an error is reported early.
+    ///
     /// # Errors
-    /// The file cannot be written; better said before the run than after it.
+    /// The file cannot be created.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
         let out = if path == Path::new("-") {
             Destination::Stdout
@@ -56,6 +58,7 @@ impl Report {
         Ok(Self { out, attempts: VecDeque::new(), omitted: 0 })
     }
 
+    /// Adds an attempt, dropping the oldest beyond the maximum.
     pub(super) fn add(&mut self, attempt: &AttemptEnded) {
         if self.attempts.len() == MAX_ATTEMPTS {
             self.attempts.pop_front();
@@ -64,8 +67,10 @@ impl Report {
         self.attempts.push_back(attempt.into());
     }
 
+    /// Writes the report.
+    ///
     /// # Errors
-    /// It cannot be written.
+    /// The write fails.
     pub(super) fn write(self, command: &[OsString], policy: &Policy, done: &Done) -> io::Result<()> {
         let document = Document {
             schema: SCHEMA,

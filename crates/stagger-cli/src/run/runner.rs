@@ -23,7 +23,7 @@ use super::stdout_position::StdoutPosition;
 use super::stream::Stream;
 use crate::error::CliError;
 
-/// Makes one attempt after the other, and says what each has come to.
+/// Makes the attempts of a run, one at a time, and determines the outcome of each.
 #[derive(Debug)]
 pub(super) struct Runner<'a> {
     settings: &'a Settings,
@@ -31,24 +31,24 @@ pub(super) struct Runner<'a> {
     launcher: Launcher,
     advice: Option<AdviceFile>,
     last_exit: Option<u8>,
-    /// How often in a row the command did what was wanted.
+    /// Number of consecutive attempts that reached the `--until` outcome.
     successes_in_a_row: u32,
-    /// That failed attempts write to standard output was pointed out.
+    /// Whether the note about the output of failed attempts was logged.
     noted_partial_output: bool,
     stdout_is_tty: bool,
 }
 
-/// What is told to an attempt.
+/// The parameters of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttemptSpec {
     pub(super) count: Count,
-    /// How long it may run.
+    /// Time limit of the attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
-    /// When the run run_started.
+    /// Start of the run.
     pub(super) run_started: Instant,
 }
 
-/// An attempt that was finished.
+/// A finished attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttemptResult {
     pub(super) status: AttemptStatus,
@@ -56,20 +56,20 @@ pub(super) struct AttemptResult {
     pub(super) outcome: AttemptOutcome,
 }
 
-/// What an attempt has come to.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptOutcome {
-    /// What was wanted.
+    /// The `--until` outcome was reached.
     Success,
-    /// What was wanted, though not yet often enough in a row.
+    /// The `--until` outcome was reached, but not yet `--consecutive` times in a row.
     RepeatSuccess,
-    /// A failure that another attempt may mend, and how long the command retry_after to wait.
+    /// A retryable failure, with the delay that the command requested.
     Retry { kind: Kind, retry_after: Option<Duration> },
-    /// A failure that none will mend.
+    /// A failure that is not retried.
     Stop(NoRetryReason),
-    /// Somebody wants the run to end.
+    /// A signal requested the end of the run.
     Interrupted(CaughtSignal),
-    /// What was wanted, and nobody takes its output.
+    /// The `--until` outcome was reached, but standard output is closed.
     StdoutClosed,
 }
 
@@ -93,8 +93,10 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Makes one attempt.
+    ///
     /// # Errors
-    /// stagger itself failed: the output cannot be held back or written.
+    /// A failure of stagger itself: the output cannot be buffered or written.
     pub(super) fn attempt(
         &mut self,
         spec: AttemptSpec,
@@ -102,7 +104,9 @@ impl<'a> Runner<'a> {
     ) -> Result<AttemptResult, CliError> {
         context.logger.log(&Event::Attempting(spec.count));
         if spec.count.n > 1 && self.stdin.is_exhausted() {
-            context.logger.note("standard input is at its end: an earlier attempt has read it; use --stdin replay");
+            context.logger.note(
+                "standard input is exhausted: an earlier attempt has read it; use --stdin replay to give each attempt a copy",
+            );
         }
         let since = context.clock.now();
         let position = StdoutPosition::record();
@@ -114,7 +118,7 @@ impl<'a> Runner<'a> {
 
         let advice = self.advice.as_ref().map(AdviceFile::take).unwrap_or_default();
         for word in &advice.unknown {
-            context.logger.warn(&format!("`{word}` is no advice; write retry-after=SECONDS or stop"));
+            context.logger.warn(&format!("invalid advice `{word}`; write retry-after=SECONDS or stop"));
         }
         let outcome = match interrupted {
             Some(caught) => AttemptOutcome::Interrupted(caught),
@@ -153,7 +157,7 @@ impl<'a> Runner<'a> {
             }
         };
         let until = spec.timeout.map(|timeout| now.saturating_add(timeout));
-        // Nothing that the command writes may get into a line that is drawn while it runs.
+        // The output of the command must not mix with a status line that is drawn while it runs.
         if settings.hold_stderr && (settings.hold_stdout || !self.stdout_is_tty) {
             context.logger.show(Activity::Running {
                 count: spec.count,
@@ -165,10 +169,10 @@ impl<'a> Runner<'a> {
         let out = stream(child.stdout.take(), held[0], stdout(), &classifier.stdout);
         let err = stream(child.stderr.take(), held[1], stderr(), &classifier.stderr);
         let finished = Attempt::new(child, out, err, settings.termination, until).supervise(context);
-        finished.map_err(|error| CliError::io("cannot look after the command", error))
+        finished.map_err(|error| CliError::io("cannot supervise the command", error))
     }
 
-    /// What it comes to, if nobody has interfered.
+    /// Determines the outcome of an attempt that was not interrupted.
     fn outcome(&mut self, finished: &Finished<'_>, advice: &Advice) -> AttemptOutcome {
         let classification = self.settings.classifier.classify(&Observation {
             status: finished.status,
@@ -186,7 +190,7 @@ impl<'a> Runner<'a> {
             Classification::Retry => {
                 let kind = match (finished.status, advice.retry_after) {
                     (AttemptStatus::NotRun(NotRun::ResourceLimit), _) => Kind::Local,
-                    // Whoever tells us when to come back has too much to do now.
+                    // A requested delay means that the server is overloaded.
                     (_, Some(_)) => Kind::Throttled,
                     (_, None) => Kind::Transient,
                 };
@@ -195,7 +199,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Writes what was held back: to standard output only what the attempt that counts has written there.
+    /// Writes the buffered output: standard output of a successful attempt to standard output, all else to standard error.
     fn release(
         finished: &mut Finished<'_>,
         outcome: AttemptOutcome,
@@ -204,7 +208,7 @@ impl<'a> Runner<'a> {
         let done = outcome == AttemptOutcome::Success;
         let end = Arc::clone(context.signals.termination_flag());
         let released = finished.stdout.release(if done { stdout() } else { stderr() }, &end);
-        // Nobody may be there to hear it; there is no better place to say so.
+        // Ignored: if standard error is closed, there is no other place to report it.
         let _ = finished.stderr.release(stderr(), &end);
         match released {
             Err(error) if done && error.kind() == io::ErrorKind::Interrupted => {
@@ -216,7 +220,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Says once that whoever reads standard output gets the failed attempts too.
+    /// Logs once that the reader of standard output also receives the output of failed attempts.
     fn note_partial_output(&mut self, bytes: u64, context: &mut RunContext<'_>) {
         if bytes == 0 || self.noted_partial_output || self.settings.child.hold_stdout || self.stdout_is_tty {
             return;
@@ -238,11 +242,12 @@ fn stream<'a>(pipe: Option<OwnedFd>, held: bool, ours: BorrowedFd<'static>, patt
     }
 }
 
+/// Returns whether the reader of standard output has closed it.
 fn stdout_has_no_reader() -> bool {
     fd::ready(stdout(), PollFlags::OUT).contains(PollFlags::ERR)
 }
 
-/// "4.1 kB"
+/// Formats a number of bytes: "4.1 kB".
 fn amount(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let mut amount = bytes as f64;
@@ -262,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_have_at_most_four_figures() {
+    fn amounts_have_at_most_four_digits() {
         for (bytes, want) in [
             (1, "1 B"),
             (999, "999 B"),

@@ -14,7 +14,7 @@ use super::outcome_set::OutcomeSet;
 use super::status::parse_signal;
 use crate::error::CliError;
 
-/// What `stagger run` was told to do, understood and checked.
+/// The validated settings of `stagger run`.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) policy: Policy,
@@ -22,7 +22,7 @@ pub(super) struct Settings {
     pub(super) classifier: Classifier,
     pub(super) consecutive: u32,
     pub(super) child: ChildSettings,
-    /// How long one attempt may take.
+    /// Time limit of one attempt; `None` for no limit.
     pub(super) timeout: Option<Duration>,
     pub(super) on_retry: Option<OsString>,
 }
@@ -39,18 +39,20 @@ pub(super) struct ChildSettings {
     pub(super) termination: TerminationSettings,
 }
 
-/// How a command is brought to its end.
+/// How a command is terminated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TerminationSettings {
-    /// What it is sent when it has timed out.
+    /// Signal sent when the command has timed out.
     pub(super) signal: i32,
-    /// How long it may take to end; `None` as long as it likes.
+    /// Time from that signal to SIGKILL; `None` to never send SIGKILL.
     pub(super) kill_after: Option<Duration>,
 }
 
 impl Settings {
+    /// Validates the command line.
+    ///
     /// # Errors
-    /// The first flag whose value cannot be understood, or everything that is wrong with the policy.
+    /// The first flag with an invalid value, or all problems of the policy.
     pub(super) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let timeout = args.timeout.as_deref().map_or(Ok(None), |text| duration_flag("--timeout", text))?;
         let until: Option<OutcomeSet> = args.until.as_deref().map(|text| parse_flag("--until", text)).transpose()?;
@@ -74,7 +76,10 @@ impl Settings {
             },
         };
         let signal = parse_signal(&args.signal).ok_or_else(|| {
-            CliError::usage(format_args!("--signal: `{}` is no signal; name one like TERM, INT or 9", args.signal))
+            CliError::usage(format_args!(
+                "--signal: unknown signal `{}`; use a name or number like TERM, INT or 9",
+                args.signal
+            ))
         })?;
         let kill_after = duration_flag("--kill-after", &args.kill_after)?;
         Ok(Self {
@@ -101,7 +106,7 @@ fn parse_flag<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T
     text.parse().map_err(|error| flag_error(flag, error))
 }
 
-/// `None`: without a limit.
+/// Parses a duration; `None` means no limit.
 fn duration_flag(flag: &str, text: &str) -> Result<Option<Duration>, CliError> {
     parse_duration(text).map_err(|error| flag_error(flag, error))
 }

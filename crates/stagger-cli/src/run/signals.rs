@@ -13,44 +13,43 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 
 /// Signals that end the run.
 const TERMINATING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM];
-/// Signals that are the command's business alone. Left to themselves, the first two would end stagger and leave the
-/// command behind.
+/// Signals that are only forwarded to the command. With their default action, the first two would end stagger and orphan
+/// the command.
 const FORWARDED: [i32; 3] = [SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// The signals that came for this process, as something that can be waited for.
+/// The signals received by this process, as a descriptor that can be polled.
 #[derive(Debug)]
 pub(super) struct Signals {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
     terminate: Arc<AtomicBool>,
 }
 
-/// A signal that came for this process.
+/// A signal received by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CaughtSignal {
     pub(super) signal: i32,
-    /// The terminal has sent it (^C, ^\, ^Z, hang-up), to the whole foreground group at once.
+    /// Whether the terminal has sent it (^C, ^\, ^Z, hang-up) to the whole foreground group at once.
     pub(super) from_terminal: bool,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalRequest {
     /// End the run.
     Terminate(CaughtSignal),
-    /// Hand it to the command.
+    /// Forward it to the command.
     Forward(CaughtSignal),
-    /// Stop until further request (^Z).
+    /// Stop until continued (^Z).
     Stop(CaughtSignal),
-    /// Go on.
+    /// Continue.
     Continue,
 }
 
 impl Signals {
-    /// Takes over every signal that would end or stop this process, except those it was started to ignore
+    /// Installs handlers for every signal that would end or stop this process, except those that it inherited as ignored
     /// (`nohup`, background jobs of a shell without job control).
     pub(super) fn catch() -> io::Result<Self> {
-        // A parent that waits for signals in its own way may have left them blocked, and a blocked SIGCHLD would make
-        // us sleep through the end of every command.
+        // The parent may have left signals blocked, and with SIGCHLD blocked the end of the command would go unnoticed.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
 
         let ignored = ignored_signals();
@@ -66,23 +65,23 @@ impl Signals {
         Ok(Self { delivery, terminate })
     }
 
-    /// Readable when a signal has come.
+    /// Returns a descriptor that is readable when a signal has arrived.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.delivery.get_read().as_fd()
     }
 
-    /// Set as soon as a signal asks to end the run, also in the middle of a write.
+    /// Returns a flag that is set as soon as a signal requests the end of the run, even during a write.
     pub(super) fn termination_flag(&self) -> &Arc<AtomicBool> {
         &self.terminate
     }
 
-    /// What has come since the last call, the most urgent first.
+    /// Returns the requests received since the last call, the most urgent first.
     pub(super) fn take(&mut self) -> Vec<SignalRequest> {
         by_urgency(self.delivery.pending().filter_map(|origin| request(&origin)).collect())
     }
 
-    /// The same while no command runs: stops here if asked to, with `before_stop` done first, and tells whether the run
-    /// shall end.
+    /// Handles the requests received while no command runs: on a stop request, calls `before_stop` and stops this process.
+    /// Returns the signal that requests the end of the run, if any.
     pub(super) fn take_idle(&mut self, mut before_stop: impl FnMut()) -> Option<CaughtSignal> {
         for request in self.take() {
             match request {
@@ -107,13 +106,13 @@ fn request(origin: &Origin) -> Option<SignalRequest> {
     let signal = origin.signal;
     let from_terminal = match origin.cause {
         Cause::Kernel => true,
-        // Where the system does not tell, these three are far more often typed than sent.
+        // If the system does not report the sender, these three are most likely typed at the terminal.
         Cause::Unknown => [SIGINT, SIGQUIT, SIGTSTP].contains(&signal),
         _ => false,
     };
     let caught = CaughtSignal { signal, from_terminal };
     match signal {
-        // Whoever is woken by it looks at the child anyway.
+        // It only wakes the wait, after which the child is polled anyway.
         SIGCHLD => None,
         SIGCONT => Some(SignalRequest::Continue),
         SIGTSTP => Some(SignalRequest::Stop(caught)),
@@ -122,8 +121,8 @@ fn request(origin: &Origin) -> Option<SignalRequest> {
     }
 }
 
-/// The order of arrival is not known. Ends come first; a stop that was followed by a continue must not be obeyed
-/// after it, or nobody would ever wake us.
+/// Sorts requests by urgency, since the order of arrival is not known. Termination comes first. A stop is dropped if a
+/// continue arrived too: stopping after it would suspend the process with nothing left to continue it.
 fn by_urgency(mut requests: Vec<SignalRequest>) -> Vec<SignalRequest> {
     if requests.contains(&SignalRequest::Continue) {
         requests.retain(|request| !matches!(request, SignalRequest::Stop(_)));
@@ -137,9 +136,9 @@ fn by_urgency(mut requests: Vec<SignalRequest>) -> Vec<SignalRequest> {
     requests
 }
 
-/// Which signals this process was started to ignore: bit `n - 1` for signal `n`.
+/// Returns the signals that this process inherited as ignored: bit `n - 1` for signal `n`.
 ///
-/// Asking the system itself needs `unsafe`; Linux also tells it in a file. Elsewhere none is taken as ignored.
+/// Querying the disposition needs `unsafe`; Linux also reports it in a file. On other systems, none is assumed ignored.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_was_already_continued_is_not_obeyed() {
+    fn a_stop_is_dropped_after_a_continue() {
         let caught = |signal| CaughtSignal { signal, from_terminal: true };
         let stop = SignalRequest::Stop(caught(SIGTSTP));
         assert_eq!(by_urgency(vec![stop, SignalRequest::Continue]), [SignalRequest::Continue]);

@@ -11,23 +11,24 @@ use super::args::StdinMode;
 use super::fd;
 use super::signals::{CaughtSignal, Signals};
 
-/// What each attempt reads.
+/// The standard input of the attempts.
 #[derive(Debug)]
 pub(super) enum StdinSource {
-    /// Our own standard input, shared by all.
+    /// Our own standard input, shared by all attempts.
     Inherit {
-        /// It is a pipe that was not at its end yet, so that a later attempt may find nothing in it.
+        /// Whether it is a pipe that was not at its end yet, so a later attempt may find it exhausted.
         may_run_dry: bool,
     },
-    /// Our own standard input, taken back before each attempt to where it stood.
+    /// Our own standard input, rewound before each attempt to this initial offset.
     Rewind(u64),
-    /// A copy of all of it.
+    /// A file with a copy of all input.
     Replay(File),
+    /// No input.
     Null,
 }
 
 impl StdinSource {
-    /// Everything is read here and now where it must be kept; a signal may ask to end the run meanwhile.
+    /// Prepares the source; reads all input for a replay. Returns the signal if one requests the end of the run meanwhile.
     ///
     /// # Errors
     /// Standard input cannot be read, or its copy cannot be written.
@@ -49,7 +50,7 @@ impl StdinSource {
         }))
     }
 
-    /// Standard input of the next attempt.
+    /// Returns the standard input of the next attempt.
     ///
     /// # Errors
     /// It cannot be rewound.
@@ -68,7 +69,7 @@ impl StdinSource {
         })
     }
 
-    /// Whether an earlier attempt has read all there was. Says so once.
+    /// Returns `true` once if earlier attempts have read all input of a pipe.
     pub(super) fn is_exhausted(&mut self) -> bool {
         match self {
             Self::Inherit { may_run_dry } if *may_run_dry && is_at_end() => {
@@ -79,18 +80,19 @@ impl StdinSource {
         }
     }
 
+    /// Returns whether standard input is a terminal.
     pub(super) fn is_terminal() -> bool {
         io::stdin().is_terminal()
     }
 }
 
-/// Nobody writes into the pipe any more, and it is empty.
+/// Returns whether the pipe is empty and has no writer.
 fn is_at_end() -> bool {
     let ready = fd::ready(rustix::stdio::stdin(), PollFlags::IN);
     ready.contains(PollFlags::HUP) && !ready.contains(PollFlags::IN)
 }
 
-/// A file without a name, so that nothing is left behind, however we end.
+/// Copies standard input to an unnamed temporary file, which disappears however the process ends.
 fn copy_of_stdin(signals: &mut Signals) -> io::Result<ControlFlow<CaughtSignal, File>> {
     let stdin = rustix::stdio::stdin();
     let mut copy = tempfile::tempfile()?;

@@ -1,23 +1,23 @@
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 
-/// How much a failed attempt has already written to standard output, where it now stands before the output of the
-/// next one.
+/// The position of standard output before an attempt, to determine how much a failed attempt has written ahead of the
+/// output of the next one.
 ///
-/// The command writes there by itself, and standing in between to count would cost more than the answer is worth: a
-/// background process would lose its output with us, and output and errors that go to one pipe would change places.
-/// So only a file tells, by the position that we share with the command; a pipe does not.
+/// The command writes to standard output directly. Counting the bytes in between has drawbacks: a background process
+/// would lose its output when stagger ends, and output and errors that go to the same pipe would be reordered. So this
+/// works only for a file, by the offset that is shared with the command, and not for a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StdoutPosition {
     before: Option<u64>,
 }
 
 impl StdoutPosition {
-    /// Looks before the attempt.
+    /// Records the position before the attempt.
     pub(super) fn record() -> Self {
         Self { before: position() }
     }
 
-    /// Looks again after it: how many bytes were written.
+    /// Returns the number of bytes written since; 0 if unknown.
     pub(super) fn bytes_written(self) -> u64 {
         match (self.before, position()) {
             (Some(before), Some(now)) => now.saturating_sub(before),
@@ -26,7 +26,7 @@ impl StdoutPosition {
     }
 }
 
-/// Where the next byte goes, if standard output is a file, and one that does not get the errors too.
+/// Returns the current offset if standard output is a file that standard error does not share.
 fn position() -> Option<u64> {
     let (stdout, stderr) = (fstat(rustix::stdio::stdout()).ok()?, fstat(rustix::stdio::stderr()).ok());
     let is_file = FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile;

@@ -127,7 +127,8 @@ fn a_report_tells_the_whole_run() {
         (&report["ok"], &report["exit"], &report["attempts"], &report["seed"]),
         (&true.into(), &0.into(), &2.into(), &3.into())
     );
-    let results: Vec<&Value> = report["attempt_log"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
+    let results: Vec<&Value> =
+        report["attempt_log"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
     assert_eq!(results, ["exit", "ok"]);
 
     let seen = see(&mut run(["-O", "-n", "2", "--report", "-", "--", "false"]));

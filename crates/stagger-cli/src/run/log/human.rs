@@ -9,7 +9,7 @@ use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
 use super::line::Line;
 
-/// How lines for people may style.
+/// Options for log lines for humans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HumanStyle {
     pub(super) color: bool,
@@ -23,7 +23,7 @@ const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(super) const DIM: Style = Style::new().dimmed();
 const PLAIN: Style = Style::new();
 
-/// A length of time as people say it: three figures are plenty.
+/// Formats a duration with up to three digits.
 pub(super) fn short(length: Duration) -> String {
     let decimals = match length {
         length if length < Duration::from_secs(1) => 0,
@@ -34,7 +34,7 @@ pub(super) fn short(length: Duration) -> String {
     format!("{:.decimals$}", Compact(length))
 }
 
-/// What to write for an event on a terminal; nothing for what speaks for itself.
+/// Formats an event for a terminal; `None` if it is not shown.
 pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
     Some(match event {
         Event::Started(started) if style.verbose => {
@@ -42,7 +42,7 @@ pub(super) fn line(event: &Event<'_>, style: HumanStyle) -> Option<Line> {
         }
         Event::Spread(wait) => Line::new().part(PLAIN, format_args!("first attempt in {}", short(*wait))),
         Event::Attempting(count) if style.verbose => Line::new().part(DIM, format_args!("{count}  starts")),
-        // A command that works at once is nobody's news.
+        // Success on the first attempt is not worth a line.
         Event::AttemptEnded(AttemptEnded { count, next: NextStep::Done, .. }) if count.n == 1 && !style.verbose => {
             return None;
         }
@@ -61,7 +61,7 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
         (false, true) => (RED, "✗"),
         (false, false) => (RED, "x"),
     };
-    // Lines of one run stand in columns.
+    // The padding aligns the lines of a run in columns.
     let line =
         Line::new().part(style, mark).part(PLAIN, format_args!(" {}  {:<18}", attempt.count, result_text(attempt)));
     match &attempt.next {
@@ -74,7 +74,7 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
             let line = line.part(PLAIN, format_args!("  waiting {after}"));
             match (retry_after, bounds) {
                 (Some(retry_after), _) => {
-                    line.part(DIM, format_args!("{:gap$}(asked for {})", "", short(*retry_after)))
+                    line.part(DIM, format_args!("{:gap$}(retry-after {})", "", short(*retry_after)))
                 }
                 (None, Some((low, high))) if low < high => {
                     line.part(DIM, format_args!("{:gap$}({})", "", interval(*low, *high, options.utf8)))
@@ -100,7 +100,7 @@ fn result_text(attempt: &AttemptEnded) -> String {
 
 fn interval(low: Duration, high: Duration, utf8: bool) -> String {
     let dash = if utf8 { '–' } else { '-' };
-    // A zero needs no unit.
+    // 0 is written without a unit.
     let low = if low.is_zero() { "0".to_owned() } else { short(low) };
     format!("{low}{dash}{}", short(high))
 }
@@ -108,18 +108,18 @@ fn interval(low: Duration, high: Duration, utf8: bool) -> String {
 fn stop_text(attempt: &AttemptEnded, stop: Stop, reason: Option<NoRetryReason>, limit: Option<Duration>) -> String {
     let limit = limit.map(short).unwrap_or_default();
     match (stop, reason) {
-        (_, Some(NoRetryReason::StopOn)) => format!("not retried: --stop-on has {}", set_element(attempt.status)),
+        (_, Some(NoRetryReason::StopOn)) => format!("not retried: {} is in --stop-on", set_element(attempt.status)),
         (_, Some(NoRetryReason::NotRetryOn)) => {
-            format!("not retried: --retry-on has no {}", set_element(attempt.status))
+            format!("not retried: {} is not in --retry-on", set_element(attempt.status))
         }
         (_, Some(NoRetryReason::StopIf)) => "not retried: the output matches --stop-if".to_owned(),
         (_, Some(NoRetryReason::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
         (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
-        (_, Some(NoRetryReason::ReaderGone)) => "not retried: nobody reads standard output any more".to_owned(),
+        (_, Some(NoRetryReason::ReaderGone)) => "not retried: the reader of standard output has closed it".to_owned(),
         (Stop::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
         (Stop::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
-        (Stop::Elapsed, None) => format!("giving up: the next attempt would start later than {limit}"),
-        (Stop::Hint, None) => format!("giving up: the command asked for more than max-hint={limit}"),
+        (Stop::Elapsed, None) => format!("giving up: the next attempt would exceed max-elapsed {limit}"),
+        (Stop::Hint, None) => format!("giving up: the requested delay exceeds max-hint {limit}"),
         (stop, None) => format!("giving up: {stop}"),
     }
 }
@@ -128,6 +128,7 @@ fn set_element(status: AttemptStatus) -> String {
     match status {
         AttemptStatus::Signal(signal) => SignalName(signal).to_string(),
         AttemptStatus::Timeout => "timeout".to_owned(),
-        AttemptStatus::Exit(_) | AttemptStatus::NotRun(_) => status.code().to_string(),
+        AttemptStatus::Exit(code) => format!("exit {code}"),
+        AttemptStatus::NotRun(_) => status.code().to_string(),
     }
 }

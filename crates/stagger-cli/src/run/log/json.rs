@@ -6,10 +6,10 @@ use stagger_core::Source;
 use super::super::status::{AttemptStatus, SignalName, StatusKind};
 use super::event::{AttemptEnded, Done, Event, NextStep, Started};
 
-/// The version of the lines; it changes when a field changes its meaning or goes.
+/// The schema of the lines; its number changes when a field is removed or changes its meaning.
 pub(super) const SCHEMA: &str = "stagger.run/1";
 
-/// What to write for an event where a program reads: one JSON object.
+/// Formats an event as one JSON object.
 pub(super) fn line(event: &Event<'_>) -> Option<String> {
     serde_json::to_string(&Envelope { schema: SCHEMA, event: Object::from(event) }).ok()
 }
@@ -37,10 +37,10 @@ enum Object<'a> {
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::run) struct Attempt {
     n: u32,
-    /// `null`: without a limit.
+    /// `null` for no limit.
     max: Option<NonZeroU32>,
     result: StatusKind,
-    /// What stands for the result as an exit code.
+    /// The result as an exit code.
     code: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,

@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::super::status::{AttemptStatus, SignalName};
 use super::event::{AttemptEnded, Event, NextStep};
 
-/// What to write for an event where nobody watches: one line of `key=value`, times in seconds.
+/// Formats an event as one line of `key=value` pairs, with times in seconds; `None` if it is not logged.
 pub(super) fn line(event: &Event<'_>, verbose: bool) -> Option<String> {
     Some(match event {
         Event::Started(started) if verbose => {
@@ -54,7 +54,7 @@ fn result(status: AttemptStatus) -> String {
     }
 }
 
-/// To the millisecond.
+/// Formats a duration in seconds, to the millisecond.
 fn seconds(length: Duration) -> String {
     let text = format!("{:.3}", length.as_secs_f64());
     format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_have_no_empty_decimals() {
+    fn seconds_have_no_trailing_zeros() {
         for (millis, want) in [(0, "0s"), (2, "0.002s"), (720, "0.72s"), (10_000, "10s"), (100_500, "100.5s")] {
             assert_eq!(seconds(Duration::from_millis(millis)), want);
         }

@@ -2,11 +2,11 @@ use core::fmt;
 
 use anstyle::Style;
 
-/// A line in parts, the most important first: what does not fit the terminal is left out from the end.
+/// A log line in parts, the most important first; parts that do not fit the terminal are dropped from the end.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     parts: Vec<(Style, String)>,
-    /// It may wrap: it says something that must be read to its end.
+    /// Whether the line may wrap instead, because its end matters.
     wraps: bool,
 }
 
@@ -25,13 +25,13 @@ impl Line {
         self
     }
 
-    /// At most `columns` wide. All that is ever written here is one column a character.
+    /// Formats the line with at most `columns` columns. Every character written here takes one column.
     pub(super) fn render(&self, columns: usize, color: bool) -> String {
         let mut room = if self.wraps { usize::MAX } else { columns };
         let mut line = String::new();
         for (index, (style, text)) in self.parts.iter().enumerate() {
             let width = text.chars().count();
-            // The first parts say which attempt it was and what came of it; they are rather cut than left out.
+            // The first parts are the attempt and its outcome; they are cut rather than dropped.
             if width > room && index > 1 {
                 break;
             }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_left_out_from_the_end() {
+    fn parts_that_do_not_fit_are_dropped_from_the_end() {
         let bold = Style::new().bold();
         let line = Line::new()
             .part(bold, "x")

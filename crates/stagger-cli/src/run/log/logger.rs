@@ -15,7 +15,7 @@ use super::{human, json, key_value};
 use crate::error::CliError;
 use crate::term::{self, Term};
 
-/// Where and how a run is told.
+/// The destination and format of the log.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct LogSettings {
     pub(in crate::run) format: LogFormat,
@@ -23,15 +23,15 @@ pub(in crate::run) struct LogSettings {
     pub(in crate::run) verbose: bool,
 }
 
-/// Tells what happens. Nothing that it says reaches standard output, and that it cannot be heard never fails a run.
+/// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
 pub(in crate::run) struct Logger {
     style: LogStyle,
     verbose: bool,
-    /// Instead of standard error.
+    /// The log file; `None` for standard error.
     file: Option<File>,
     live: Option<StatusLine>,
-    /// A signal wants the run to end; nobody waits for a reader then.
+    /// Set when a signal requests the end of the run; a blocked write is then cancelled.
     terminate: Arc<AtomicBool>,
 }
 
@@ -40,11 +40,13 @@ enum LogStyle {
     Human(HumanStyle),
     KeyValue,
     Json,
-    /// Warnings only.
+    /// Only warnings.
     Off,
 }
 
 impl Logger {
+    /// Creates the logger.
+    ///
     /// # Errors
     /// The log file cannot be opened.
     pub(in crate::run) fn new(
@@ -72,7 +74,7 @@ impl Logger {
         Ok(Self { style, verbose: settings.verbose, file, live, terminate })
     }
 
-    /// Tells what has happened.
+    /// Logs an event.
     pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
         match self.style {
             LogStyle::Human(style) => {
@@ -92,22 +94,24 @@ impl Logger {
         }
     }
 
+    /// Logs a note.
     pub(in crate::run) fn note(&mut self, text: &str) {
         self.log(&Event::Note(text));
     }
 
+    /// Logs a warning.
     pub(in crate::run) fn warn(&mut self, text: &str) {
         self.log(&Event::Warning(text));
     }
 
-    /// From now on this is what goes on.
+    /// Sets the activity that the status line shows.
     pub(in crate::run) fn show(&mut self, scene: Activity) {
         if let Some(live) = &mut self.live {
             live.show(scene);
         }
     }
 
-    /// Nothing goes on any more.
+    /// Removes the status line.
     pub(in crate::run) fn hide(&mut self) {
         self.clear();
         if let Some(live) = &mut self.live {
@@ -115,11 +119,11 @@ impl Logger {
         }
     }
 
-    /// Draws what goes on, if it is time to.
+    /// Redraws the status line if it is due.
     pub(in crate::run) fn tick(&mut self, now: Instant) {
         let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
-        // The last column stays free: what fills it makes some terminals wrap.
+        // The last column stays free: some terminals wrap when it is filled.
         let text = line.render(term::stderr_width().saturating_sub(1), style.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
         if let Some(live) = &mut self.live {
@@ -127,12 +131,12 @@ impl Logger {
         }
     }
 
-    /// When [`tick`](Self::tick) has something to do.
+    /// Returns when [`tick`](Self::tick) is next due.
     pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
         self.live.as_ref().and_then(StatusLine::due)
     }
 
-    /// Takes the live line off the terminal, until the next tick.
+    /// Erases the status line until the next tick.
     pub(in crate::run) fn clear(&mut self) {
         if let Some(live) = &mut self.live
             && live.drawn
@@ -142,8 +146,8 @@ impl Logger {
         }
     }
 
-    /// Brings the cursor to the beginning of a line, whether or not the command has ended its own: a line's length of
-    /// spaces wraps from anywhere but the first column. (zsh calls it PROMPT_SP.)
+    /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command ends
+    /// with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of zsh).
     fn move_to_line_start(&self) -> String {
         match (&self.live, term::terminal_width()) {
             (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),

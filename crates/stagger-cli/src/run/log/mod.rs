@@ -1,4 +1,4 @@
-//! What a run says: to people on a terminal, in `key=value` lines, or in JSON.
+//! The log of a run: for humans on a terminal, as `key=value` lines, or as JSON lines.
 
 mod event;
 mod human;

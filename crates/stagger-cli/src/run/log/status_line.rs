@@ -7,28 +7,28 @@ use super::event::Count;
 use super::human::{DIM, short};
 use super::line::Line;
 
-/// The line that is drawn again and again while something goes on.
+/// The live status line, redrawn while an attempt or a wait is in progress.
 #[derive(Debug)]
 pub(super) struct StatusLine {
     utf8: bool,
     activity: Option<Activity>,
-    /// When it was drawn first or next must be.
+    /// When to draw it next.
     due: Instant,
     frame: usize,
-    /// It stands on the terminal now.
+    /// Whether it is on the terminal now.
     pub(super) drawn: bool,
 }
 
-/// What goes on.
+/// The activity in progress.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) enum Activity {
-    /// An attempt will start.
+    /// An attempt will start at `until`.
     Waiting { count: Count, until: Instant, since: Instant },
-    /// An attempt runs, as long as `until` at most.
+    /// An attempt runs, until `until` at most.
     Running { count: Count, until: Option<Instant>, since: Instant, run_started: Instant },
 }
 
-/// What is over sooner is not worth a line.
+/// Time before the line is first shown, so that short activities do not flicker.
 const SHOW_AFTER: Duration = Duration::from_millis(150);
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const BAR_CELLS: usize = 10;
@@ -52,7 +52,7 @@ impl StatusLine {
         self.activity.map(|_| self.due)
     }
 
-    /// The line as it is now, if it is time to draw it.
+    /// Returns the current line if it is due.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Line> {
         let activity = self.activity.filter(|_| now >= self.due)?;
         self.due = now.saturating_add(REDRAW_INTERVAL);
@@ -113,7 +113,7 @@ impl StatusLine {
     }
 }
 
-/// To the tenth of a second, so that it does not jump in width.
+/// Formats a duration to a tenth of a second, so that the width is stable.
 fn tenths(length: Duration) -> String {
     if length < Duration::from_secs(60) { format!("{:.1}s", length.as_secs_f64()) } else { short(length) }
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_attempt_shows_how_much_of_its_time_is_gone() {
+    fn a_running_attempt_shows_the_share_of_its_time_limit() {
         let at = |s| Instant::ZERO.saturating_add(Duration::from_secs(s));
         let count = Count { n: 4, max: core::num::NonZeroU32::new(6) };
         let activity = Activity::Running { count, until: Some(at(20)), since: at(10), run_started: at(0) };
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_for_what_is_over_at_once() {
+    fn short_activities_are_not_drawn() {
         let mut live = StatusLine::new(true);
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         live.show(Activity::Waiting { count: Count { n: 2, max: None }, until: at(1_000), since: at(0) });
