@@ -6,16 +6,16 @@ use super::forecast::{Distribution, Forecast, Row};
 use super::verdict::Verdict;
 use crate::plot::{Axis, Bar, Figure, Hue, Point, Series, Shape, Spacing, Span, Unit, Weight};
 
-/// How the waits of single clients are drawn.
+/// How the waits of individual clients are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientStyle {
-    /// A mark at each retry: where lines would tangle.
+    /// A mark at each retry, where lines would overlap.
     Marks,
     /// A mark at each retry and a line from one to the next.
     Lines,
 }
 
-/// The delay before each retry: what it can be, its median, and what a few clients drew.
+/// Returns the plot of the delay before each retry: its range, its median and the draws of a few clients.
 pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.delays.clone()).collect();
     let sentence = |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.delay), brief(row.delay.p50));
@@ -28,21 +28,21 @@ pub(crate) fn envelope(forecast: &Forecast, clients: &[Client], client_style: Cl
     }
 }
 
-/// The time waited by each retry: what it can be, its median, and what a few clients drew.
+/// Returns the plot of the total wait up to each retry: its range, its median and the draws of a few clients.
 pub(crate) fn waited(forecast: &Forecast, clients: &[Client], client_style: ClientStyle, spacing: Spacing) -> Figure {
     let drawn: Vec<_> = clients.iter().map(|client| client.elapsed().collect()).collect();
     let sentence =
         |row: &Row| format!("retry {}: {}, median {}", row.retry, range(row.elapsed), brief(row.elapsed.p50));
     Figure {
-        title: "Time waited by each retry, attempts not counted".to_owned(),
-        description: describe("The time waited by each retry", forecast, sentence),
+        title: "Total wait up to each retry, without the duration of attempts".to_owned(),
+        description: describe("The total wait up to each retry", forecast, sentence),
         x: Axis::new("retry", Unit::Count),
-        y: seconds("time waited", spacing),
+        y: seconds("total wait", spacing),
         series: fan(forecast, |row| row.elapsed, &drawn, client_style),
     }
 }
 
-/// How the drawn delays of all retries are spread over what is equally likely.
+/// Returns the histogram of the drawn delays of all retries over the deciles of the forecast.
 pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     let mut counts = [0.0; 10];
     for fit in verdict.checks.iter().filter_map(|check| check.fit.as_ref()) {
@@ -59,10 +59,9 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     let ends = [Point { x: 0.0, y: level }, Point { x: 1.0, y: level }];
     let texts: Vec<String> = counts.iter().map(f64::to_string).collect();
     Figure {
-        title: "Drawn delays in ten parts that are equally likely".to_owned(),
+        title: "Drawn delays by decile of the forecast".to_owned(),
         description: format!(
-            "How many drawn delays fell in each tenth of the forecast, shortest first: {}; {level} were to be \
-             expected in each.",
+            "Number of drawn delays in each decile of the forecast, shortest first: {}; {level} are expected in each.",
             texts.join(", ")
         ),
         x: Axis::new(SHARE_LABEL, Unit::Share),
@@ -75,7 +74,7 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
                 weight: Weight::Light,
             },
             Series {
-                name: Some("as forecast".to_owned()),
+                name: Some("forecast".to_owned()),
                 shape: Shape::Line(ends.to_vec()),
                 hue: Hue::Vermilion,
                 weight: Weight::Strong,
@@ -84,19 +83,19 @@ pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     }
 }
 
-/// The axis along a forecast's probability.
-const SHARE_LABEL: &str = "share of delays so short or shorter, as forecast";
+/// The label of the axis with the cumulative probability of the forecast.
+const SHARE_LABEL: &str = "cumulative share of delays, forecast";
 
-/// Retries whose distributions are told apart in one picture.
+/// Maximum number of retries in one plot.
 const MAX_CURVES: usize = 6;
 
-/// How far the distribution of the drawn delays lies from the forecast's, and how far it may.
+/// Returns the plot of the difference between the distributions of drawn delays and forecast, with its tolerance.
 pub(crate) fn distance(verdict: &Verdict) -> Figure {
     let fits = || verdict.checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?)));
     let allowed = fits().map(|(_, fit)| fit.allowed(verdict.threshold)).fold(0.0, f64::max);
     let ends = [0.0, 1.0].map(|x| Span { x, low: -allowed, high: allowed });
     let mut series = vec![Series {
-        name: Some("within chance".to_owned()),
+        name: Some("within tolerance".to_owned()),
         shape: Shape::Band(ends.to_vec()),
         hue: Hue::Sky,
         weight: Weight::Light,
@@ -112,15 +111,15 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
         }
     }));
     Figure {
-        title: "Drawn delays beside their forecast".to_owned(),
-        description: format!("How far the drawn delays lie from their forecast: {}.", verdict.text),
+        title: "Drawn delays compared with the forecast".to_owned(),
+        description: format!("Difference between the drawn delays and their forecast: {}.", verdict.text),
         x: Axis::new(SHARE_LABEL, Unit::Share),
-        y: Axis::new("drawn so short or shorter, less forecast", Unit::Share),
+        y: Axis::new("cumulative share, drawn minus forecast", Unit::Share),
         series,
     }
 }
 
-/// Band, median and clients, the way both pictures over the retries show them.
+/// Returns range, median and clients, as both plots over the retries show them.
 fn fan(
     forecast: &Forecast,
     distribution: impl Fn(&Row) -> Distribution,
@@ -137,7 +136,7 @@ fn fan(
     let median = rows.iter().map(|row| Point { x: x(row), y: distribution(row).p50.as_secs_f64() });
     let mut series = vec![
         Series {
-            name: Some("least to most".to_owned()),
+            name: Some("min to max".to_owned()),
             shape: Shape::Band(band.collect()),
             hue: Hue::Sky,
             weight: Weight::Light,
@@ -175,5 +174,5 @@ fn range(distribution: Distribution) -> String {
 
 fn describe(what: &str, forecast: &Forecast, sentence: impl Fn(&Row) -> String) -> String {
     let rows: Vec<String> = forecast.rows.iter().map(sentence).collect();
-    format!("{what}, least to most. {}.", rows.join("; "))
+    format!("{what}, min to max. {}.", rows.join("; "))
 }

@@ -7,17 +7,17 @@ use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 3] = [
     Column { heading: "name", align: Align::Left, keep: Keep::Always },
-    Column { heading: "whose", align: Align::Left, keep: Keep::WithRoom },
-    Column { heading: "read at", align: Align::Left, keep: Keep::WithRoom },
+    Column { heading: "system", align: Align::Left, keep: Keep::WithRoom },
+    Column { heading: "version", align: Align::Left, keep: Keep::WithRoom },
 ];
 
-/// The named policies, for people.
+/// Formats the list of profiles for humans.
 pub(super) fn text(options: RenderOptions) -> String {
     let rows: Vec<Vec<String>> = Profile::all()
         .map(|profile| [profile.name(), profile.title(), profile.version()].map(str::to_owned).to_vec())
         .collect();
     let mut out = table(&COLUMNS, &rows, options);
-    let hint = "`stagger plan -p NAME` shows one; flags and settings after the name override it: \
+    let hint = "`stagger plan -p NAME` shows a profile; flags and settings after the name override it: \
                 -p 'aws-sdk max-attempts=5'";
     out.push_str(&paragraph(hint, "", options));
     options.glyphs.transliterate(&out).into_owned()
@@ -39,10 +39,10 @@ struct List {
     profiles: Vec<Entry>,
 }
 
-/// The same as JSON.
+/// Formats the list of profiles as JSON.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be serialized.
 pub(super) fn json() -> Result<String, CliError> {
     let entry = |profile: &Profile| Entry {
         name: profile.name(),

@@ -6,7 +6,7 @@ use super::pictures::{ClientStyle, envelope};
 use super::verdict::{Verdict, p_value, percent};
 use crate::plot::{Align, Column, Keep, RenderOptions, Spacing, paragraph, sparkline, table, terminal};
 
-/// What people read: the policy, its figures, what is to be said of them, and the picture.
+/// Formats the plan for humans: the policy, the table, the notes and the plot.
 pub(crate) fn report(
     forecast: &Forecast,
     notes: &[Note],
@@ -28,7 +28,7 @@ pub(crate) fn report(
     out
 }
 
-/// The verdict on drawn delays and its grounds.
+/// Formats the drawn delays and the verdict on them.
 pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: RenderOptions) -> String {
     let mut out = format!("\nDelays of {clients} clients, seed {seed}\n");
     let rows: Vec<Vec<String>> = verdict
@@ -68,11 +68,17 @@ const fn optional(column: Column) -> Column {
 }
 
 const FIGURES: [Column; 6] =
-    [right("retry"), left("delay"), optional(right("mean")), right("by then: p50"), right("p99"), right("worst")];
+    [right("retry"), left("delay"), optional(right("mean")), right("elapsed: p50"), right("p99"), right("max")];
 
-/// The reach says what was drawn in shares, the retries' intervals are in the table above.
-const SAMPLE: [Column; 6] =
-    [right("retry"), optional(left("interval")), optional(left("drawn")), left("reach"), left("tenths"), right("KS p")];
+/// The optional columns repeat what is in the first table, or in `reach` as shares.
+const SAMPLE: [Column; 6] = [
+    right("retry"),
+    optional(left("interval")),
+    optional(left("drawn")),
+    left("reach"),
+    left("deciles"),
+    right("KS p"),
+];
 
 fn figures(forecast: &Forecast, options: RenderOptions) -> String {
     let row = |row: &super::forecast::Row| {
@@ -109,28 +115,28 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_each_retry_does() {
+    fn the_table_has_a_row_for_each_retry() {
         let text = text("exponential base=1s cap=30s max-attempts=6", OPTIONS);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[..3],
             [
                 "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6",
-                "retry   delay    mean   by then: p50     p99   worst",
-                "    1   0–1s    500ms          500ms   990ms      1s",
+                "retry   delay    mean   elapsed: p50     p99   max",
+                "    1   0–1s    500ms          500ms   990ms    1s",
             ]
         );
-        // The p50 and the p99 of a sum are what the library computes on a grid; its ends are exact.
+        // The library computes p50 and p99 of a sum on a grid; the maximum is exact.
         assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
         assert!(lines[6].ends_with("31s"), "{}", lines[6]);
     }
 
     #[test]
-    fn it_ends_with_the_verdict() {
+    fn a_sample_ends_with_the_verdict() {
         for (policy, want) in [
             ("exponential base=1s cap=30s", "verdict: yes: "),
             ("exponential base=1s cap=30s jitter=none", "verdict: no: "),
-            ("stop", "verdict: there is no retry"),
+            ("stop", "verdict: the policy does not retry"),
         ] {
             let text = text(policy, RenderOptions { columns: 1000, ..OPTIONS });
             let last = text.lines().last().unwrap();
@@ -139,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_without_retries_has_neither_table_nor_picture() {
+    fn a_policy_without_retries_has_neither_table_nor_plot() {
         let text = text("stop", OPTIONS);
         assert!(!text.contains("retry  "), "{text}");
         assert!(!text.contains('┤'), "{text}");
     }
 
     #[test]
-    fn nothing_is_wider_than_the_terminal() {
+    fn no_line_is_wider_than_the_terminal() {
         for jitter in ["full", "none", "±20%"] {
             let policy = format!("exponential base=1s cap=30s jitter={jitter} max-attempts=9 max-elapsed=20s");
             for columns in [40, 60, 80, 120] {

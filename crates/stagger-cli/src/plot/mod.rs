@@ -1,4 +1,4 @@
-//! Pictures of figures: described once as [`Figure`], painted with characters or as SVG.
+//! Plots: described once as a [`Figure`], rendered as text or as SVG.
 
 mod figure;
 mod palette;

@@ -2,17 +2,17 @@ use std::borrow::Cow;
 
 use crate::term::{Screen, Term};
 
-/// What the place where pictures are shown can show.
+/// The capabilities of the output that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RenderOptions {
-    /// Characters that fit side by side.
+    /// Width in characters.
     pub(crate) columns: u16,
     pub(crate) glyphs: Glyphs,
     pub(crate) color: ColorMode,
 }
 
 impl RenderOptions {
-    /// What this screen of the terminal can show.
+    /// Returns the options for an output stream.
     pub(crate) fn for_screen(screen: &Screen, term: &Term) -> Self {
         Self {
             columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
@@ -22,14 +22,14 @@ impl RenderOptions {
     }
 }
 
-/// The characters that can be shown.
+/// The character set of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
     Unicode,
     Ascii,
 }
 
-/// Whether to paint in color.
+/// Whether to use color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColorMode {
     On,
@@ -37,7 +37,7 @@ pub(crate) enum ColorMode {
 }
 
 impl Glyphs {
-    /// The one of two spellings that can be shown.
+    /// Returns the alternative for this character set.
     pub(crate) fn pick<T>(self, unicode: T, ascii: T) -> T {
         match self {
             Self::Unicode => unicode,
@@ -45,8 +45,8 @@ impl Glyphs {
         }
     }
 
-    /// Text with the few signs that this program writes beyond ASCII put in ASCII, where they must
-    /// be: `±20%` is `+-20%`, which the policy language reads as well.
+    /// Replaces the non-ASCII characters of messages if the output is ASCII: `±20%` becomes `+-20%`, which the policy
+    /// language accepts, too.
     pub(crate) fn transliterate(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Unicode => Cow::Borrowed(text),
@@ -55,7 +55,7 @@ impl Glyphs {
         }
     }
 
-    /// From nothing to a whole cell, in equal steps of height or of darkness.
+    /// Returns characters from an empty to a full cell, in equal steps of height or of darkness.
     pub(crate) fn levels(self) -> &'static [char] {
         const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];

@@ -47,10 +47,13 @@ fn every_wrong_value_is_answered_with_a_way_out() {
         (&["-p", "@/no/such/file"], "--policy: cannot read /no/such/file: No such file"),
         (&["--timeout", "x"], "--timeout: `x` has a unit that is not known; use ns"),
         (&["--kill-after", "x"], "--kill-after: `x` has a unit that is not known; use ns"),
-        (&["--signal", "SIGNOTHING"], "--signal: `SIGNOTHING` is no signal; name one like TERM, INT or 9"),
-        (&["--retry-on", "1,fial"], "--retry-on: `fial` is no result; name exit codes (1,7,52-56), fail, success"),
-        (&["--stop-on", "300"], "--stop-on: `300` is no result"),
-        (&["--until", "ok"], "--until: `ok` is no result; name exit codes"),
+        (
+            &["--signal", "SIGNOTHING"],
+            "--signal: unknown signal `SIGNOTHING`; use a name or number like TERM, INT or 9",
+        ),
+        (&["--retry-on", "1,fial"], "--retry-on: unknown outcome `fial`; use exit codes (1,7,52-56), fail, success"),
+        (&["--stop-on", "300"], "--stop-on: unknown outcome `300`"),
+        (&["--until", "ok"], "--until: unknown outcome `ok`; use exit codes"),
         (&["--retry-if-stderr", "("], "--retry-if-stderr: regex parse error"),
     ] {
         let mut args = flags.to_vec();

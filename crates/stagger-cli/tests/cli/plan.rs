@@ -20,11 +20,11 @@ fn a_plan_is_a_policy_a_table_a_note_and_a_picture() {
     let text = said(&mut plan(&SIX));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "exponential base=1s cap=30s multiplier=2 jitter=full max-attempts=6");
-    assert_eq!(lines[1], "retry   delay    mean   by then: p50     p99   worst");
+    assert_eq!(lines[1], "retry   delay    mean   elapsed: p50     p99   max");
     assert!(lines[6].starts_with("    5   0–16s      8s"), "{}", lines[6]);
     assert!(lines[7].starts_with("note: every client makes its first retry within 1s"), "{}", lines[7]);
     assert!(text.contains("Delay before each retry\n"), "{text}");
-    assert!(text.contains("░░ least to most   ⠒⠒ median   a b c drawn clients\n"), "{text}");
+    assert!(text.contains("░░ min to max   ⠒⠒ median   a b c drawn clients\n"), "{text}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_sample_ends_with_a_verdict() {
 #[test]
 fn an_endless_policy_shows_its_beginning_and_says_so() {
     let text = said(&mut plan(&["-n", "inf"]));
-    assert!(text.contains("the first 10 retries are shown"), "{text}");
+    assert!(text.contains("showing the first 10 retries"), "{text}");
     let longer = said(&mut plan(&["-n", "inf", "--retries", "12"]));
     assert!(longer.lines().any(|line| line.starts_with("   12   ")), "{longer}");
 }
@@ -114,14 +114,14 @@ fn an_svg_file_is_written_beside_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.svg");
     let text = said(plan(&SIX).arg("--svg").arg(&path));
-    assert!(text.contains("by then: p50"), "{text}");
+    assert!(text.contains("elapsed: p50"), "{text}");
     assert!(fs::read_to_string(&path).unwrap().starts_with("<svg xmlns="));
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_way_out() {
     for (args, code, words) in [
-        (&["--json", "--svg", "-"][..], 2, "name a file for the SVG"),
+        (&["--json", "--svg", "-"][..], 2, "write the SVG to a file"),
         (&["-n", "20", "--sample", "1000000"], 2, "lower --sample or --retries"),
         (&["--svg", "/nonexistent/plan.svg"], 125, "cannot write /nonexistent/plan.svg"),
         (&["--retries", "0"], 2, "1..=200"),
@@ -138,8 +138,8 @@ fn exported_to_grpc_a_policy_is_a_service_config_and_what_it_leaves_out_is_said_
     let retries = &json["methodConfig"][0]["retryPolicy"];
     assert_eq!((&retries["maxAttempts"], &retries["initialBackoff"]), (&Value::from(4), &Value::from("0.1s")));
     let notes: Vec<_> = seen.stderr.lines().collect();
-    assert!(notes[0].starts_with("note: left out: max-elapsed=1m: "), "{notes:?}");
-    assert!(notes[2].starts_with("note: give it to the channel, which then retries by itself"), "{notes:?}");
+    assert!(notes[0].starts_with("note: not exported: max-elapsed=1m: "), "{notes:?}");
+    assert!(notes[2].starts_with("note: pass the config to the channel, which retries by itself"), "{notes:?}");
     assert_eq!(notes.len(), 3);
     for columns in ["40", "80"] {
         let seen = see(plan(&["--export", "grpc"]).env("COLUMNS", columns).env("LC_ALL", "C"));

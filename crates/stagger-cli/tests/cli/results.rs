@@ -41,7 +41,7 @@ fn a_missing_command_is_127_and_never_retried() {
     let seen = see(&mut run(["--", "no-such-command-anywhere"]));
     seen.exits(127)
         .says("cannot run `no-such-command-anywhere`")
-        .says("check its spelling, and PATH")
+        .says("check its spelling and PATH")
         .says("attempt=1/5");
     see(&mut run(["--retry-on", "any", "--", "/no/such/file"]))
         .exits(127)
@@ -73,7 +73,7 @@ fn what_cannot_be_executed_is_126() {
     see(&mut run(["--", "/"])).exits(126).says("it is a directory");
     let orphan = files.write("orphan", "#!/no/such/interpreter\n");
     fs::set_permissions(&orphan, fs::Permissions::from_mode(0o755)).unwrap();
-    see(run(["--"]).arg(&orphan)).exits(127).says("the interpreter that its first line names is not there");
+    see(run(["--"]).arg(&orphan)).exits(127).says("the interpreter in its `#!` line was not found");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn advice_stops_the_run() {
         .says("stop=hint");
     see(&mut run_script(&["-n", "2"], "echo whatever > \"$STAGGER_ADVICE\"; exit 3"))
         .exits(3)
-        .says("`whatever` is no advice");
+        .says("invalid advice `whatever`");
     see(&mut run_script(&[], "echo stop > \"$STAGGER_ADVICE\"")).exits(0);
 }
 

@@ -36,9 +36,9 @@ fn a_pipe_is_replayed_on_request() {
 #[test]
 fn a_pipe_that_was_read_before_is_pointed_out() {
     let seen = see_with_input(&mut run_script(&["-n", "3"], ON_THE_SECOND), b"hello");
-    seen.exits(0).prints("").says("standard input is at its end").says("--stdin replay");
-    assert_eq!(seen.stderr.matches("at its end").count(), 1);
-    see_with_input(&mut run_script(&["-n", "2"], "exit 1"), b"hello").is_silent_about("at its end");
+    seen.exits(0).prints("").says("standard input is exhausted").says("--stdin replay");
+    assert_eq!(seen.stderr.matches("is exhausted").count(), 1);
+    see_with_input(&mut run_script(&["-n", "2"], "exit 1"), b"hello").is_silent_about("is exhausted");
 }
 
 #[test]

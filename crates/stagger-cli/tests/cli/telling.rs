@@ -75,7 +75,7 @@ fn json_stays_json_whatever_happens() {
     let seen = see(&mut run_script(&["--log", "json", "-n", "inf", "--retry-on", "fail"], script));
     let lines = lines(&seen.exits(137).stderr);
     let of = |event: &str| lines.iter().find(|line| line["event"] == event).unwrap_or(&Value::Null).clone();
-    assert_eq!(of("warning")["message"], "`nonsense` is no advice; write retry-after=SECONDS or stop");
+    assert_eq!(of("warning")["message"], "invalid advice `nonsense`; write retry-after=SECONDS or stop");
     let attempt = of("attempt");
     assert_eq!(
         (&attempt["max"], &attempt["result"], &attempt["signal"]),

@@ -317,7 +317,8 @@ fn a_command_without_the_terminal_as_input_is_a_group_of_its_own() {
 fn a_command_that_is_stopped_for_wanting_the_terminal_is_pointed_out() {
     let inner = format!("{STAGGER} run -n 1 -- sh -c 'read -r line </dev/tty' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
-    terminal.watch_until("the note", |terminal| terminal.has("it wants the terminal; run it with --foreground"));
+    terminal
+        .watch_until("the note", |terminal| terminal.has("uses the terminal from the background; add --foreground"));
     terminal.types("\x03");
     terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
     terminal.end();

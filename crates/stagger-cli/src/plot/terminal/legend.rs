@@ -6,7 +6,7 @@ use crate::plot::render_options::{ColorMode, RenderOptions};
 /// Columns between two entries.
 const GAP: usize = 3;
 
-/// In one line, or in as many as it takes: what each series looks like and what it is called.
+/// Formats the legend with the sample and the name of each series, in as many lines as needed.
 pub(super) fn lines(series: &[Series], indent: u16, options: RenderOptions) -> String {
     let indent = usize::from(indent);
     let mut out = String::new();
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn series_of_one_name_share_an_entry_and_those_without_have_none() {
+    fn series_of_one_name_share_an_entry_and_unnamed_series_have_none() {
         assert_eq!(legend_of(80), "  -- median   b c clients\n");
     }
 
     #[test]
-    fn what_does_not_fit_goes_to_the_next_line() {
+    fn entries_that_do_not_fit_wrap() {
         assert_eq!(legend_of(20), "  -- median\n  b c clients\n");
     }
 }

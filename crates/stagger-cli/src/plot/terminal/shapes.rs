@@ -8,10 +8,10 @@ use super::axes::Axes;
 use crate::plot::figure::{Bar, Point, Series, Shape, Span, corners};
 use crate::plot::render_options::Glyphs;
 
-/// Columns to either side of what has only one place, and would be a hair's breadth wide.
-const LONE: u16 = 2;
+/// Columns added on both sides of a series with a single position, to make it visible.
+const SINGLE_MARGIN: u16 = 2;
 
-/// Paints one series into the field of `axes`.
+/// Draws one series into the field of `axes`.
 pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: Glyphs) {
     let color = series.hue.in_terminal();
     match &series.shape {
@@ -19,14 +19,14 @@ pub(super) fn paint(series: &Series, axes: &Axes, buffer: &mut Buffer, glyphs: G
         Shape::Steps(points) => line(&corners(points), color, axes, buffer),
         Shape::Points(points) => marks(points, series.hue.mark(), color, axes, buffer),
         Shape::Band(spans) => band(spans, glyphs.pick('░', ':'), color, axes, buffer),
-        Shape::Bars(bars) => bars_up(bars, glyphs, color, axes, buffer),
+        Shape::Bars(bars) => vertical_bars(bars, glyphs, color, axes, buffer),
     }
 }
 
 fn line(points: &[Point], color: Color, axes: &Axes, buffer: &mut Buffer) {
     let mut places: Vec<(f64, f64)> = points.iter().map(|point| axes.place(*point)).collect();
     if let [(x, y)] = places[..] {
-        let half = f64::from(LONE) / f64::from(axes.field().width);
+        let half = f64::from(SINGLE_MARGIN) / f64::from(axes.field().width);
         places = vec![((x - half).max(0.0), y), ((x + half).min(1.0), y)];
     }
     Canvas::default()
@@ -56,21 +56,21 @@ fn band(spans: &[Span], fill: char, color: Color, axes: &Axes, buffer: &mut Buff
     let (Some(first), Some(last)) = (low.first(), low.last()) else {
         return;
     };
-    let margin = if spans.len() == 1 { LONE } else { 0 };
+    let margin = if spans.len() == 1 { SINGLE_MARGIN } else { 0 };
     let field = axes.field();
     let from = axes.column(first.0).saturating_sub(margin).max(field.left());
     let to = (axes.column(last.0) + margin).min(field.right() - 1);
     for column in from..=to {
         let x = axes.middle(column);
-        let (bottom, top) = (axes.row(between(&low, x)), axes.row(between(&high, x)));
+        let (bottom, top) = (axes.row(interpolate(&low, x)), axes.row(interpolate(&high, x)));
         for row in top..=bottom {
             set(buffer, (column, row), fill, color);
         }
     }
 }
 
-/// The height at `x` of the line through `places`, which stand in order; level beyond its ends.
-fn between(places: &[(f64, f64)], x: f64) -> f64 {
+/// Interpolates the line through `places`, which are sorted, at `x`; constant beyond its ends.
+fn interpolate(places: &[(f64, f64)], x: f64) -> f64 {
     let after = places.partition_point(|place| place.0 < x);
     match (after.checked_sub(1).and_then(|i| places.get(i)), places.get(after)) {
         (Some(a), Some(b)) if b.0 > a.0 => a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0),
@@ -79,7 +79,7 @@ fn between(places: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-fn bars_up(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
+fn vertical_bars(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut Buffer) {
     let levels = glyphs.levels();
     let steps = levels.len() - 1;
     let field = axes.field();
@@ -87,8 +87,7 @@ fn bars_up(bars: &[Bar], glyphs: Glyphs, color: Color, axes: &Axes, buffer: &mut
         let (left, _) = axes.place(Point { x: bar.left, y: 0.0 });
         let (right, height) = axes.place(Point { x: bar.right, y: bar.height });
         let (first, last) = (axes.column(left), axes.column(right));
-        // Neighbours share an edge; the column there belongs to the one on the right, and a gap is
-        // left where there is room for one.
+        // Neighbors share an edge; the column there belongs to the bar on the right. A gap is left if there is space.
         let end = if right < 1.0 { last.saturating_sub(1) } else { last };
         let end = if end > first + 1 { end - 1 } else { end.max(first) };
         let filled = (height * f64::from(field.height) * steps as f64).round() as usize;

@@ -3,7 +3,7 @@ use ratatui_core::buffer::{Buffer, Cell};
 
 use crate::plot::render_options::{ColorMode, RenderOptions};
 
-/// The buffer's rows as lines of text, without blanks at their ends.
+/// Converts the rows of the buffer to lines of text, without trailing spaces.
 pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
     let mut out = String::new();
     let width = usize::from(buffer.area().width).max(1);
@@ -27,11 +27,11 @@ pub(super) fn lines(buffer: &Buffer, options: RenderOptions) -> String {
 }
 
 fn style_of(cell: &Cell) -> Style {
-    // `Reset`, and whatever is no color of the terminal's own palette, is left as it is.
+    // `Reset` and colors outside the terminal's palette have no style.
     Style::new().fg_color(AnsiColor::try_from(cell.fg).ok().map(Into::into))
 }
 
-/// The ASCII character that comes nearest to a pattern of braille dots; others are ASCII already.
+/// Returns the ASCII character closest to a braille pattern; other symbols are ASCII already.
 fn ascii(symbol: &str) -> &str {
     let Some(dots) = symbol.chars().next().and_then(|c| u32::from(c).checked_sub(0x2800)) else {
         return symbol;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_braille_stays_as_it_is() {
+    fn non_braille_symbols_are_unchanged() {
         assert_eq!(ascii("+"), "+");
     }
 }
