@@ -55,7 +55,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, alias = "reset-after", value_name = "DUR")]
     pub(crate) stable_after: Option<String>,
 
-    /// Seed of the random delays, to reproduce an earlier run [default: random]
+    /// Seed of the random delays, to reproduce an earlier run [default: random for run, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }

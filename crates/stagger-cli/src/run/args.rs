@@ -148,7 +148,8 @@ Exit status:
            exit code of the last attempt, or 1 if that was 0
   124      the last attempt timed out (--timeout)
   125      usage error, or stagger itself failed
-  126 127  the command cannot be executed; it was not found
+  126      the command cannot be executed
+  127      the command was not found
   128+N    the command was killed by signal N
 A signal that ends the run (HUP, INT, QUIT, TERM, ALRM) is forwarded to
 the command's process group; stagger then ends by the same signal. A

@@ -12,11 +12,11 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything here takes, also on a busy machine.
+/// Longer than any step of these tests takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tests may be run by something that ignores signals (`nohup`, a background job), and what is ignored stays ignored
-/// in every command that is started. What is handled does not.
+/// Installs handlers for signals that the test runner may have inherited as ignored (`nohup`, a background job): child
+/// processes inherit ignored signals, but not handlers.
 pub(crate) fn ignore_no_signal() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -28,7 +28,7 @@ pub(crate) fn ignore_no_signal() {
     });
 }
 
-/// `stagger` with nothing in its environment that changes what it says.
+/// Returns `stagger` with an environment that does not affect its output.
 pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     ignore_no_signal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagger"));
@@ -39,21 +39,21 @@ pub(crate) fn stagger<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
     command
 }
 
-/// `stagger run` with short delays; the words are its arguments.
+/// Returns `stagger run` with short delays and these arguments.
 pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = stagger(["run", "--base", "5ms"]);
     command.args(args);
     command
 }
 
-/// `stagger run` of a shell script.
+/// Returns `stagger run` of a shell script.
 pub(crate) fn run_script(flags: &[&str], script: &str) -> Command {
     let mut command = run(flags);
     command.args(["--", "sh", "-c", script]);
     command
 }
 
-/// What has come of a command that is over.
+/// A finished command.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) status: ExitStatus,
@@ -100,12 +100,13 @@ impl From<Output> for Seen {
     }
 }
 
+/// Runs a command and returns its result.
 #[track_caller]
 pub(crate) fn see(command: &mut Command) -> Seen {
     Running::start(command).end()
 }
 
-/// The same for a command that reads `input` from a pipe.
+/// Runs a command that reads `input` from a pipe, and returns its result.
 #[track_caller]
 pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     let mut running = Running::start(command.stdin(Stdio::piped()));
@@ -119,7 +120,7 @@ pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     seen
 }
 
-/// What it says, if all went well.
+/// Runs a command that must succeed without errors, and returns its standard output.
 #[track_caller]
 pub(crate) fn said(command: &mut Command) -> String {
     let seen = see(command);
@@ -127,7 +128,7 @@ pub(crate) fn said(command: &mut Command) -> String {
     seen.stdout
 }
 
-/// A `stagger` that runs beside the test. It is killed if the test forgets it.
+/// A running `stagger`, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
@@ -149,7 +150,7 @@ impl Running {
         kill_process(self.pid(), signal).expect("stagger is there");
     }
 
-    /// Waits for its end, which must come soon.
+    /// Waits for its end, for at most [`PATIENCE`].
     #[track_caller]
     pub(crate) fn end(mut self) -> Seen {
         let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true can be started"));
@@ -196,7 +197,7 @@ impl Files {
         path
     }
 
-    /// The words that a script has written into a file, as soon as it has written `lines` lines.
+    /// Waits until a script has written `lines` lines to a file, and returns all its lines.
     #[track_caller]
     pub(crate) fn wait_for_lines(&self, name: &str, lines: usize) -> Vec<String> {
         let read = || fs::read_to_string(self.path(name)).unwrap_or_default();
@@ -207,7 +208,7 @@ impl Files {
         read().lines().map(str::to_owned).collect()
     }
 
-    /// The first number that a script has written into a file.
+    /// Waits until a script has written a PID to a file, and returns it.
     #[track_caller]
     pub(crate) fn wait_for_pid(&self, name: &str) -> Pid {
         let word = self.wait_for_lines(name, 1)[0].parse().expect("it is a number");
@@ -215,7 +216,7 @@ impl Files {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -225,18 +226,18 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The state letter of a process; `None` if it is dead.
+/// Returns the state letter of a process; `None` if it is dead or a zombie.
 pub(crate) fn state(pid: Pid) -> Option<char> {
     stat(&pid.as_raw_nonzero().to_string()).map(|(state, _)| state).filter(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Whether it is stopped. A shell that has just forked may wait for a stopped child to execute its command (vfork):
-/// it then goes on as little as a stopped one.
+/// Returns whether a process is stopped. A shell that has just called vfork may instead wait in state D for its stopped
+/// child.
 pub(crate) fn is_stopped(pid: Pid) -> bool {
     matches!(state(pid), Some('T' | 'D'))
 }
 
-/// How many processes of a group live.
+/// Returns the number of live processes in a process group.
 pub(crate) fn living_in_group(group: Pid) -> usize {
     let entries = fs::read_dir("/proc").expect("there is a /proc").flatten();
     let stats = entries.filter_map(|entry| stat(entry.file_name().to_str()?));

@@ -15,7 +15,7 @@ use crate::support::{Files, PATIENCE, eventually, ignore_no_signal, is_stopped, 
 const STAGGER: &str = env!("CARGO_BIN_EXE_stagger");
 const ROWS: u16 = 24;
 
-/// A program on a terminal, as somebody sees it who sits there.
+/// A program on a pseudo-terminal, with its screen content.
 struct Terminal {
     pty: Pty,
     child: Child,
@@ -44,7 +44,7 @@ impl Terminal {
         Self::start(columns, environment, STAGGER, &args)
     }
 
-    /// Takes what is written within a moment; `false` when nobody can write any more.
+    /// Reads the output of the next 10 ms; returns `false` at the end of the output.
     fn watch(&mut self) -> bool {
         const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
         let mut fds = [PollFd::from_borrowed_fd(self.pty.as_fd(), PollFlags::IN)];
@@ -52,7 +52,7 @@ impl Terminal {
             return true;
         }
         let mut buffer = [0; 4096];
-        // Linux reports a terminal that nobody holds any more as an error.
+        // Linux reports a terminal without open descriptors as an error.
         let n = self.pty.read(&mut buffer).unwrap_or(0);
         self.screen.process(&buffer[..n]);
         self.raw.extend_from_slice(&buffer[..n]);
@@ -68,7 +68,7 @@ impl Terminal {
         }
     }
 
-    /// Until the program has ended.
+    /// Waits until the program has ended.
     #[track_caller]
     fn end(&mut self) -> ExitStatus {
         let began = Instant::now();
@@ -82,7 +82,7 @@ impl Terminal {
         self.pty.write_all(text.as_bytes()).expect("the terminal takes it");
     }
 
-    /// The rows that are not empty.
+    /// Returns the rows that are not empty.
     fn rows(&self) -> Vec<String> {
         let columns = self.screen.screen().size().1.get();
         self.screen
@@ -109,7 +109,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Times differ from run to run, and so does the room after them.
+/// Replaces times and the padding after them, which differ from run to run.
 fn without_times(rows: &[String]) -> Vec<String> {
     let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("it is one");
     let squeeze =
@@ -118,7 +118,7 @@ fn without_times(rows: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns() {
+fn log_lines_fit_40_and_120_columns() {
     const SCRIPT: &str = r#"test "$STAGGER_ATTEMPT" = 3 || exit 7"#;
     for (columns, want) in [
         (40, ["✗ 1/4  exit 7 in T  waiting 400ms", "✗ 2/4  exit 7 in T  waiting 800ms", "✓ 3/4  ok in T  total T"]),
@@ -140,7 +140,7 @@ fn a_run_on_a_terminal_looks_well_on_forty_and_on_a_hundred_and_twenty_columns()
 }
 
 #[test]
-fn what_does_not_fit_is_left_out_and_nothing_wraps() {
+fn parts_that_do_not_fit_are_dropped_and_lines_do_not_wrap() {
     let flags = ["-n", "2", "-d", "200ms", "--jitter", "full", "--retry-on", "any", "--log", "human"];
     for (columns, has_interval) in [(40, false), (120, true)] {
         let mut terminal = Terminal::run(columns, &[], &flags, "kill -TERM $$");
@@ -153,7 +153,7 @@ fn what_does_not_fit_is_left_out_and_nothing_wraps() {
 }
 
 #[test]
-fn a_running_attempt_is_shown_where_it_cannot_disturb_the_command_s_output() {
+fn a_running_attempt_is_shown_only_if_it_cannot_mix_with_the_output() {
     for (columns, want) in [(40, "1/1  running 0."), (120, "▏ 700ms   total 0.")] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1", "-t", "700ms", "-OE"], "echo held; sleep 60");
         terminal.watch_until("the live line", |terminal| terminal.has(want));
@@ -167,7 +167,7 @@ fn a_running_attempt_is_shown_where_it_cannot_disturb_the_command_s_output() {
 }
 
 #[test]
-fn output_without_a_newline_is_neither_overwritten_nor_run_into() {
+fn output_without_a_final_newline_is_kept_on_its_own_line() {
     for columns in [40, 120] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1"], "printf 'no newline'; exit 1");
         terminal.end();
@@ -196,7 +196,7 @@ fn color_is_off_without_a_wish_for_it() {
 }
 
 #[test]
-fn outside_of_utf_8_everything_is_ascii() {
+fn without_utf_8_everything_is_ascii() {
     for environment in [[("LANG", "C")], [("LC_ALL", "POSIX")]] {
         let mut terminal =
             Terminal::run(80, &environment, &["-n", "2", "-d", "400ms", "--jitter", "full", "--seed", "1"], "exit 1");
@@ -211,7 +211,7 @@ fn outside_of_utf_8_everything_is_ascii() {
 }
 
 #[test]
-fn without_progress_nothing_is_drawn_twice() {
+fn no_progress_draws_no_status_line() {
     for (environment, flags) in [(&[][..], &["--no-progress"][..]), (&[("TERM", "dumb")], &[])] {
         let flags = [flags, &["-n", "2", "-d", "300ms"]].concat();
         let mut terminal = Terminal::run(80, environment, &flags, "exit 1");
@@ -222,7 +222,7 @@ fn without_progress_nothing_is_drawn_twice() {
 }
 
 #[test]
-fn a_key_that_interrupts_reaches_the_command_once_and_ends_the_run() {
+fn ctrl_c_reaches_the_command_once_and_ends_the_run() {
     let files = Files::new();
     let script = format!(
         "trap 'echo interrupted >> {0}' INT; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.01; i=$((i+1)); done; exit 1",
@@ -238,7 +238,7 @@ fn a_key_that_interrupts_reaches_the_command_once_and_ends_the_run() {
 }
 
 #[test]
-fn a_key_that_interrupts_a_wait_ends_the_run_at_once() {
+fn ctrl_c_during_a_wait_ends_the_run_immediately() {
     let mut terminal = Terminal::run(80, &[], &["-d", "60s", "--cap", "60s"], "exit 1");
     terminal.watch_until("it waits", |terminal| terminal.has("starts in"));
     let began = Instant::now();
@@ -249,7 +249,7 @@ fn a_key_that_interrupts_a_wait_ends_the_run_at_once() {
 }
 
 #[test]
-fn a_signal_that_was_sent_to_stagger_alone_reaches_a_command_that_shares_its_group() {
+fn a_signal_sent_to_stagger_is_forwarded_to_a_command_in_its_group() {
     let mut terminal =
         Terminal::run(80, &[], &[], "trap 'echo got it; exit 1' INT; echo ready; while :; do sleep 0.01; done");
     terminal.watch_until("it runs", |terminal| terminal.has("ready"));
@@ -259,7 +259,7 @@ fn a_signal_that_was_sent_to_stagger_alone_reaches_a_command_that_shares_its_gro
 }
 
 #[test]
-fn a_timeout_on_a_terminal_reaches_what_the_command_has_started() {
+fn a_timeout_on_a_terminal_reaches_descendants() {
     let files = Files::new();
     let script = format!(
         "trap '' TERM; sh -c 'echo $$ > {}; sleep 60; sleep 60' & sleep 60; sleep 60",
@@ -300,7 +300,7 @@ fn job_control_stops_and_continues_a_run() {
 }
 
 #[test]
-fn a_command_without_the_terminal_as_input_is_a_group_of_its_own() {
+fn a_command_without_terminal_input_has_its_own_process_group() {
     let files = Files::new();
     let script = format!("echo $$ > {}; sleep 60 & sleep 60", files.path("group").display());
     let inner = format!("{STAGGER} run -n 1 -k 100ms -- sh -c '{script}' </dev/null");
@@ -314,7 +314,7 @@ fn a_command_without_the_terminal_as_input_is_a_group_of_its_own() {
 }
 
 #[test]
-fn a_command_that_is_stopped_for_wanting_the_terminal_is_pointed_out() {
+fn a_command_stopped_by_sigttin_is_noted() {
     let inner = format!("{STAGGER} run -n 1 -- sh -c 'read -r line </dev/tty' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
     terminal
