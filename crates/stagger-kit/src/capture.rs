@@ -40,11 +40,11 @@ pub(crate) enum NoLine {
     /// The stream has ended.
     Ended,
     /// Nothing came in time.
-    TooLate,
+    TimedOut,
 }
 
 impl Capture {
-    pub(crate) fn of(mut source: impl Read + Send + 'static) -> Self {
+    pub(crate) fn start(mut source: impl Read + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let filled = Arc::clone(&shared);
         thread::spawn(move || {
@@ -69,7 +69,7 @@ impl Capture {
         let rest = &seen.bytes[cursor..];
         let (line, length) = match rest.iter().position(|byte| *byte == b'\n') {
             Some(end) => (&rest[..end], end + 1),
-            None if !seen.ended => return Err(NoLine::TooLate),
+            None if !seen.ended => return Err(NoLine::TimedOut),
             None if rest.is_empty() => return Err(NoLine::Ended),
             None => (rest, rest.len()),
         };
@@ -83,7 +83,7 @@ impl Capture {
     }
 
     /// Waits for the end of the stream, at most `limit`.
-    pub(crate) fn settle(&self, limit: Duration) {
+    pub(crate) fn wait_for_end(&self, limit: Duration) {
         drop(self.shared.wait_while(limit, |seen| !seen.ended));
     }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn lines_come_one_by_one_and_the_last_needs_no_end() {
-        let mut capture = Capture::of(&b"one\n\ntwo"[..]);
+        let mut capture = Capture::start(&b"one\n\ntwo"[..]);
         let lines: Vec<_> = (0..4).map(|_| capture.next_line(LONG)).collect();
         assert_eq!(lines, [Ok("one".into()), Ok(String::new()), Ok("two".into()), Err(NoLine::Ended)]);
         assert_eq!(capture.finish(LONG), b"one\n\ntwo", "handing lines out takes nothing away");
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn half_a_line_is_not_handed_out_while_its_writer_lives() {
         let (reader, mut writer) = pipe().unwrap();
-        let mut capture = Capture::of(reader);
+        let mut capture = Capture::start(reader);
         writer.write_all(b"ha").unwrap();
-        assert_eq!(capture.next_line(SOON), Err(NoLine::TooLate));
+        assert_eq!(capture.next_line(SOON), Err(NoLine::TimedOut));
         writer.write_all(b"lf\n").unwrap();
         assert_eq!(capture.next_line(LONG), Ok("half".into()));
         assert_eq!(capture.finish(SOON), b"half\n", "a stream that does not end is given up on");

@@ -31,7 +31,7 @@ impl Ledger {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         file.try_lock()?;
         let mut file = Locked(file);
-        let Contents { records, length } = Contents::of(&mut file.0)?;
+        let Contents { records, length } = Contents::read(&mut file.0)?;
         file.0.set_len(length)?;
         file.0.seek(SeekFrom::Start(length))?;
         file.0.sync_all()?;
@@ -47,7 +47,7 @@ impl Ledger {
     /// # Errors
     /// `NotFound`; `InvalidData` as in [`open`](Self::open).
     pub fn read(path: impl AsRef<Path>) -> Result<Vec<String>> {
-        Ok(Contents::of(&mut File::open(path)?)?.records)
+        Ok(Contents::read(&mut File::open(path)?)?.records)
     }
 
     /// The records that are known to be on the disk, in order.
@@ -106,7 +106,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(file: &mut File) -> Result<Self> {
+    fn read(file: &mut File) -> Result<Self> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let mut contents = Self { records: Vec::new(), length: 0 };
@@ -235,7 +235,7 @@ mod tests {
             let records = Ledger::read(&path).unwrap();
             assert!(records.len() as u64 > acknowledged, "{acknowledged} was acknowledged; {records:?}");
             let every = 0..records.len();
-            Tally::of(records).exactly_once(every.map(|number| number.to_string())).unwrap();
+            Tally::from_effects(records).exactly_once(every.map(|number| number.to_string())).unwrap();
         }
         assert!(acknowledged >= 200, "each round goes on where the last one was killed: {acknowledged}");
     }

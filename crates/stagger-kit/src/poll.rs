@@ -7,7 +7,7 @@ use std::time::Instant;
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Asks until there is an answer, or `None` when `limit` has passed. Asks at least once.
-pub(crate) fn until<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn poll_until<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     loop {
         if let Some(answer) = ask() {

@@ -52,7 +52,7 @@ impl Port {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::until;
+    use crate::poll::poll_until;
     use core::time::Duration;
     use std::collections::HashSet;
     use std::io::ErrorKind;
@@ -72,7 +72,7 @@ mod tests {
         let port = Port::reserve().unwrap();
         for _ in 0..3 {
             // Another test may just be starting a program, which has a copy of the last listener until it runs.
-            let bound = until(Duration::from_secs(10), || TcpListener::bind(port.address()).ok());
+            let bound = poll_until(Duration::from_secs(10), || TcpListener::bind(port.address()).ok());
             let listener = bound.unwrap();
             let client = TcpStream::connect(port.address()).unwrap();
             // The server's side closes first, which leaves the port in TIME_WAIT.

@@ -39,7 +39,7 @@ impl Postgres {
     /// `NotFound` with what to install; otherwise with what `initdb` or the server wrote.
     pub fn start() -> Result<Self> {
         let programs = programs()?;
-        let user = User::ordinary()?;
+        let user = User::unprivileged()?;
         let (port, directory) = (Port::reserve()?, user.directory()?);
         let data = directory.path().join("data");
         let program = |name: &str| {
@@ -92,7 +92,7 @@ impl Postgres {
 /// The directory with `initdb`, `postgres` and `psql` of the newest version.
 fn programs() -> Result<PathBuf> {
     let packaged = VERSIONS.iter().filter_map(|parent| newest(Path::new(parent)));
-    let in_path = Program::found("postgres").ok().and_then(|program| program.directory_of());
+    let in_path = Program::find("postgres").ok().and_then(|program| program.directory_of());
     packaged.chain(in_path).find(|directory| directory.join("initdb").exists()).ok_or_else(|| {
         let message = "PostgreSQL is not installed; on Debian and Ubuntu: apt-get install postgresql";
         Error::new(ErrorKind::NotFound, message)

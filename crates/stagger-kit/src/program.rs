@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 
-use crate::family::MARK;
+use crate::process_tree::TREE_VARIABLE;
 use crate::running::{Finished, Running};
 use crate::user::User;
 
@@ -55,7 +55,7 @@ impl Program {
     ///
     /// # Errors
     /// `NotFound` with what to do if it has not been built.
-    pub fn built(name: &str) -> Result<Self> {
+    pub fn workspace_binary(name: &str) -> Result<Self> {
         let test = env::current_exe()?;
         // target/debug/deps/test-0123: binaries are one level up; examples/name-0123 the same.
         let candidates = test.ancestors().skip(1).take(2).map(|directory| directory.join(name));
@@ -70,7 +70,7 @@ impl Program {
     ///
     /// # Errors
     /// `NotFound` if there is none; the message says where it was looked for.
-    pub fn found(name: &str) -> Result<Self> {
+    pub fn find(name: &str) -> Result<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/opt/homebrew/bin"].map(PathBuf::from);
         let directories = env::split_paths(&path).chain(usual);
@@ -165,7 +165,7 @@ impl Program {
     pub fn spawn(&self) -> Result<Running> {
         let mark = mark();
         let mut command = Command::new(&self.path);
-        command.args(&self.arguments).env(MARK, &mark).process_group(0);
+        command.args(&self.arguments).env(TREE_VARIABLE, &mark).process_group(0);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(match self.input {
             Input::Empty => Stdio::null(),

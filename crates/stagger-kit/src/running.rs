@@ -10,10 +10,10 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::capture::{Capture, NoLine, Stream};
-use crate::family::{Family, Stray};
-use crate::poll::until;
+use crate::poll::poll_until;
+use crate::process_tree::{LeakedProcess, ProcessTree};
 use crate::program::Input;
-use crate::watcher;
+use crate::watchdog;
 
 /// How long whatever a program has started may take to follow it into its end before it counts as
 /// left over.
@@ -27,7 +27,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 pub struct Running {
     child: Child,
     pid: Pid,
-    family: Family,
+    tree: ProcessTree,
     input: Option<ChildStdin>,
     stdout: Capture,
     stderr: Capture,
@@ -47,7 +47,7 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// Processes that it had started and that were still alive 100 ms after its end. They have been
     /// killed.
-    pub strays: Vec<Stray>,
+    pub leaked: Vec<LeakedProcess>,
 }
 
 impl Running {
@@ -55,9 +55,9 @@ impl Running {
         // The standard library gives a positive number here, and both pipes were asked for.
         let missing = || Error::other("the child has no id or no pipes");
         let pid = Pid::from_raw(child.id().cast_signed()).ok_or_else(missing)?;
-        watcher::watch(pid);
-        let stdout = Capture::of(child.stdout.take().ok_or_else(missing)?);
-        let stderr = Capture::of(child.stderr.take().ok_or_else(missing)?);
+        watchdog::watch(pid);
+        let stdout = Capture::start(child.stdout.take().ok_or_else(missing)?);
+        let stderr = Capture::start(child.stderr.take().ok_or_else(missing)?);
         let mut stdin = child.stdin.take();
         if let Input::Bytes(bytes) = input
             && let Some(mut pipe) = stdin.take()
@@ -66,7 +66,7 @@ impl Running {
             // that closes the pipe early is within its rights.
             thread::spawn(move || pipe.write_all(&bytes));
         }
-        Ok(Self { family: Family::new(pid, mark), child, pid, input: stdin, stdout, stderr, reaped: None })
+        Ok(Self { tree: ProcessTree::new(pid, mark), child, pid, input: stdin, stdout, stderr, reaped: None })
     }
 
     /// Its process id, which is also the id of its process group.
@@ -140,8 +140,8 @@ impl Running {
 
     /// What it has started and is alive now.
     #[must_use]
-    pub fn descendants(&self) -> Vec<Stray> {
-        if self.reaped.is_some() { Vec::new() } else { self.family.strays() }
+    pub fn descendants(&self) -> Vec<LeakedProcess> {
+        if self.reaped.is_some() { Vec::new() } else { self.tree.leaked() }
     }
 
     /// All that it has written to a stream so far, including lines already handed out.
@@ -156,8 +156,8 @@ impl Running {
     /// SIGKILL to it and to everything that it has started; returns when none of them is left.
     pub fn kill(&mut self) {
         if self.reaped.is_none() {
-            self.family.kill();
-            watcher::forget(self.pid);
+            self.tree.kill();
+            watchdog::forget(self.pid);
             self.reaped = self.child.wait().ok();
         }
     }
@@ -168,19 +168,19 @@ impl Running {
     /// `TimedOut`, with what it has written so far, if it still runs then; it is killed.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
         self.input = None;
-        if self.reaped.is_none() && until(limit, || self.has_exited().then_some(())).is_none() {
+        if self.reaped.is_none() && poll_until(limit, || self.has_exited().then_some(())).is_none() {
             let message = format!("still running after {limit:?}; {}", self.output());
             return Err(Error::new(ErrorKind::TimedOut, message));
         }
-        let mut strays = self.descendants();
-        until(GRACE, || {
-            strays = self.descendants();
-            strays.is_empty().then_some(())
+        let mut leaked = self.descendants();
+        poll_until(GRACE, || {
+            leaked = self.descendants();
+            leaked.is_empty().then_some(())
         });
         // What is left holds the pipes open.
         self.kill();
         let status = self.reaped.map_or_else(|| self.child.wait(), Ok)?;
-        Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), strays })
+        Ok(Finished { status, stdout: self.stdout.finish(DRAIN), stderr: self.stderr.finish(DRAIN), leaked })
     }
 
     /// Looks without reaping, so that its number stays its own until the whole family has been
@@ -194,11 +194,11 @@ impl Running {
         match reason {
             NoLine::Ended => {
                 // Most often it is about to end altogether, and its last words tell why.
-                until(GRACE, || self.has_exited().then_some(()));
+                poll_until(GRACE, || self.has_exited().then_some(()));
                 let message = format!("no more lines; {}", self.output());
                 Error::new(ErrorKind::UnexpectedEof, message)
             }
-            NoLine::TooLate => {
+            NoLine::TimedOut => {
                 let message = format!("no line within {limit:?}; {}", self.output());
                 Error::new(ErrorKind::TimedOut, message)
             }
@@ -208,8 +208,8 @@ impl Running {
     /// The ends of both streams, for messages. Those of a program that has ended are read out first.
     pub(crate) fn output(&self) -> String {
         if !self.is_running() {
-            self.stdout.settle(GRACE);
-            self.stderr.settle(GRACE);
+            self.stdout.wait_for_end(GRACE);
+            self.stderr.wait_for_end(GRACE);
         }
         format!("stdout: {:?}; stderr: {:?}", tail(&self.stdout.text()), tail(&self.stderr.text()))
     }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use rustix::process::Signal;
 
 use crate::capture::Stream;
-use crate::poll::until;
+use crate::poll::poll_until;
 use crate::program::Program;
 use crate::running::{Finished, Running};
 
@@ -89,7 +89,7 @@ impl Server {
 }
 
 fn wait_for_port(running: &Running, address: SocketAddr, limit: Duration) -> Result<()> {
-    let accepted = until(limit, || {
+    let accepted = poll_until(limit, || {
         match TcpStream::connect_timeout(&address, limit) {
             // To a port of the ephemeral range where nobody listens, a connection can meet itself.
             Ok(stream) if stream.local_addr().ok() != stream.peer_addr().ok() => Some(Ok(())),

@@ -2,7 +2,7 @@ use core::net::Ipv4Addr;
 use core::ops::RangeInclusive;
 use std::fs;
 
-use crate::shortage::Shortage;
+use crate::resource_error::ResourceError;
 
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const RESERVED: &str = "/proc/sys/net/ipv4/ip_local_reserved_ports";
@@ -24,14 +24,15 @@ impl SourcePorts {
     /// Reads the range from `/proc`, without the ports that the administrator has kept back.
     ///
     /// # Errors
-    /// [`Shortage::Unknown`] on a system that does not tell it there.
-    pub fn read() -> Result<Self, Shortage> {
+    /// [`ResourceError::Unknown`] on a system that does not tell it there.
+    pub fn read() -> Result<Self, ResourceError> {
         let file = |source| {
-            fs::read_to_string(source).map_err(|error| Shortage::Unknown { source, reason: error.to_string() })
+            fs::read_to_string(source).map_err(|error| ResourceError::Unknown { source, reason: error.to_string() })
         };
         // The list of reserved ports is missing on old kernels, and in some containers.
         let (range, reserved) = (file(RANGE)?, file(RESERVED).unwrap_or_default());
-        Self::parse(&range, &reserved).ok_or(Shortage::Unknown { source: RANGE, reason: format!("it says {range:?}") })
+        Self::parse(&range, &reserved)
+            .ok_or(ResourceError::Unknown { source: RANGE, reason: format!("it says {range:?}") })
     }
 
     /// How many connections to one server one source address gets.
@@ -48,11 +49,11 @@ impl SourcePorts {
     /// or the kernel picks a port before it knows the target, and no two connections can share it.
     ///
     /// # Errors
-    /// [`Shortage::Ports`] if 254 addresses have no room for so many.
-    pub fn addresses(&self, connections: u64) -> Result<Vec<Ipv4Addr>, Shortage> {
+    /// [`ResourceError::Ports`] if 254 addresses have no room for so many.
+    pub fn addresses(&self, connections: u64) -> Result<Vec<Ipv4Addr>, ResourceError> {
         let room = self.per_address() * ADDRESSES;
         if connections > room {
-            return Err(Shortage::Ports { connections, room });
+            return Err(ResourceError::Ports { connections, room });
         }
         let needed = connections.div_ceil(self.per_address().max(1)).max(1);
         Ok((1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last)).take(needed as usize).collect())
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn what_no_number_of_addresses_can_hold_is_refused() {
         let refused = SourcePorts { usable: 800 }.addresses(177_801);
-        assert_eq!(refused, Err(Shortage::Ports { connections: 177_801, room: 177_800 }));
+        assert_eq!(refused, Err(ResourceError::Ports { connections: 177_801, room: 177_800 }));
         assert!(SourcePorts { usable: 0 }.addresses(1).is_err());
     }
 

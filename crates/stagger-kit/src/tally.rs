@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// ```
 /// use stagger_kit::Tally;
 ///
-/// let tally = Tally::of(["paid 1", "paid 2", "paid 2"]);
+/// let tally = Tally::from_effects(["paid 1", "paid 2", "paid 2"]);
 /// let fault = tally.exactly_once(["paid 1", "paid 2", "paid 3"]).unwrap_err();
 /// assert_eq!(fault.to_string(), "missing: [\"paid 3\"]; more than once: [(\"paid 2\", 2)]; unexpected: []");
 /// ```
@@ -30,7 +30,7 @@ pub struct Miscount {
 impl Tally {
     /// Counts the effects.
     #[must_use]
-    pub fn of<S: Into<String>>(effects: impl IntoIterator<Item = S>) -> Self {
+    pub fn from_effects<S: Into<String>>(effects: impl IntoIterator<Item = S>) -> Self {
         let mut counts = BTreeMap::new();
         for effect in effects {
             *counts.entry(effect.into()).or_default() += 1;
@@ -92,7 +92,7 @@ mod tests {
             (vec!["a", "b", "c", "c"], fault(&[], &[], &["c"])),
             (vec![], fault(&["a", "b"], &[], &[])),
         ] {
-            assert_eq!(Tally::of(effects.iter().copied()).exactly_once(["a", "b"]), want, "{effects:?}");
+            assert_eq!(Tally::from_effects(effects.iter().copied()).exactly_once(["a", "b"]), want, "{effects:?}");
         }
     }
 }

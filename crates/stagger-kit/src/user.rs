@@ -39,7 +39,7 @@ impl User {
     ///
     /// # Errors
     /// As [`named`](Self::named).
-    pub fn ordinary() -> Result<Self> {
+    pub fn unprivileged() -> Result<Self> {
         if geteuid().is_root() { Self::named("nobody") } else { Ok(Self::current()) }
     }
 
@@ -53,17 +53,17 @@ impl User {
     ///
     /// # Errors
     /// Only root can give something to somebody else.
-    pub fn own(&self, path: impl AsRef<Path>) -> Result<()> {
+    pub fn chown(&self, path: impl AsRef<Path>) -> Result<()> {
         if self.is_current() { Ok(()) } else { chown(path, Some(self.uid), Some(self.gid)) }
     }
 
     /// A new empty directory that nobody else may look into, removed when the value is dropped.
     ///
     /// # Errors
-    /// As [`own`](Self::own), or if it cannot be created.
+    /// As [`chown`](Self::chown), or if it cannot be created.
     pub fn directory(&self) -> Result<TempDir> {
         let directory = Builder::new().prefix("kit-").permissions(Permissions::from_mode(0o700)).tempdir()?;
-        self.own(directory.path())?;
+        self.chown(directory.path())?;
         Ok(directory)
     }
 
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn an_ordinary_user_is_never_root_and_owns_the_directory_made_for_it() {
-        let user = User::ordinary().unwrap();
+        let user = User::unprivileged().unwrap();
         let directory = user.directory().unwrap();
         let script = "id -u && touch mine && ls -ld . | cut -c1-10";
-        let shell = Program::found("sh").unwrap().args(["-c", script]);
+        let shell = Program::find("sh").unwrap().args(["-c", script]);
         let done = shell.directory(directory.path()).user(user.clone()).run(Duration::from_secs(5)).unwrap();
         assert_eq!(done.code(), Some(0), "{done}");
         let lines: Vec<_> = done.stdout_text().lines().map(ToOwned::to_owned).collect();

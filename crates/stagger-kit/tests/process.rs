@@ -15,7 +15,7 @@ use stagger_kit::{Finished, Program, Running, Signal, Stream};
 const LONG: Duration = Duration::from_secs(10);
 
 fn shell(script: &str) -> Program {
-    Program::found("sh").unwrap().args(["-c", script])
+    Program::find("sh").unwrap().args(["-c", script])
 }
 
 fn run(program: &Program) -> Finished {
@@ -41,7 +41,7 @@ fn read_id(running: &mut Running) -> i32 {
 #[test]
 fn arguments_environment_and_directory_arrive_as_given() {
     let directory = tempfile::tempdir().unwrap();
-    let program = Program::found("sh").unwrap().args(["-c", r#"printf '%s|' "$@" "$KIT_WORD" "$PWD""#, "sh"]);
+    let program = Program::find("sh").unwrap().args(["-c", r#"printf '%s|' "$@" "$KIT_WORD" "$PWD""#, "sh"]);
     let program = program.args(["two words", "", "'\"$HOME\\", "ü"]).env("KIT_WORD", "a b").directory(directory.path());
     let want = format!("two words||'\"$HOME\\|ü|a b|{}|", directory.path().canonicalize().unwrap().display());
     assert_eq!(run(&program).stdout_text(), want);
@@ -58,7 +58,7 @@ fn a_removed_variable_is_not_inherited() {
 #[test]
 fn ten_megabytes_go_in_and_come_out_unchanged() {
     let bytes: Vec<u8> = (0..10_000_000_u32).map(|number| (number % 251) as u8).collect();
-    let done = run(&Program::found("cat").unwrap().input(bytes.clone()));
+    let done = run(&Program::find("cat").unwrap().input(bytes.clone()));
     assert!(done.stdout == bytes, "{} bytes came out", done.stdout.len());
 }
 
@@ -69,12 +69,12 @@ fn a_program_that_does_not_read_its_input_still_ends() {
 
 #[test]
 fn input_is_empty_unless_given() {
-    assert_eq!(run(&Program::found("cat").unwrap()).stdout, b"");
+    assert_eq!(run(&Program::find("cat").unwrap()).stdout, b"");
 }
 
 #[test]
 fn a_conversation_goes_line_by_line() {
-    let mut cat = Program::found("cat").unwrap().input_open().spawn().unwrap();
+    let mut cat = Program::find("cat").unwrap().input_open().spawn().unwrap();
     for word in ["one", "two"] {
         cat.write(format!("{word}\n").as_bytes()).unwrap();
         assert_eq!(cat.next_line(LONG).unwrap(), word);
@@ -111,7 +111,7 @@ fn a_program_past_its_limit_is_killed_and_what_it_wrote_is_told() {
 
 #[test]
 fn the_end_by_a_signal_is_told_from_an_exit() {
-    let running = Program::found("sleep").unwrap().arg("60").spawn().unwrap();
+    let running = Program::find("sleep").unwrap().arg("60").spawn().unwrap();
     assert!(running.is_running());
     running.signal(Signal::TERM).unwrap();
     let done = running.wait(LONG).unwrap();
@@ -126,7 +126,7 @@ fn a_signal_reaches_the_program_and_not_its_children() {
     running.signal(Signal::USR1).unwrap();
     assert_eq!(running.next_line(LONG).unwrap(), "alive");
     let done = running.wait(LONG).unwrap();
-    assert_eq!(done.strays.iter().map(|stray| stray.id).collect::<Vec<_>>(), [child]);
+    assert_eq!(done.leaked.iter().map(|leaked| leaked.id).collect::<Vec<_>>(), [child]);
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn what_a_program_leaves_behind_is_named_and_killed() {
     let started = Instant::now();
     let done = run(&shell("sleep 61 & echo $!"));
     assert!(started.elapsed() < LONG, "it holds the pipe open, but not for long");
-    let [stray] = &done.strays[..] else { panic!("{:?}", done.strays) };
-    assert_eq!(stray.to_string(), format!("{} (sleep 61)", done.stdout_text().trim()));
-    assert!(is_gone(stray.id));
+    let [leaked] = &done.leaked[..] else { panic!("{:?}", done.leaked) };
+    assert_eq!(leaked.to_string(), format!("{} (sleep 61)", done.stdout_text().trim()));
+    assert!(is_gone(leaked.id));
 }
 
 #[test]
 fn children_that_end_with_the_program_are_no_strays() {
-    assert_eq!(run(&shell("sleep 0.03 & sleep 0.01; exit 0")).strays, []);
+    assert_eq!(run(&shell("sleep 0.03 & sleep 0.01; exit 0")).leaked, []);
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn starts_a_child_and_waits() {
 fn a_program_that_is_not_there_is_named() {
     for (error, wanted) in [
         (Program::at("/nonexistent/tool").spawn().map(|_| ()).unwrap_err(), "/nonexistent/tool"),
-        (Program::found("no-such-tool").map(|_| ()).unwrap_err(), "`no-such-tool` is not installed"),
-        (Program::built("no-such-bin").map(|_| ()).unwrap_err(), "`cargo build --bin no-such-bin`"),
+        (Program::find("no-such-tool").map(|_| ()).unwrap_err(), "`no-such-tool` is not installed"),
+        (Program::workspace_binary("no-such-bin").map(|_| ()).unwrap_err(), "`cargo build --bin no-such-bin`"),
     ] {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains(wanted), "{error}");
@@ -224,6 +224,6 @@ fn a_program_that_is_not_there_is_named() {
 fn a_binary_beside_the_test_is_found() {
     let this = env::current_exe().unwrap();
     let name = this.file_name().and_then(|name| name.to_str()).unwrap();
-    assert!(run(&Program::built(name).unwrap().arg("--list")).stdout_text().contains("is_found: test"));
+    assert!(run(&Program::workspace_binary(name).unwrap().arg("--list")).stdout_text().contains("is_found: test"));
     assert!(Path::new(&this).exists());
 }

@@ -68,7 +68,7 @@ fn a_killed_server_comes_back_on_its_port_with_its_data() {
         send(&port, &format!("effect {round}")).unwrap();
     }
     let records = Ledger::read(&data).unwrap();
-    Tally::of(records).exactly_once((0..10).map(|round| format!("effect {round}"))).unwrap();
+    Tally::from_effects(records).exactly_once((0..10).map(|round| format!("effect {round}"))).unwrap();
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_dropped_server_is_gone() {
 #[test]
 fn a_server_that_ends_at_once_is_reported_at_once_with_its_reason() {
     let port = Port::reserve().unwrap();
-    let program = Program::found("sh").unwrap().args(["-c", "echo no such database >&2; exit 1"]);
+    let program = Program::find("sh").unwrap().args(["-c", "echo no such database >&2; exit 1"]);
     for ready in [Ready::Port(port.address()), Ready::Line(Stream::Stdout, "ready".into())] {
         let started = Instant::now();
         let error = Server::start(program.clone(), ready, LONG).unwrap_err();
@@ -113,7 +113,7 @@ fn a_server_that_ends_at_once_is_reported_at_once_with_its_reason() {
 #[test]
 fn a_server_that_never_gets_ready_is_given_up_on() {
     let port = Port::reserve().unwrap();
-    let program = Program::found("sleep").unwrap().arg("65");
+    let program = Program::find("sleep").unwrap().arg("65");
     let error = Server::start(program, Ready::Port(port.address()), Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(error.to_string().contains(&port.address().to_string()), "{error}");
@@ -123,7 +123,7 @@ fn a_server_that_never_gets_ready_is_given_up_on() {
 fn a_server_can_be_asked_to_end() {
     let directory = tempfile::tempdir().unwrap();
     let script = "trap 'echo bye > farewell; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-    let program = Program::found("sh").unwrap().args(["-c", script]).directory(directory.path());
+    let program = Program::find("sh").unwrap().args(["-c", script]).directory(directory.path());
     let mut server = Server::start(program, Ready::Line(Stream::Stdout, "ready".into()), LONG).unwrap();
     assert!(server.running().unwrap().is_running());
     assert_eq!(server.stop(Signal::TERM, LONG).unwrap().code(), Some(0));

@@ -7,12 +7,12 @@ use std::path::Path;
 use rustix::io::Result;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::poll::until;
+use crate::poll::poll_until;
 
 /// The variable that marks the descendants of one spawned program, wherever they hide: a process
 /// that starts a session of its own and whose parent has died is in no group and under no parent of
 /// ours, but it has kept its environment.
-pub(crate) const MARK: &str = "KIT_FAMILY";
+pub(crate) const TREE_VARIABLE: &str = "KIT_PROCESS_TREE";
 
 /// How long the killed are given to be gone. SIGKILL is at once, but the kernel has pages to free.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// group alone elsewhere. The root must not have been reaped, or its number could mean somebody
 /// else.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     root: Pid,
     mark: OsString,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Family {
 /// A process that outlived the program that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stray {
+pub struct LeakedProcess {
     /// Its process id.
     pub id: i32,
     /// Its arguments, separated by spaces.
@@ -49,16 +49,16 @@ struct Process {
     started: u64,
 }
 
-impl Family {
+impl ProcessTree {
     pub(crate) fn new(root: Pid, mark: OsString) -> Self {
         Self { root, mark }
     }
 
     /// Who of the family is alive, apart from the root.
-    pub(crate) fn strays(&self) -> Vec<Stray> {
+    pub(crate) fn leaked(&self) -> Vec<LeakedProcess> {
         let root = self.root.as_raw_nonzero().get();
         let members = self.members().into_iter().filter(|process| process.id != root);
-        members.map(|process| Stray { id: process.id, command: command(process.id) }).collect()
+        members.map(|process| LeakedProcess { id: process.id, command: command(process.id) }).collect()
     }
 
     /// SIGKILL to every member, again and again until none is left: between looking and killing,
@@ -68,7 +68,7 @@ impl Family {
         let mut members = self.members();
         // An error means that there is nobody left to kill.
         let _ = kill_process_group(self.root, Signal::KILL);
-        until(GONE_WITHIN, || {
+        poll_until(GONE_WITHIN, || {
             let found = self.members();
             members.retain(|member| member.is_alive() && !found.iter().any(|other| member.is(*other)));
             members.extend(found);
@@ -100,13 +100,13 @@ impl Family {
     }
 
     fn is_marked(&self, id: i32) -> bool {
-        let wanted = [MARK.as_bytes(), b"=", self.mark.as_encoded_bytes()].concat();
+        let wanted = [TREE_VARIABLE.as_bytes(), b"=", self.mark.as_encoded_bytes()].concat();
         fs::read(format!("/proc/{id}/environ"))
             .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted))
     }
 }
 
-impl fmt::Display for Stray {
+impl fmt::Display for LeakedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.id, self.command)
     }

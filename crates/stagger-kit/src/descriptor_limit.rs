@@ -2,7 +2,7 @@ use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::shortage::Shortage;
+use crate::resource_error::ResourceError;
 
 /// For what a process opens without being asked: its standard streams, an event queue, a name
 /// resolver.
@@ -14,23 +14,23 @@ const SLACK: u64 = 64;
 /// anything is measured: a test that meets the limit half-way measures the limit.
 ///
 /// # Errors
-/// [`Shortage::Descriptors`] if the hard limit is too low.
-pub fn descriptors(needed: u64) -> Result<(), Shortage> {
+/// [`ResourceError::Descriptors`] if the hard limit is too low.
+pub fn raise_descriptor_limit(needed: u64) -> Result<(), ResourceError> {
     // /dev/fd is there on every Unix; where it is not, the slack has to do.
     let open = fs::read_dir("/dev/fd").map_or(0, |entries| entries.count() as u64);
     let limit = getrlimit(Resource::Nofile);
-    let Some(raised) = plan(open.saturating_add(needed).saturating_add(SLACK), limit)? else {
+    let Some(raised) = new_limit(open.saturating_add(needed).saturating_add(SLACK), limit)? else {
         return Ok(());
     };
     setrlimit(Resource::Nofile, raised)
-        .map_err(|error| Shortage::Unknown { source: "RLIMIT_NOFILE", reason: error.to_string() })
+        .map_err(|error| ResourceError::Unknown { source: "RLIMIT_NOFILE", reason: error.to_string() })
 }
 
 /// The limit to set, or `None` if there is room already. No limit is `None` in an [`Rlimit`].
-fn plan(total: u64, limit: Rlimit) -> Result<Option<Rlimit>, Shortage> {
+fn new_limit(total: u64, limit: Rlimit) -> Result<Option<Rlimit>, ResourceError> {
     match limit {
         Rlimit { current, .. } if current.is_none_or(|soft| soft >= total) => Ok(None),
-        Rlimit { maximum: Some(hard), .. } if hard < total => Err(Shortage::Descriptors { needed: total, hard }),
+        Rlimit { maximum: Some(hard), .. } if hard < total => Err(ResourceError::Descriptors { needed: total, hard }),
         Rlimit { maximum, .. } => Ok(Some(Rlimit { current: maximum, maximum })),
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn the_soft_limit_is_raised_only_when_needed_and_never_above_the_hard_one() {
         let limit = |current, maximum| Rlimit { current, maximum };
-        let short = Err(Shortage::Descriptors { needed: 4097, hard: 4096 });
+        let short = Err(ResourceError::Descriptors { needed: 4097, hard: 4096 });
         for (total, now, want) in [
             (1024, limit(Some(1024), Some(4096)), Ok(None)),
             (1025, limit(Some(1024), Some(4096)), Ok(Some(limit(Some(4096), Some(4096))))),
@@ -55,13 +55,13 @@ mod tests {
             (4097, limit(Some(1024), None), Ok(Some(limit(None, None)))),
             (u64::MAX, limit(None, None), Ok(None)),
         ] {
-            assert_eq!(plan(total, now), want, "{total} with {now:?}");
+            assert_eq!(new_limit(total, now), want, "{total} with {now:?}");
         }
     }
 
     #[test]
     fn a_process_that_asked_opens_more_files_than_its_soft_limit_allowed() {
-        let child = Program::this_test("descriptors::tests::opens_300_files_from_a_limit_of_100").unwrap();
+        let child = Program::this_test("descriptor_limit::tests::opens_300_files_from_a_limit_of_100").unwrap();
         let done = child.env("KIT_LOW_LIMIT", "yes").run(Duration::from_secs(10)).unwrap();
         assert!(done.stdout_text().contains("300 files are open"), "{done}");
     }
@@ -76,13 +76,13 @@ mod tests {
         setrlimit(Resource::Nofile, Rlimit { current: Some(100), maximum }).unwrap();
         let open = || (0..300).map(|_| File::open("/dev/null")).collect::<Result<Vec<_>, _>>();
         open().expect_err("100 is the limit");
-        descriptors(300).unwrap();
+        raise_descriptor_limit(300).unwrap();
         println!("{} files are open", open().unwrap().len());
     }
 
     #[test]
     fn the_message_of_a_shortage_says_what_to_do() {
-        let message = Shortage::Descriptors { needed: 70_064, hard: 20_000 }.to_string();
+        let message = ResourceError::Descriptors { needed: 70_064, hard: 20_000 }.to_string();
         assert!(message.contains("70064 open files") && message.contains("`ulimit -Hn 70064`"), "{message}");
     }
 }

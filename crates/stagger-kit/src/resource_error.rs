@@ -4,7 +4,7 @@ use core::fmt;
 /// The machine has less of something than a test is about to use; the message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shortage {
+pub enum ResourceError {
     /// The hard limit of open files is too low.
     Descriptors {
         /// How many the process would have open.
@@ -28,7 +28,7 @@ pub enum Shortage {
     },
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for ResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Descriptors { needed, hard } => write!(
@@ -47,4 +47,4 @@ impl fmt::Display for Shortage {
     }
 }
 
-impl Error for Shortage {}
+impl Error for ResourceError {}
