@@ -1,14 +1,14 @@
-//! A kit for tests against real processes and real servers.
+//! Test utilities for real processes and real servers.
 //!
-//! Not published, and for Unix: the workspace's own tests use it. What it gives:
+//! Unpublished and Unix only: used by the workspace's own tests.
 //!
-//! | part | for |
+//! | item | purpose |
 //! |---|---|
-//! | [`Program`], [`Running`], [`Finished`] | a program as child process: its lines, its signals, what it left behind |
-//! | [`Server`], [`Ready`] | a server that is killed with SIGKILL and started again where it was |
-//! | [`Port`] | a TCP port that nobody else is given, held across restarts |
-//! | [`raise_descriptor_limit`], [`SourcePorts`] | is there room for so many connections, and if not, what to do |
-//! | [`Ledger`], [`Tally`] | what was acknowledged is on disk; checks that each effect happened exactly once |
+//! | [`Program`], [`Running`], [`Finished`] | run a program as a child process: its output, signals, leaked processes |
+//! | [`Server`], [`Ready`] | a server that can be killed with SIGKILL and restarted on the same port |
+//! | [`Port`] | a reserved TCP port, kept across restarts |
+//! | [`raise_descriptor_limit`], [`SourcePorts`] | check the limits for many connections; errors say how to raise them |
+//! | [`Ledger`], [`Tally`] | durable records; checks that each effect happened exactly once |
 //! | [`User`], [`Postgres`] | servers that refuse to run as root |
 //!
 //! ```
@@ -21,9 +21,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Nothing that a test starts outlives it: each child leads a process group of its own, and when its handle is dropped,
-//! the group and whatever else descends from the child are killed; if the test itself is killed, a watcher kills the
-//! groups. Tests may run in parallel.
+//! Child processes do not outlive their test: each child leads its own process group, and when its handle is dropped, the
+//! group and all other descendants of the child are killed; if the test itself is killed, a watchdog kills the groups.
+//! Tests may run in parallel.
 
 mod capture;
 mod descriptor_limit;
@@ -54,5 +54,5 @@ pub use crate::server::{Ready, Server};
 pub use crate::source_ports::SourcePorts;
 pub use crate::tally::{Miscount, Tally};
 pub use crate::user::User;
-/// The signals that [`Running::signal`] sends.
+/// A signal for [`Running::signal`].
 pub use rustix::process::Signal;
