@@ -16,7 +16,7 @@ use super::signals::{CaughtSignal, SignalRequest, Signals};
 use super::status::{AttemptStatus, NotRun, SignalName};
 use super::stream::{Output, Stream};
 
-/// A started command, supervised until it and its descendants have ended.
+/// A started command, supervised until it has ended; after a termination signal, until its descendants have ended, too.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     child: Child,
@@ -89,7 +89,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits until the command has ended.
+    /// Waits until the command has ended and its output is read.
     ///
     /// # Errors
     /// Buffered output cannot be stored, or a system call fails. The command is then killed.

@@ -57,13 +57,13 @@ impl Child {
     ///
     /// # Errors
     /// The error of the failed start.
-    pub(super) fn spawn(command: &mut Command, grouping: ProcessGroup) -> io::Result<Self> {
-        if grouping == ProcessGroup::Own {
+    pub(super) fn spawn(command: &mut Command, group: ProcessGroup) -> io::Result<Self> {
+        if group == ProcessGroup::Own {
             command.process_group(0);
         }
         let mut child = command.spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-        let target = match grouping {
+        let target = match group {
             ProcessGroup::Own => SignalTarget::Group,
             ProcessGroup::Shared => SignalTarget::Tree(ProcessTree::new()),
         };

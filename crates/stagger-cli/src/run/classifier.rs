@@ -68,22 +68,22 @@ pub(super) const NOT_RETRIED_BY_DEFAULT: &str = "126,127,SIGINT,SIGQUIT";
 
 impl Classifier {
     /// Classifies an attempt.
-    pub(super) fn classify(&self, evidence: &Observation<'_>) -> Classification {
-        let status = evidence.status;
+    pub(super) fn classify(&self, observation: &Observation<'_>) -> Classification {
+        let status = observation.status;
         let ran = !matches!(status, AttemptStatus::NotRun(_));
         let exited = matches!(status, AttemptStatus::Exit(_));
-        let retry_if = self.any_found(evidence, |patterns| &patterns.retry_if);
-        let stop_if = self.any_found(evidence, |patterns| &patterns.stop_if) == Some(true);
+        let retry_if = self.any_matched(observation, |patterns| &patterns.retry_if);
+        let stop_if = self.any_matched(observation, |patterns| &patterns.stop_if) == Some(true);
 
         // A command that prints "not ready" and exits with 0 has not succeeded.
         let success_contradicted = exited && retry_if == Some(true) && !stop_if;
         if ran && !success_contradicted && self.until.contains(status) {
             return Classification::Reached;
         }
-        if evidence.stop_advised {
+        if observation.stop_advised {
             return Classification::Stop(NoRetryReason::Advice);
         }
-        if evidence.reader_gone {
+        if observation.reader_gone {
             return Classification::Stop(NoRetryReason::ReaderGone);
         }
         if stop_if {
@@ -111,8 +111,8 @@ impl Classifier {
     }
 
     /// Returns whether any of these patterns matched; `None` if there are none.
-    fn any_found(&self, evidence: &Observation<'_>, of: impl Fn(&Patterns) -> &Vec<Regex>) -> Option<bool> {
-        let streams = [(&self.stdout, evidence.stdout), (&self.stderr, evidence.stderr)];
+    fn any_matched(&self, observation: &Observation<'_>, of: impl Fn(&Patterns) -> &Vec<Regex>) -> Option<bool> {
+        let streams = [(&self.stdout, observation.stdout), (&self.stderr, observation.stderr)];
         let mut found =
             streams.iter().flat_map(|(patterns, matcher)| of(patterns).iter().map(|regex| matcher.matched(regex)));
         let first = found.next()?;

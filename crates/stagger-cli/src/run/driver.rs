@@ -58,9 +58,9 @@ impl<'a> Driver<'a> {
         let mut state = State::started(self.started);
         // The same random stream as that of the first client of `stagger plan --sample`.
         let mut retry = Retry::new(policy, &mut state, self.settings.seed.for_call(0));
-        let (ending, stop) = self.attempts(policy, &mut retry)?;
-        self.finish(ending, stop);
-        Ok(ending)
+        let (exit, stop) = self.attempts(policy, &mut retry)?;
+        self.finish(exit, stop);
+        Ok(exit)
     }
 
     fn attempts(&mut self, policy: &Policy, retry: &mut Retry<'_>) -> Result<(RunExit, Option<Stop>), CliError> {
@@ -92,12 +92,12 @@ impl<'a> Driver<'a> {
             let decision = retry.decide(outcome(attempt.outcome), permit, || ended_at, &guards);
             self.report_attempt(count, &attempt, next(policy, &attempt, &decision, bounds), ended_at);
             let after = match decision {
-                Decision::Retry { after, permit: lent, .. } => {
-                    permit = lent;
+                Decision::Retry { after, permit: next_permit, .. } => {
+                    permit = next_permit;
                     after
                 }
-                Decision::Stop(stop) => return Ok((ending(&attempt), Some(stop))),
-                _ => return Ok((ending(&attempt), None)),
+                Decision::Stop(stop) => return Ok((run_exit(&attempt), Some(stop))),
+                _ => return Ok((run_exit(&attempt), None)),
             };
             let next_count = self.count(retry.attempt().saturating_add(1));
             let caught = match &mut self.hook {
@@ -129,7 +129,8 @@ impl<'a> Driver<'a> {
             logger.tick(now);
             let next = logger.next_tick().map_or(until, |tick| tick.min(until));
             let mut fds = [PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
-            fd::wait(&mut fds, Some(next.saturating_since(now))).map_err(|error| CliError::io("cannot wait", error))?;
+            fd::wait(&mut fds, Some(next.saturating_since(now)))
+                .map_err(|error| CliError::io("cannot wait for signals", error))?;
         };
         logger.hide();
         self.waited = self.waited.saturating_add(clock.now().saturating_since(since));
@@ -149,8 +150,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn finish(&mut self, ending: RunExit, stop: Option<Stop>) {
-        let (exit, signal) = match ending {
+    fn finish(&mut self, run_exit: RunExit, stop: Option<Stop>) {
+        let (exit, signal) = match run_exit {
             RunExit::Code(code) => (code, None),
             RunExit::Signal(signal) => (AttemptStatus::Signal(signal).code(), Some(signal)),
         };
@@ -224,7 +225,7 @@ fn next(
 }
 
 /// Returns how stagger exits after the last attempt.
-fn ending(attempt: &AttemptResult) -> RunExit {
+fn run_exit(attempt: &AttemptResult) -> RunExit {
     match attempt.outcome {
         AttemptOutcome::Success => RunExit::Code(0),
         // Like every program that writes to a closed pipe.
@@ -235,6 +236,7 @@ fn ending(attempt: &AttemptResult) -> RunExit {
     }
 }
 
+/// Returns how stagger exits when a signal has interrupted the run.
 fn interrupted(caught: CaughtSignal) -> (RunExit, Option<Stop>) {
     (RunExit::Signal(caught.signal), Some(Stop::Cancelled))
 }

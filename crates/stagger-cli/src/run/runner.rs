@@ -228,7 +228,8 @@ impl<'a> Runner<'a> {
         self.noted_partial_output = true;
         let amount = amount(bytes);
         context.logger.note(&format!(
-            "this attempt already wrote {amount} to standard output; use -O to emit only the successful attempt"
+            "this attempt already wrote {amount} to standard output; use -O to emit only the output of the \
+             successful attempt"
         ));
     }
 }

@@ -180,7 +180,8 @@ fn a_slow_reader_receives_all_output() {
 
 #[test]
 fn output_of_failed_attempts_in_a_file_is_noted_once() {
-    const NOTE: &str = "this attempt already wrote 5 B to standard output; use -O to emit only the successful attempt";
+    const NOTE: &str = "this attempt already wrote 5 B to standard output; use -O to emit only the output of \
+                        the successful attempt";
     let script = r#"printf 12345; test "$STAGGER_ATTEMPT" = 3"#;
     let files = Files::new();
     let notes = |flags: &[&str], script: &str| {

@@ -105,9 +105,9 @@ impl Logger {
     }
 
     /// Sets the activity that the status line shows.
-    pub(in crate::run) fn show(&mut self, scene: Activity) {
+    pub(in crate::run) fn show(&mut self, activity: Activity) {
         if let Some(live) = &mut self.live {
-            live.show(scene);
+            live.show(activity);
         }
     }
 
