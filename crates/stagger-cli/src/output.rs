@@ -39,7 +39,7 @@ pub(crate) fn to_json(document: &impl Serialize) -> Result<String, CliError> {
 pub(crate) fn assert_published_schema<T: schemars::JsonSchema>(path: &str) {
     let now = serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is JSON") + "\n";
     if std::env::var_os("STAGGER_BLESS").is_some() {
-        std::fs::write(path, &now).expect("the schema can be written");
+        std::fs::write(path, &now).expect("the schema is written");
     }
-    assert_eq!(std::fs::read_to_string(path).expect("there is a schema"), now);
+    assert_eq!(std::fs::read_to_string(path).expect("the schema file exists"), now);
 }

@@ -28,7 +28,7 @@ fn a_signal_ends_the_process_group_of_the_command_and_then_stagger() {
         // A shell makes its background commands ignore SIGINT and SIGQUIT, so these wait for --kill-after.
         let stagger = Running::start(&mut run_script(&["--kill-after", "100ms"], &busy(&files)));
         let group = files.wait_for_pid("group");
-        eventually("all three run", || living_in_group(group) == 3);
+        eventually("all three processes run", || living_in_group(group) == 3);
         stagger.signal(signal);
         stagger.end().dies_of(signal).says("stop=cancelled").is_silent_about("attempt=2");
         is_gone(group);
@@ -237,7 +237,7 @@ fn a_signal_ends_a_stopped_command() {
     let stagger = Running::start(&mut run_script(&["--kill-after", "60s"], &busy(&files)));
     let group = files.wait_for_pid("group");
     kill_process(group, Signal::STOP).unwrap();
-    eventually("it is stopped", || is_stopped(group));
+    eventually("the command is stopped", || is_stopped(group));
     stagger.signal(Signal::TERM);
     stagger.end().dies_of(Signal::TERM);
     is_gone(group);

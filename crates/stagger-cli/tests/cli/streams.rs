@@ -57,7 +57,7 @@ fn a_redirection_to_dev_stdout_does_not_truncate() {
 fn peak_resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux reports VmHWM");
-    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    line.trim().trim_end_matches(" kB").parse().expect("VmHWM is a number")
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_stalled_reader_does_not_block_signals() {
         std::thread::sleep(Duration::from_millis(100));
         running.signal(Signal::TERM);
         let mut running = running;
-        eventually("it is over", || running.child.try_wait().unwrap().is_some());
+        eventually("stagger has ended", || running.child.try_wait().unwrap().is_some());
         running.end().dies_of(Signal::TERM);
         fs::remove_file(files.path("pid")).unwrap();
     }

@@ -23,7 +23,7 @@ pub(crate) fn ignore_no_signal() {
         let always = Arc::new(AtomicBool::new(true));
         for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
             let handled = signal_hook::flag::register_conditional_default(signal.as_raw(), Arc::clone(&always));
-            handled.expect("it can be handled");
+            handled.expect("the signal has a handler");
         }
     });
 }
@@ -110,7 +110,7 @@ pub(crate) fn see(command: &mut Command) -> Seen {
 #[track_caller]
 pub(crate) fn see_with_input(command: &mut Command, input: &[u8]) -> Seen {
     let mut running = Running::start(command.stdin(Stdio::piped()));
-    let mut stdin = running.child.stdin.take().expect("it is a pipe");
+    let mut stdin = running.child.stdin.take().expect("stdin is piped");
     let input = input.to_vec();
     let writer = thread::spawn(move || {
         let _ = stdin.write_all(&input);
@@ -137,7 +137,7 @@ pub(crate) struct Running {
 impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("stagger can be started");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("stagger starts");
         Self { child }
     }
 
@@ -147,24 +147,24 @@ impl Running {
 
     #[track_caller]
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).expect("stagger is there");
+        kill_process(self.pid(), signal).expect("stagger is running");
     }
 
     /// Waits for its end, for at most [`PATIENCE`].
     #[track_caller]
     pub(crate) fn end(mut self) -> Seen {
-        let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true can be started"));
+        let child = core::mem::replace(&mut self.child, Command::new("true").spawn().expect("true starts"));
         let pid = Pid::from_child(&child);
         let reader = thread::spawn(move || child.wait_with_output());
         let began = Instant::now();
         while !reader.is_finished() {
             if began.elapsed() > PATIENCE {
                 let _ = kill_process(pid, Signal::KILL);
-                panic!("stagger does not end");
+                panic!("stagger did not end in time");
             }
             thread::sleep(Duration::from_millis(2));
         }
-        reader.join().expect("the reader does not panic").expect("stagger can be waited for").into()
+        reader.join().expect("the reader does not panic").expect("the output of stagger is read").into()
     }
 }
 
@@ -183,7 +183,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("there is room for a directory") }
+        Self { directory: tempfile::tempdir().expect("a temporary directory is created") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -193,7 +193,7 @@ impl Files {
     #[track_caller]
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, content).expect("the file can be written");
+        fs::write(&path, content).expect("the file is written");
         path
     }
 
@@ -211,8 +211,8 @@ impl Files {
     /// Waits until a script has written a PID to a file, and returns it.
     #[track_caller]
     pub(crate) fn wait_for_pid(&self, name: &str) -> Pid {
-        let word = self.wait_for_lines(name, 1)[0].parse().expect("it is a number");
-        Pid::from_raw(word).expect("it is not zero")
+        let word = self.wait_for_lines(name, 1)[0].parse().expect("a PID is a number");
+        Pid::from_raw(word).expect("a PID is not zero")
     }
 }
 
@@ -221,7 +221,7 @@ impl Files {
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        assert!(began.elapsed() < PATIENCE, "timed out waiting for: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -239,7 +239,7 @@ pub(crate) fn is_stopped(pid: Pid) -> bool {
 
 /// Returns the number of live processes in a process group.
 pub(crate) fn living_in_group(group: Pid) -> usize {
-    let entries = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let entries = fs::read_dir("/proc").expect("/proc exists").flatten();
     let stats = entries.filter_map(|entry| stat(entry.file_name().to_str()?));
     stats.filter(|(state, of)| *of == group.as_raw_nonzero().get() && !matches!(state, 'Z' | 'X')).count()
 }

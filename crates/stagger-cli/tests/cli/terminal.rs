@@ -28,13 +28,13 @@ impl Terminal {
     #[track_caller]
     fn start(columns: u16, environment: &[(&str, &str)], program: &str, args: &[&str]) -> Self {
         ignore_no_signal();
-        let (pty, pts) = pty_process::blocking::open().expect("there is a terminal");
-        pty.resize(pty_process::Size::new(ROWS, columns)).expect("it can be resized");
+        let (pty, pts) = pty_process::blocking::open().expect("a pseudo-terminal is opened");
+        pty.resize(pty_process::Size::new(ROWS, columns)).expect("the terminal is resized");
         let command =
             Command::new(program).args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let command = command.env("TERM", "xterm").env("LANG", "C.UTF-8").envs(environment.iter().copied());
-        let child = command.spawn(pts).expect("it can be started");
-        let size = |length| NonZeroU16::new(length).expect("a terminal is not empty");
+        let child = command.spawn(pts).expect("the program starts");
+        let size = |length| NonZeroU16::new(length).expect("the size is not zero");
         Self { pty, child, screen: vt100::Parser::new(size(ROWS), size(columns), 0), raw: Vec::new() }
     }
 
@@ -48,7 +48,7 @@ impl Terminal {
     fn watch(&mut self) -> bool {
         const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
         let mut fds = [PollFd::from_borrowed_fd(self.pty.as_fd(), PollFlags::IN)];
-        if poll(&mut fds, Some(&MOMENT)).expect("the terminal can be watched") == 0 {
+        if poll(&mut fds, Some(&MOMENT)).expect("the terminal is polled") == 0 {
             return true;
         }
         let mut buffer = [0; 4096];
@@ -64,7 +64,7 @@ impl Terminal {
         let began = Instant::now();
         while !holds(self) {
             assert!(self.watch(), "the program ended before: {what}\n{:?}", self.rows());
-            assert!(began.elapsed() < PATIENCE, "never: {what}\n{:?}", self.rows());
+            assert!(began.elapsed() < PATIENCE, "timed out waiting for: {what}\n{:?}", self.rows());
         }
     }
 
@@ -75,11 +75,11 @@ impl Terminal {
         while self.watch() {
             assert!(began.elapsed() < PATIENCE, "the program does not end\n{:?}", self.rows());
         }
-        self.child.wait().expect("it can be waited for")
+        self.child.wait().expect("the exit status is read")
     }
 
     fn types(&mut self, text: &str) {
-        self.pty.write_all(text.as_bytes()).expect("the terminal takes it");
+        self.pty.write_all(text.as_bytes()).expect("the terminal accepts input");
     }
 
     /// Returns the rows that are not empty.
@@ -111,7 +111,7 @@ impl Drop for Terminal {
 
 /// Replaces times and the padding after them, which differ from run to run.
 fn without_times(rows: &[String]) -> Vec<String> {
-    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("it is one");
+    let time = regex::Regex::new(r"\b(in|total|waited) [0-9.]+[mu]?s( *)").expect("a valid pattern");
     let squeeze =
         |found: &regex::Captures<'_>| format!("{} T{}", &found[1], if found[2].is_empty() { "" } else { "  " });
     rows.iter().map(|row| time.replace_all(row, squeeze).into_owned()).collect()
@@ -132,7 +132,7 @@ fn log_lines_fit_40_and_120_columns() {
         ),
     ] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "4", "-d", "400ms"], SCRIPT);
-        terminal.watch_until("the live line", |terminal| terminal.has("2/4  starts in 0."));
+        terminal.watch_until("the status line", |terminal| terminal.has("2/4  starts in 0."));
         assert_eq!(terminal.rows().len(), 2, "{:?}", terminal.rows());
         assert!(terminal.end().success());
         assert_eq!(without_times(&terminal.rows()), want);
@@ -156,7 +156,7 @@ fn parts_that_do_not_fit_are_dropped_and_lines_do_not_wrap() {
 fn a_running_attempt_is_shown_only_if_it_cannot_mix_with_the_output() {
     for (columns, want) in [(40, "1/1  running 0."), (120, "▏ 700ms   total 0.")] {
         let mut terminal = Terminal::run(columns, &[], &["-n", "1", "-t", "700ms", "-OE"], "echo held; sleep 60");
-        terminal.watch_until("the live line", |terminal| terminal.has(want));
+        terminal.watch_until("the status line", |terminal| terminal.has(want));
         assert_eq!(terminal.rows().len(), 1, "{:?}", terminal.rows());
         assert_eq!(terminal.end().code(), Some(124));
         assert_eq!(without_times(&terminal.rows())[0], "held");
@@ -229,7 +229,7 @@ fn ctrl_c_reaches_the_command_once_and_ends_the_run() {
         files.path("interrupts").display()
     );
     let mut terminal = Terminal::run(80, &[], &["-n", "3"], &script);
-    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    terminal.watch_until("the command runs", |terminal| terminal.has("ready"));
     terminal.types("\x03");
     let status = terminal.end();
     assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{:?}", terminal.rows());
@@ -240,7 +240,7 @@ fn ctrl_c_reaches_the_command_once_and_ends_the_run() {
 #[test]
 fn ctrl_c_during_a_wait_ends_the_run_immediately() {
     let mut terminal = Terminal::run(80, &[], &["-d", "60s", "--cap", "60s"], "exit 1");
-    terminal.watch_until("it waits", |terminal| terminal.has("starts in"));
+    terminal.watch_until("stagger waits", |terminal| terminal.has("starts in"));
     let began = Instant::now();
     terminal.types("\x03");
     assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
@@ -252,7 +252,7 @@ fn ctrl_c_during_a_wait_ends_the_run_immediately() {
 fn a_signal_sent_to_stagger_is_forwarded_to_a_command_in_its_group() {
     let mut terminal =
         Terminal::run(80, &[], &[], "trap 'echo got it; exit 1' INT; echo ready; while :; do sleep 0.01; done");
-    terminal.watch_until("it runs", |terminal| terminal.has("ready"));
+    terminal.watch_until("the command runs", |terminal| terminal.has("ready"));
     rustix::process::kill_process(rustix::process::Pid::from_child(&terminal.child), Signal::INT).unwrap();
     assert_eq!(terminal.end().signal(), Some(Signal::INT.as_raw()));
     assert!(terminal.has("got it"), "{:?}", terminal.rows());
@@ -288,12 +288,12 @@ fn job_control_stops_and_continues_a_run() {
             script.replace('$', "\\$")
         ));
         let pid = files.wait_for_pid("pid");
-        shell.watch_until("it runs", |shell| shell.raw().contains("ready\r\n"));
+        shell.watch_until("the command runs", |shell| shell.raw().contains("ready\r\n"));
         shell.types("\x1a");
-        shell.watch_until("the shell tells that it is stopped", |shell| shell.has("Stopped"));
-        eventually("the command is stopped, if it still runs", || is_stopped(pid) || state(pid).is_none());
+        shell.watch_until("the shell reports the stop", |shell| shell.has("Stopped"));
+        eventually("the command is stopped or has ended", || is_stopped(pid) || state(pid).is_none());
         shell.types("fg\n");
-        shell.watch_until("it went on", |shell| shell.raw().contains("all done\r\n"));
+        shell.watch_until("the run is continued", |shell| shell.raw().contains("all done\r\n"));
         shell.types("exit\n");
         shell.end();
     }
@@ -306,9 +306,9 @@ fn a_command_without_terminal_input_has_its_own_process_group() {
     let inner = format!("{STAGGER} run -n 1 -k 100ms -- sh -c '{script}' </dev/null");
     let mut terminal = Terminal::start(80, &[], "sh", &["-c", &format!("trap : INT; {inner}; echo status $?")]);
     let group = files.wait_for_pid("group");
-    eventually("all three run", || living_in_group(group) == 3);
+    eventually("all three processes run", || living_in_group(group) == 3);
     terminal.types("\x03");
-    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.watch_until("the run has ended", |terminal| terminal.has("status 130"));
     terminal.end();
     assert_eq!(living_in_group(group), 0);
 }
@@ -320,7 +320,7 @@ fn a_command_stopped_by_sigttin_is_noted() {
     terminal
         .watch_until("the note", |terminal| terminal.has("uses the terminal from the background; add --foreground"));
     terminal.types("\x03");
-    terminal.watch_until("it is over", |terminal| terminal.has("status 130"));
+    terminal.watch_until("the run has ended", |terminal| terminal.has("status 130"));
     terminal.end();
 }
 
@@ -328,7 +328,7 @@ fn a_command_stopped_by_sigttin_is_noted() {
 fn a_simulation_shows_how_far_it_is_and_an_interrupt_leaves_what_is_finished() {
     let args = ["simulate", "--clients=2k", "--capacity=100", "-n=inf", "--seeds=1000"];
     let mut terminal = Terminal::start(80, &[], STAGGER, &args);
-    terminal.watch_until("the live line", |terminal| terminal.has("simulating 1000 runs: "));
+    terminal.watch_until("the status line", |terminal| terminal.has("simulating 1000 runs: "));
     terminal.types("\u{3}");
     assert_eq!(terminal.end().code(), Some(130));
     let rows = terminal.rows();
