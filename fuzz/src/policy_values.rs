@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use arbitrary::Arbitrary;
-use stagger_core::{Backoff, Jitter, Policy, Seed};
+use stagger_core::{Jitter, Policy, Seed, schedule::Backoff};
 
 use crate::values::Recipe;
 

@@ -2,7 +2,10 @@ use core::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
-use stagger_core::{Decision, Guards, Hint, Instant, Outcome, Permit, Policy, Retry, Source, State, Stop};
+use stagger_core::{
+    DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
+};
 
 use super::attempt::RunContext;
 use super::fd;
@@ -15,7 +18,7 @@ use super::signals::CaughtSignal;
 use super::status::{AttemptStatus, SignalName};
 use crate::error::{CliError, RUN_FAILURE};
 
-/// Runs the command until it succeeds or the policy stops: a driver of [`Retry`], which decides whether and when to
+/// Runs the command until it succeeds or the policy stops: a driver of [`RetryMachine`], which decides whether and when to
 /// retry.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
@@ -55,15 +58,19 @@ impl<'a> Driver<'a> {
     /// A failure of stagger itself. The command is no longer running.
     pub(super) fn drive(mut self) -> Result<RunExit, CliError> {
         let policy = &self.settings.policy;
-        let mut state = State::started(self.started);
+        let mut state = RetryState::started(self.started);
         // The same random stream as that of the first client of `stagger plan --sample`.
-        let mut retry = Retry::new(policy, &mut state, self.settings.seed.for_call(0));
+        let mut retry = RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0));
         let (exit, stop) = self.attempts(policy, &mut retry)?;
         self.finish(exit, stop);
         Ok(exit)
     }
 
-    fn attempts(&mut self, policy: &Policy, retry: &mut Retry<'_>) -> Result<(RunExit, Option<Stop>), CliError> {
+    fn attempts(
+        &mut self,
+        policy: &Policy,
+        retry: &mut RetryMachine<'_>,
+    ) -> Result<(RunExit, Option<StopReason>), CliError> {
         let clock = self.context.clock;
         let guards = Guards::none();
         let spread = retry.spread(|| clock.now());
@@ -73,7 +80,7 @@ impl<'a> Driver<'a> {
         if let Some(caught) = self.sleep_until(self.started.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
@@ -150,7 +157,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn finish(&mut self, run_exit: RunExit, stop: Option<Stop>) {
+    fn finish(&mut self, run_exit: RunExit, stop: Option<StopReason>) {
         let (exit, signal) = match run_exit {
             RunExit::Code(code) => (code, None),
             RunExit::Signal(signal) => (AttemptStatus::Signal(signal).code(), Some(signal)),
@@ -183,7 +190,9 @@ fn outcome(outcome: AttemptOutcome) -> Outcome {
     match outcome {
         AttemptOutcome::Success | AttemptOutcome::StdoutClosed => Outcome::Success,
         AttemptOutcome::RepeatSuccess => Outcome::TRANSIENT,
-        AttemptOutcome::Retry { kind, retry_after } => Outcome::Failed { kind, hint: retry_after.map(Hint::Floor) },
+        AttemptOutcome::Retry { kind, retry_after } => {
+            Outcome::Failed { kind, hint: retry_after.map(ServerHint::AtLeast) }
+        }
         AttemptOutcome::Stop(_) => Outcome::Permanent,
         AttemptOutcome::Interrupted(_) => Outcome::Cancelled,
     }
@@ -201,7 +210,7 @@ fn next(
         (&Decision::Retry { after, source, .. }, outcome) => NextStep::Retry {
             after,
             source,
-            bounds: bounds.filter(|_| source == Source::Schedule),
+            bounds: bounds.filter(|_| source == DelaySource::Schedule),
             retry_after: match outcome {
                 AttemptOutcome::Retry { retry_after, .. } => retry_after,
                 _ => None,
@@ -215,8 +224,8 @@ fn next(
                 _ => None,
             },
             limit: match stop {
-                Stop::Elapsed => policy.max_elapsed(),
-                Stop::Hint => policy.max_hint(),
+                StopReason::Elapsed => policy.max_elapsed(),
+                StopReason::Hint => policy.max_hint(),
                 _ => None,
             },
         },
@@ -237,6 +246,6 @@ fn run_exit(attempt: &AttemptResult) -> RunExit {
 }
 
 /// Returns how stagger exits when a signal has interrupted the run.
-fn interrupted(caught: CaughtSignal) -> (RunExit, Option<Stop>) {
-    (RunExit::Signal(caught.signal), Some(Stop::Cancelled))
+fn interrupted(caught: CaughtSignal) -> (RunExit, Option<StopReason>) {
+    (RunExit::Signal(caught.signal), Some(StopReason::Cancelled))
 }

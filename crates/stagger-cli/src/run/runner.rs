@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::event::PollFlags;
 use rustix::stdio::{stderr, stdout};
 use signal_hook::consts::SIGPIPE;
-use stagger_core::{Instant, Kind};
+use stagger_core::{FailureKind, Instant};
 
 use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, RunContext};
@@ -64,7 +64,7 @@ pub(super) enum AttemptOutcome {
     /// The `--until` outcome was reached, but not yet `--consecutive` times in a row.
     RepeatSuccess,
     /// A retryable failure, with the delay that the command requested.
-    Retry { kind: Kind, retry_after: Option<Duration> },
+    Retry { kind: FailureKind, retry_after: Option<Duration> },
     /// A failure that is not retried.
     Stop(NoRetryReason),
     /// A signal requested the end of the run.
@@ -189,10 +189,10 @@ impl<'a> Runner<'a> {
             Classification::Stop(reason) => AttemptOutcome::Stop(reason),
             Classification::Retry => {
                 let kind = match (finished.status, advice.retry_after) {
-                    (AttemptStatus::NotRun(NotRun::ResourceLimit), _) => Kind::Local,
+                    (AttemptStatus::NotRun(NotRun::ResourceLimit), _) => FailureKind::LocalExhaustion,
                     // A requested delay means that the server is overloaded.
-                    (_, Some(_)) => Kind::Throttled,
-                    (_, None) => Kind::Transient,
+                    (_, Some(_)) => FailureKind::Throttled,
+                    (_, None) => FailureKind::Transient,
                 };
                 AttemptOutcome::Retry { kind, retry_after: advice.retry_after }
             }

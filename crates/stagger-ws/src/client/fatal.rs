@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use stagger::Stop;
+use stagger::StopReason;
 
 use super::Cause;
 
@@ -10,24 +10,24 @@ use super::Cause;
 /// [`source`](Error::source) is what went wrong last.
 #[derive(Clone, Debug)]
 pub struct Fatal {
-    stop: Stop,
+    stop: StopReason,
     cause: Cause,
     attempts: u32,
 }
 
 impl Fatal {
-    pub(super) const fn new(stop: Stop, cause: Cause, attempts: u32) -> Self {
+    pub(super) const fn new(stop: StopReason, cause: Cause, attempts: u32) -> Self {
         Self { stop, cause, attempts }
     }
 
     /// This side has ended it.
     pub(super) const fn released() -> Self {
-        Self::new(Stop::Cancelled, Cause::Released, 0)
+        Self::new(StopReason::Cancelled, Cause::Released, 0)
     }
 
-    /// Why there is no further attempt: [`Stop::Permanent`] if another one would fail in the same way.
+    /// Why there is no further attempt: [`StopReason::Permanent`] if another one would fail in the same way.
     #[must_use]
-    pub const fn stop(&self) -> Stop {
+    pub const fn stop(&self) -> StopReason {
         self.stop
     }
 

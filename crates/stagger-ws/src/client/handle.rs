@@ -85,7 +85,7 @@ impl Handle {
     }
 
     /// Puts it into the outbox, without waiting. What becomes of it is not told; if it is dropped,
-    /// [`Event::Dropped`](crate::Event::Dropped) counts it.
+    /// [`Event::Dropped`](crate::observe::Event::Dropped) counts it.
     ///
     /// # Errors
     /// [`SendError`] with the message, if it was not taken.

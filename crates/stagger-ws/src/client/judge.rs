@@ -1,7 +1,7 @@
 use std::io;
 use std::time::SystemTime;
 
-use stagger::{Generation, Hint, Kind, Outcome, Policy, Seed, classify, draw};
+use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify, machine::Generation, schedule::draw};
 use stagger_http::status::{Keyed, outcome};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
@@ -117,13 +117,13 @@ impl Judge {
             // The spread first, for it hits everyone at once; the backoff, which goes on, comes on top.
             OnClose::Broken => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
-                let hint = (!spread.is_zero()).then_some(Hint::Floor(spread));
-                Verdict { outcome: Outcome::Failed { kind: Kind::Transient, hint }, trust: Trust::None }
+                let hint = (!spread.is_zero()).then_some(ServerHint::AtLeast(spread));
+                Verdict { outcome: Outcome::Failed { kind: FailureKind::Transient, hint }, trust: Trust::None }
             }
             // Each client draws its own point, and keeps to it.
             OnClose::Within { from, to } => {
-                let hint = Hint::Slot(draw(from, to.max(from), bits));
-                Outcome::Failed { kind: Kind::Throttled, hint: Some(hint) }.into()
+                let hint = ServerHint::Reserved(draw(from, to.max(from), bits));
+                Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }.into()
             }
         }
     }

@@ -5,7 +5,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
-use stagger::Stop;
+use stagger::StopReason;
 
 use super::Closed;
 
@@ -82,17 +82,17 @@ where
 }
 
 /// An attempt has failed, or a connection is lost; `stop` says why nothing more is tried, if it is not.
-pub(super) fn closed(target: &str, closed: &Closed, stop: Option<Stop>) {
+pub(super) fn closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
     #[cfg(feature = "tracing")]
     {
         use std::sync::OnceLock;
 
-        use stagger::Tokio;
-        use stagger::sinks::{LogLimit, Verbosity};
+        use stagger::observe::{LogLimit, Verbosity};
+        use stagger::time::Tokio;
 
         // One for all clients: an outage hits them all.
         static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
-        let silenced = match LIMIT.get_or_init(|| LogLimit::on(Tokio)).admit(target) {
+        let silenced = match LIMIT.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
             _ => return,
         };

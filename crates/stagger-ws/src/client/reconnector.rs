@@ -5,7 +5,10 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Response;
-use stagger::{Clock, Generation, Guards, Phase, Policy, Reconnect, Seed, Step, Stop, Tokio};
+use stagger::{
+    Guards, Policy, Seed, StopReason, machine::Generation, machine::ReconnectMachine, machine::ReconnectPhase,
+    machine::ReconnectStep, time::Clock, time::Tokio,
+};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::builder::Builder;
@@ -19,7 +22,7 @@ use super::{Cause, Closed, Connection, Fatal};
 /// Hands out one connection at a time, and makes the next one when it is lost.
 ///
 /// Subscribing again is ordinary code, and nothing leaks from one connection into the next. Every decision is
-/// [`Reconnect`]'s: the spread before the first attempt after a loss, backoff after it, a count that starts again only
+/// [`ReconnectMachine`]'s: the spread before the first attempt after a loss, backoff after it, a count that starts again only
 /// after a connection that was healthy, and when to give up. What a close code or a refusal means is in
 /// [`codes`](crate::codes) and on the [first page](crate#what-a-failure-means).
 ///
@@ -48,7 +51,7 @@ pub struct Reconnector {
     heartbeat: Option<(Duration, Duration)>,
     close_timeout: Duration,
     on_closed: Option<OnClosed>,
-    machine: Reconnect,
+    machine: ReconnectMachine,
     doing: Doing,
     /// The wait before the attempt that is made.
     waited: Duration,
@@ -109,7 +112,7 @@ impl Reconnector {
             heartbeat,
             close_timeout,
             on_closed,
-            machine: Reconnect::new(seed),
+            machine: ReconnectMachine::new(seed),
             doing: Doing::Begin,
             waited: Duration::ZERO,
             down_since: None,
@@ -141,7 +144,7 @@ impl Reconnector {
     /// Has the next connection made at once, with the count started again: in the middle of a wait, or after giving up.
     /// After [`close`](Self::close) it does nothing.
     pub fn reconnect_now(&mut self) {
-        if self.machine.phase() == Phase::Closed {
+        if self.machine.phase() == ReconnectPhase::Closed {
             return;
         }
         self.note_end();
@@ -258,12 +261,12 @@ impl Reconnector {
         }
         let step = self.machine.ended(generation, verdict.outcome, at, &self.policy, &Guards::none());
         let retry_in = match step {
-            Step::Wait { after, .. } => Some(after.saturating_sub(ago)),
+            ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
         let mut stopped = None;
-        if let Step::GiveUp(stop) = step {
-            let is_the_end = stop == Stop::Permanent && self.judge.is_the_end(&cause);
+        if let ReconnectStep::GiveUp(stop) = step {
+            let is_the_end = stop == StopReason::Permanent && self.judge.is_the_end(&cause);
             stopped = (!is_the_end).then_some(stop);
             self.doing = Doing::Ended(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
@@ -278,18 +281,20 @@ impl Reconnector {
     }
 
     /// Does what the machine says about what was so long ago.
-    fn go(&mut self, step: &Step, ago: Duration) {
+    fn go(&mut self, step: &ReconnectStep, ago: Duration) {
         self.doing = match *step {
-            Step::Connect { generation } => {
+            ReconnectStep::Connect { generation } => {
                 let attempt = ConnectAttempt { number: self.machine.attempt(), refused: self.judge.refused() };
                 let connect = Arc::clone(&self.route).connect(attempt);
                 Doing::Connect(generation, observe::attempt(connect, attempt.number, self.waited), Told::No)
             }
-            Step::Wait { after, .. } => {
+            ReconnectStep::Wait { after, .. } => {
                 self.waited = after;
                 Doing::Wait(Box::pin(sleep(after.saturating_sub(ago))))
             }
-            Step::GiveUp(stop) => Doing::Ended(Some(Fatal::new(stop, Cause::Released, self.machine.attempt()))),
+            ReconnectStep::GiveUp(stop) => {
+                Doing::Ended(Some(Fatal::new(stop, Cause::Released, self.machine.attempt())))
+            }
             _ => return,
         };
     }

@@ -52,7 +52,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(keepalive: Keepalive, bits: u64, now: Instant) -> Self {
-        let patience = stagger::draw(keepalive.every / 4 * 3, keepalive.every, bits);
+        let patience = stagger::schedule::draw(keepalive.every / 4 * 3, keepalive.every, bits);
         Self { keepalive, patience, heard: now }
     }
 

@@ -17,7 +17,7 @@
 //! // It would wait for clients.
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::Admission;
+//! use stagger::admission::Admission;
 //! use stagger_ws::server::{Conn, Drain, Sockets, listen};
 //!
 //! async fn echo(ws: WebSocketUpgrade, conn: Conn) -> Response {
@@ -50,7 +50,7 @@
 //! ```no_run
 //! // It would wait for clients.
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::Admission;
+//! use stagger::admission::Admission;
 //! use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 //! use tokio::net::TcpStream;
 //!
@@ -89,7 +89,7 @@
 //! [`Sockets::snapshot`] has the numbers. With the feature `metrics`, [`Sockets::record`] gives them to whatever collects
 //! metrics, at each scrape; the duration of upgrades is told as they happen. The names, labels and their values are part of
 //! the interface. `target` is the name that the program gave, with [`SocketsBuilder::named`]. How the admission stands is
-//! collected by [`Gauges::admission`](stagger::sinks), if that is wanted, too.
+//! collected by [`Gauges::admission`](stagger::observe), if that is wanted, too.
 //!
 #![doc = include_str!("contract.md")]
 //!

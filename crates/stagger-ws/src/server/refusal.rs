@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
-use stagger::Admitted;
+use stagger::admission::Admit;
 use stagger_http::admission::{refuse, retry_after};
 
 /// Why an upgrade was not let in, and when its client should come back.
@@ -13,7 +13,7 @@ use stagger_http::admission::{refuse, retry_after};
 #[non_exhaustive]
 pub enum Refusal {
     /// More come than the admission takes: an appointment, or, if all of those are given, a wait.
-    Rate(Admitted),
+    Rate(Admit),
     /// There is no place for another connection: so long stays away who came.
     Connections(Duration),
     /// The server is on its way out: so long, until the next one is there and has taken those who were told before.
@@ -52,10 +52,10 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rate(Admitted::Later(appointment)) => {
+            Self::Rate(Admit::At(appointment)) => {
                 write!(f, "not let in yet: an appointment in {:?}", appointment.after)
             }
-            Self::Rate(Admitted::Full(wait)) => write!(f, "not let in: no appointment within {wait:?}"),
+            Self::Rate(Admit::Full(wait)) => write!(f, "not let in: no appointment within {wait:?}"),
             Self::Rate(_) => f.write_str("not let in yet"),
             Self::Connections(wait) => write!(f, "not let in: no place is free; again after {wait:?}"),
             Self::Draining(wait) => write!(f, "not let in: the server is draining; again after {wait:?}"),

@@ -3,7 +3,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::{Admission, Admitted, Clock as _, Seed, Tokio};
+use stagger::{Seed, admission::Admission, admission::Admit, time::Clock as _, time::Tokio};
 use stagger_http::admission::{Places, ask};
 use tokio::time::Instant;
 
@@ -108,7 +108,7 @@ impl Shared {
         // The place is taken first: a ticket that was let in is used up.
         let place = self.places.take().ok_or(Refusal::Connections(self.settings.full_wait))?;
         let answer = ask(&self.settings.admission, headers, Tokio.now());
-        if answer != Admitted::Yes {
+        if answer != Admit::Now {
             return Err(Refusal::Rate(answer));
         }
         let entry = self.roll.enter().map_err(draining)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use stagger::{Seed, Stop};
+use stagger::{Seed, StopReason};
 use stagger_ws::{Advice, Builder, codes};
 use tokio::time::timeout;
 
@@ -68,7 +68,7 @@ async fn a_server_that_broke_down_is_never_healthy() {
     let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
     let bench = Bench::new(vec![broken; 6]);
     let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!(fatal.stop(), Stop::Attempts);
+    assert_eq!(fatal.stop(), StopReason::Attempts);
     let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
     assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
 }
@@ -92,7 +92,7 @@ async fn codes_that_would_come_again_are_fatal_and_say_why() {
         let bench = Bench::new([vec![Upgrade, close(code, "no"), Hang]]);
         let mut links = bench.piped().close_codes(codes::rfc6455().fatal(4401)).reconnector();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().code()), (Stop::Permanent, Some(code)));
+        assert_eq!((fatal.stop(), fatal.cause().code()), (StopReason::Permanent, Some(code)));
         assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
     }
 }
@@ -122,7 +122,7 @@ async fn statuses_are_told_apart() {
         let result = run(&mut bench.piped().reconnector()).await;
         assert_eq!(result.is_ok(), comes_back, "{status}");
         if let Err(fatal) = result {
-            assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 1), "{status}");
+            assert_eq!((fatal.stop(), bench.arrivals().len()), (StopReason::Permanent, 1), "{status}");
         }
     }
 }
@@ -144,7 +144,7 @@ async fn retry_after_is_a_floor_with_a_spread_above_it() {
 async fn a_retry_after_beyond_the_policy_gives_up_now() {
     let bench = Bench::new([refusal(503, "Retry-After: 100000\r\n")]);
     let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Hint, 1));
+    assert_eq!((fatal.stop(), fatal.attempts()), (StopReason::Hint, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
         let asked = Asked::default();
         let mut links = asked.of(bench.piped()).forbidden_retries(retries).reconnector();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
+        assert_eq!((fatal.stop(), bench.arrivals().len()), (StopReason::Permanent, requests), "{retries} {status}");
         let mut want = vec![Some(status); requests];
         want[0] = None;
         assert_eq!(asked.with(), want);
@@ -166,7 +166,7 @@ async fn reconnect_now_forgives_credentials_that_were_refused() {
     let bench = Bench::new(vec![refusal(401, ""); 9]);
     let mut links = bench.piped().reconnector();
     for requests in [2, 4, 6] {
-        assert_eq!(run(&mut links).await.unwrap_err().stop(), Stop::Permanent);
+        assert_eq!(run(&mut links).await.unwrap_err().stop(), StopReason::Permanent);
         assert_eq!(bench.arrivals().len(), requests);
         links.reconnect_now();
     }
@@ -179,7 +179,7 @@ async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
         Bench::new([refusal(401, ""), day(), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
     let asked = Asked::default();
     let fatal = run(&mut asked.of(bench.piped()).reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 7));
+    assert_eq!((fatal.stop(), bench.arrivals().len()), (StopReason::Permanent, 7));
     assert_eq!(asked.with(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
@@ -188,7 +188,10 @@ async fn a_close_for_the_credentials_asks_once_too() {
     for code in [3000, 3003] {
         let bench = Bench::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
         let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().code(), bench.arrivals().len()), (Stop::Permanent, Some(code), 2));
+        assert_eq!(
+            (fatal.stop(), fatal.cause().code(), bench.arrivals().len()),
+            (StopReason::Permanent, Some(code), 2)
+        );
     }
 }
 
@@ -234,7 +237,7 @@ async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_ask
         let fatal = run(&mut bench.piped().url(url).reconnector()).await.unwrap_err();
         assert_eq!(
             (fatal.stop(), fatal.cause().name(), bench.arrivals().len()),
-            (Stop::Permanent, "request", 0),
+            (StopReason::Permanent, "request", 0),
             "{url}"
         );
     }
@@ -242,7 +245,7 @@ async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_ask
     let failing = bench.piped().request(|_| async { Err("no token: secret".into()) }).reconnector();
     let mut links = failing;
     let fatal = timeout(secs(600), run(&mut links)).await.unwrap().unwrap_err();
-    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
+    assert_eq!((fatal.stop(), fatal.attempts()), (StopReason::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
 }

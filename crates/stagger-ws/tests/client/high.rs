@@ -1,7 +1,7 @@
 //! The client: a stream and a sink.
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{Client, Event, Message, State};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -68,7 +68,7 @@ async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
     }
     assert_eq!(events(&mut client).await, ["lost Some(1)", "lost None", "fatal attempts"]);
     assert!(client.next().await.is_none());
-    assert!(matches!(&*handle.state().borrow(), State::Closed(Some(fatal)) if fatal.stop() == Stop::Attempts));
+    assert!(matches!(&*handle.state().borrow(), State::Closed(Some(fatal)) if fatal.stop() == StopReason::Attempts));
     assert_eq!(handle.connected().await.unwrap_err().attempts(), 2);
     sleep(secs(600)).await;
     assert_eq!(bench.arrivals().len(), 2);

@@ -1,7 +1,7 @@
 //! Servers that misbehave, over real sockets.
 
 use futures_util::StreamExt;
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use stagger_ws::{Event, Message};
 use tokio::time::sleep;
 
@@ -60,7 +60,7 @@ async fn a_flood_arrives_whole_and_a_message_that_is_too_long_stops_the_client()
     let endless = vec![Upgrade, Send([&[0x82, 127, 0x40][..], &[0; 7]].concat()), Hang];
     let bench = Bench::new([endless]);
     let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.cause().name()), (Stop::Permanent, "protocol"));
+    assert_eq!((fatal.stop(), fatal.cause().name()), (StopReason::Permanent, "protocol"));
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn nobody_listens_and_then_somebody_does() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let fatal = run(&mut builder.url(format!("ws://127.0.0.1:{port}/")).reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.cause().name(), fatal.attempts()), (Stop::Attempts, "io", 6));
+    assert_eq!((fatal.stop(), fatal.cause().name(), fatal.attempts()), (StopReason::Attempts, "io", 6));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn policy_violations_stop_and_credentials_are_asked_for_once() {
 
     let bench = Bench::new([refusal(401, ""), refusal(401, ""), at_last()]);
     let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 2));
+    assert_eq!((fatal.stop(), bench.arrivals().len()), (StopReason::Permanent, 2));
 }
 
 #[tokio::test]

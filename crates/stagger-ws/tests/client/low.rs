@@ -3,7 +3,7 @@
 use core::task::{Context, Waker};
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{Connection, Message, Reconnector};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -55,7 +55,7 @@ async fn a_drop_after_a_healthy_life_spreads_and_a_failure_after_it_backs_off() 
 async fn a_server_that_accepts_and_drops_sees_the_backoff_grow() {
     let bench = Bench::new(vec![vec![Upgrade]; 6]);
     let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
+    assert_eq!((fatal.stop(), fatal.attempts()), (StopReason::Attempts, 6));
     assert_eq!(bench.times(), [0, 1, 3, 7, 15, 31].map(secs));
 }
 
@@ -73,7 +73,7 @@ async fn after_giving_up_it_begins_anew_on_demand_only() {
     let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut links = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).reconnector();
     for _ in 0..3 {
-        assert_eq!(links.next_connection().await.unwrap_err().stop(), Stop::Attempts);
+        assert_eq!(links.next_connection().await.unwrap_err().stop(), StopReason::Attempts);
     }
     assert_eq!(bench.arrivals().len(), 2);
     links.reconnect_now();

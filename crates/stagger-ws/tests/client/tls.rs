@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{Builder, Cause, Tcp};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -61,7 +61,7 @@ async fn a_certificate_or_a_name_that_is_not_trusted_stops_the_client() {
     for (name, is_trusted) in [("localhost", false), ("other.test", true)] {
         let bench = Bench::new([at_last(), at_last()]);
         let fatal = run(&mut secured(&bench, name, is_trusted).await.reconnector()).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Permanent, 1));
+        assert_eq!((fatal.stop(), fatal.attempts()), (StopReason::Permanent, 1));
         assert!(matches!(fatal.cause(), Cause::Tls(_)), "{fatal}");
         assert_eq!(bench.arrivals().len(), 1, "{name}");
     }
@@ -75,6 +75,6 @@ async fn a_connection_that_breaks_or_babbles_during_the_tls_handshake_is_tried_a
         let port = bench.listen(|stream| async { io::Result::Ok(stream) }).await;
         let mut links = trusting(&bench, port, RootCertStore::empty()).reconnector();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().name(), bench.arrivals().len()), (Stop::Attempts, "io", 6));
+        assert_eq!((fatal.stop(), fatal.cause().name(), bench.arrivals().len()), (StopReason::Attempts, "io", 6));
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};
@@ -81,7 +81,7 @@ async fn over_sockets_a_thousand_come_in_one_line() {
     let took = start.elapsed();
     assert!(took >= SECOND / rate * (CLIENTS - 1), "{took:?}");
     // Whoever came while there was room was let in without one; nobody has the appointment of another.
-    let given: Vec<_> = came.iter().flat_map(|(_, told)| told).map(|appointment| appointment.ticket).collect();
+    let given: Vec<_> = came.iter().flat_map(|(_, told)| told).map(|appointment| appointment.token).collect();
     let different: HashSet<_> = given.iter().collect();
     assert!(
         given.len() > CLIENTS as usize / 2 && different.len() == given.len(),
@@ -99,7 +99,7 @@ async fn a_refusal_is_an_answer_with_everything_that_a_client_reads() {
     let _first = connect(&sockets).await;
     let headers = knock(&sockets).await;
     assert_eq!(["retry-after", "content-length", "connection"].map(|name| &headers[name]), ["1", "0", "close"]);
-    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::Hint::Slot(Duration::from_millis(5))));
+    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
 }
 
 #[tokio::test(start_paused = true)]

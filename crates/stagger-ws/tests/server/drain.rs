@@ -98,7 +98,7 @@ async fn while_it_drains_nobody_comes_in_and_everybody_is_told_to_come_later_tha
         waits.push(hint(&headers, || unreachable!()).unwrap());
         assert!(headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 30);
     }
-    let floor = |millis| stagger::Hint::Floor(Duration::from_millis(millis));
+    let floor = |millis| stagger::ServerHint::AtLeast(Duration::from_millis(millis));
     // Ten were told to come within the second after the 30, and the line goes on behind them.
     assert_eq!(waits, [floor(31_000), floor(31_100), floor(31_200)]);
     assert_eq!(sockets.snapshot().refused.draining, 3);

@@ -3,7 +3,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::ffi::OsString;
 
-use stagger_core::{Policy, Source, Stop};
+use stagger_core::{DelaySource, Policy, StopReason};
 
 use super::super::classifier::NoRetryReason;
 use super::super::status::AttemptStatus;
@@ -63,7 +63,7 @@ pub(in crate::run) enum NextStep {
     /// Another attempt follows.
     Retry {
         after: Duration,
-        source: Source,
+        source: DelaySource,
         /// The interval from which the delay was drawn.
         bounds: Option<(Duration, Duration)>,
         /// The delay that the command requested.
@@ -72,7 +72,7 @@ pub(in crate::run) enum NextStep {
         repeat_success: bool,
     },
     /// The run has failed: a limit of the policy is reached, or the failure is not retried.
-    Stop { stop: Stop, reason: Option<NoRetryReason>, limit: Option<Duration> },
+    Stop { stop: StopReason, reason: Option<NoRetryReason>, limit: Option<Duration> },
     /// The run was interrupted by this signal.
     Interrupted(i32),
 }
@@ -85,7 +85,7 @@ pub(in crate::run) struct Done {
     pub(in crate::run) exit: u8,
     /// The signal by which stagger ends instead, if it was interrupted.
     pub(in crate::run) signal: Option<i32>,
-    pub(in crate::run) stop: Option<Stop>,
+    pub(in crate::run) stop: Option<StopReason>,
     /// Number of attempts made.
     pub(in crate::run) attempts: u64,
     pub(in crate::run) total: Duration,

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use stagger_core::Stop;
+use stagger_core::StopReason;
 use stagger_core::text::Compact;
 
 use super::super::classifier::NoRetryReason;
@@ -84,7 +84,11 @@ fn attempt_ended(attempt: &AttemptEnded, options: HumanStyle) -> Line {
         }
         NextStep::Stop { stop, reason, limit } => {
             let line = line.part(PLAIN, format_args!("  {}", stop_text(attempt, *stop, *reason, *limit)));
-            if *stop == Stop::Permanent { line } else { line.part(DIM, format_args!(", {}", short(attempt.total))) }
+            if *stop == StopReason::Permanent {
+                line
+            } else {
+                line.part(DIM, format_args!(", {}", short(attempt.total)))
+            }
         }
         NextStep::Interrupted(signal) => line.part(PLAIN, format_args!("  interrupted by {}", SignalName(*signal))),
     }
@@ -105,7 +109,12 @@ fn interval(low: Duration, high: Duration, utf8: bool) -> String {
     format!("{low}{dash}{}", short(high))
 }
 
-fn stop_text(attempt: &AttemptEnded, stop: Stop, reason: Option<NoRetryReason>, limit: Option<Duration>) -> String {
+fn stop_text(
+    attempt: &AttemptEnded,
+    stop: StopReason,
+    reason: Option<NoRetryReason>,
+    limit: Option<Duration>,
+) -> String {
     let limit = limit.map(short).unwrap_or_default();
     match (stop, reason) {
         (_, Some(NoRetryReason::StopOn)) => format!("not retried: {} is in --stop-on", set_element(attempt.status)),
@@ -116,10 +125,10 @@ fn stop_text(attempt: &AttemptEnded, stop: Stop, reason: Option<NoRetryReason>, 
         (_, Some(NoRetryReason::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
         (_, Some(NoRetryReason::Advice)) => "not retried: the command advised to stop".to_owned(),
         (_, Some(NoRetryReason::ReaderGone)) => "not retried: standard output is closed".to_owned(),
-        (Stop::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
-        (Stop::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
-        (Stop::Elapsed, None) => format!("giving up: max-elapsed {limit} would be exceeded"),
-        (Stop::Hint, None) => format!("giving up: retry-after exceeds max-hint {limit}"),
+        (StopReason::Attempts, None) if attempt.count.n == 1 => "giving up after 1 attempt".to_owned(),
+        (StopReason::Attempts, None) => format!("giving up after {} attempts", attempt.count.n),
+        (StopReason::Elapsed, None) => format!("giving up: max-elapsed {limit} would be exceeded"),
+        (StopReason::Hint, None) => format!("giving up: retry-after exceeds max-hint {limit}"),
         (stop, None) => format!("giving up: {stop}"),
     }
 }

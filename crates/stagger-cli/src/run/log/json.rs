@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 
 use serde::Serialize;
-use stagger_core::Source;
+use stagger_core::DelaySource;
 
 use super::super::status::{AttemptStatus, SignalName, StatusKind};
 use super::event::{AttemptEnded, Done, Event, NextStep, Started};
@@ -115,7 +115,7 @@ impl From<&AttemptEnded> for Attempt {
             NextStep::Done => attempt,
             NextStep::Retry { after, source, bounds, retry_after, .. } => Self {
                 next_s: Some(after.as_secs_f64()),
-                next_from: Some(if *source == Source::Hint { "advice" } else { "policy" }),
+                next_from: Some(if *source == DelaySource::Hint { "advice" } else { "policy" }),
                 next_max_s: bounds.map(|(_, high)| high.as_secs_f64()),
                 retry_after_s: retry_after.map(|retry_after| retry_after.as_secs_f64()),
                 ..attempt
@@ -123,7 +123,7 @@ impl From<&AttemptEnded> for Attempt {
             NextStep::Stop { stop, reason, .. } => {
                 Self { stop: Some(stop.name()), reason: reason.map(|reason| reason.name()), ..attempt }
             }
-            NextStep::Interrupted(_) => Self { stop: Some(stagger_core::Stop::Cancelled.name()), ..attempt },
+            NextStep::Interrupted(_) => Self { stop: Some(stagger_core::StopReason::Cancelled.name()), ..attempt },
         }
     }
 }

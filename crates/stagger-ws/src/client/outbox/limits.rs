@@ -9,7 +9,7 @@ use core::time::Duration;
 /// | [`drop_oldest`](Self::drop_oldest) | the oldest message makes room | messages wait |
 /// | [`drop_newest`](Self::drop_newest) | `send` fails at once | messages wait |
 ///
-/// Messages that were dropped are counted, and told with an [`Event::Dropped`](crate::Event::Dropped).
+/// Messages that were dropped are counted, and told with an [`Event::Dropped`](crate::observe::Event::Dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outbox {
     pub(super) mode: Mode,

@@ -17,7 +17,7 @@ use crate::client::request::Provider;
 /// | [`on_open`](Self::on_open) | a message came, and nothing is decided yet | judges it |
 /// | [`observe`](Self::observe) | a message goes into the stream | follows the position |
 ///
-/// [`Event::Open`](crate::Event::Open) comes when it is decided, and says whether the server [goes on](crate::Opened::resumed);
+/// [`Event::Open`](crate::observe::Event::Open) comes when it is decided, and says whether the server [goes on](crate::Opened::resumed);
 /// the messages that were judged come after it, and are observed like all others. Until then nothing is sent but what is
 /// said here, so this is where to log in too. It may take no longer than the connect timeout.
 ///
