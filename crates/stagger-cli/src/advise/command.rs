@@ -10,7 +10,7 @@ use super::prompt::prompt;
 use super::{json, report};
 use crate::error::CliError;
 use crate::output::print;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::term::Term;
 
 /// Runs `stagger advise`.
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &AdviseArgs, term: &Term) -> Result<ExitCode, CliError> 
     let text = if args.json {
         json::document(&advice, args.seed)?
     } else {
-        report::report(&advice, Look::of(&term.stdout, term))?
+        report::report(&advice, RenderOptions::for_screen(&term.stdout, term))?
     };
     print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

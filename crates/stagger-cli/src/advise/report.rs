@@ -3,7 +3,7 @@ use stagger_sim::advise::{Advice, Candidate, ParetoFront, Recommendation, Recomm
 
 use super::json::toml;
 use crate::error::CliError;
-use crate::plot::{Align, Column, Keep, Look, Unit, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, Unit, paragraph, table};
 
 /// Columns of the table of Pareto-optimal policies. The policies are similar, so the table shows only the settings in
 /// which they differ.
@@ -20,27 +20,31 @@ const COLUMNS: [Column; 6] = [
 ///
 /// # Errors
 /// The policy cannot be serialized as TOML.
-pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
+pub(super) fn report(advice: &Advice, options: RenderOptions) -> Result<String, CliError> {
     let verdict = match advice.recommendation() {
         Recommendation::Retry => "retry with this policy:",
         Recommendation::Hedge => "do not retry; hedge requests",
         _ => "do not retry",
     };
-    let mut out = paragraph(verdict, "", look);
+    let mut out = paragraph(verdict, "", options);
     if let Some(policy) = advice.policy() {
-        out.push_str(&paragraph(&format!("  {policy}"), "    ", look));
+        out.push_str(&paragraph(&format!("  {policy}"), "    ", options));
     }
     if advice.guards() == RecommendedGuards::BudgetAndBreaker {
-        out.push_str(&paragraph("  guarded by a retry budget that all calls share, and a circuit breaker", "  ", look));
+        out.push_str(&paragraph(
+            "  guarded by a retry budget that all calls share, and a circuit breaker",
+            "  ",
+            options,
+        ));
     }
     out.push_str("\nreasons\n");
     for reason in advice.reasons() {
         let answer = reason.answer.as_deref().unwrap_or("not specified");
         let text = format!("  {} {answer}: {}", reason.question.name(), reason.conclusion);
-        out.push_str(&paragraph(&text, "    ", look));
+        out.push_str(&paragraph(&text, "    ", options));
     }
     if let Some(front) = advice.front() {
-        out.push_str(&front_section(front, look));
+        out.push_str(&front_section(front, options));
     }
     if let Some(policy) = advice.policy() {
         // Not wrapped, so that it can be pasted.
@@ -49,10 +53,10 @@ pub(super) fn report(advice: &Advice, look: Look) -> Result<String, CliError> {
             out.push_str(&format!("\nRust\n{}", indented(&rust)));
         }
     }
-    Ok(look.glyphs.spell(&out).into_owned())
+    Ok(options.glyphs.transliterate(&out).into_owned())
 }
 
-fn front_section(front: &ParetoFront, look: Look) -> String {
+fn front_section(front: &ParetoFront, options: RenderOptions) -> String {
     let text = format!(
         "Pareto-optimal policies after a mass disconnect ({}, {} clients, {} policies tried; full recovery takes at least \
          {})",
@@ -62,7 +66,7 @@ fn front_section(front: &ParetoFront, look: Look) -> String {
         Compact(front.min_recovery_time),
     );
     let rows: Vec<_> = front.candidates.iter().map(|candidate| row(candidate, front)).collect();
-    format!("\n{}{}", paragraph(&text, "  ", look), table(&COLUMNS, &rows, look))
+    format!("\n{}{}", paragraph(&text, "  ", options), table(&COLUMNS, &rows, options))
 }
 
 fn row(candidate: &Candidate, front: &ParetoFront) -> Vec<String> {

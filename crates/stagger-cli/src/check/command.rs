@@ -10,22 +10,22 @@ use super::args::CheckArgs;
 use super::{json, report, rules};
 use crate::error::CliError;
 use crate::output::print;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::policy_args::PolicyArgs;
 use crate::term::Term;
 
 /// Runs `stagger check`.
 pub(crate) fn run(args: &CheckArgs, term: &Term) -> Result<ExitCode, CliError> {
-    let look = Look::of(&term.stdout, term);
+    let options = RenderOptions::for_screen(&term.stdout, term);
     if args.rules {
-        let text = if args.json { rules::json()? } else { rules::text(look) };
+        let text = if args.json { rules::json()? } else { rules::text(options) };
         return print(text.as_bytes()).map(|()| ExitCode::SUCCESS);
     }
     if let Some(rule) = args.explain {
-        return print(rules::explanation(rule, look).as_bytes()).map(|()| ExitCode::SUCCESS);
+        return print(rules::explanation(rule, options).as_bytes()).map(|()| ExitCode::SUCCESS);
     }
     let checked = CheckResult::new(args)?;
-    let text = if args.json { json::document(&checked)? } else { report::report(&checked, look) };
+    let text = if args.json { json::document(&checked)? } else { report::report(&checked, options) };
     print(text.as_bytes())?;
     Ok(if checked.findings().next().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

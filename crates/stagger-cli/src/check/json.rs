@@ -173,12 +173,12 @@ impl From<Estimate> for EstimateEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::published;
+    use crate::output::assert_published_schema;
 
     /// Compares the schema; `STAGGER_BLESS=1 cargo test -p stagger-cli schema` regenerates it.
     #[test]
     fn the_published_schema_matches_the_output() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/check/stagger.check-1.schema.json");
-        published::<Document<'_>>(path);
+        assert_published_schema::<Document<'_>>(path);
     }
 }

@@ -2,47 +2,47 @@ use anstyle::{AnsiColor, Style};
 use stagger_sim::lint::{Finding, Severity};
 
 use super::command::{CheckResult, LogResult, PolicyResult};
-use crate::plot::{Colour, Look, paragraph};
+use crate::plot::{ColorMode, RenderOptions, paragraph};
 
 /// Returns the result as text for a terminal.
-pub(super) fn report(checked: &CheckResult, look: Look) -> String {
+pub(super) fn report(checked: &CheckResult, options: RenderOptions) -> String {
     let mut out = String::new();
     for (at, policy) in checked.policies.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "\n" });
-        out.push_str(&policy_section(policy, look));
+        out.push_str(&policy_section(policy, options));
     }
     if let Some(log) = &checked.log {
-        out.push_str(&log_section(log, look));
+        out.push_str(&log_section(log, options));
     }
     let count = |severity| checked.findings().filter(|finding| finding.rule().severity() == severity).count();
     let (warnings, notes) = (count(Severity::Warning), count(Severity::Note));
     if let Some(summary) = summary(warnings, notes) {
-        out.push_str(&paragraph(&summary, "", look));
+        out.push_str(&paragraph(&summary, "", options));
     }
     if checked.without_context {
         let text = "note: no deployment context given; --for, --clients, --capacity and the other context flags enable more \
                     rules";
-        out.push_str(&paragraph(text, "      ", look));
+        out.push_str(&paragraph(text, "      ", options));
     }
-    look.glyphs.spell(&out).into_owned()
+    options.glyphs.transliterate(&out).into_owned()
 }
 
-fn policy_section(checked: &PolicyResult, look: Look) -> String {
+fn policy_section(checked: &PolicyResult, options: RenderOptions) -> String {
     let text = checked.policy.to_string();
     // If the argument was a whole policy rather than a name, print only its canonical form.
     let name = checked.name.as_ref().filter(|name| !name.contains([' ', '=']) && **name != text);
     let mut out = match name {
-        Some(name) => paragraph(&format!("{name}: {text}"), "  ", look),
-        None => paragraph(&text, "  ", look),
+        Some(name) => paragraph(&format!("{name}: {text}"), "  ", options),
+        None => paragraph(&text, "  ", options),
     };
-    out.push_str(&findings_section(&checked.findings, look));
+    out.push_str(&findings_section(&checked.findings, options));
     if let Some(fixed) = checked.fixed.as_ref().filter(|_| !checked.findings.is_empty()) {
-        out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), look));
+        out.push_str(&labeled("fixed", AnsiColor::Green, &fixed.to_string(), options));
     }
     out
 }
 
-fn log_section(checked: &LogResult, look: Look) -> String {
+fn log_section(checked: &LogResult, options: RenderOptions) -> String {
     let log = &checked.log;
     let mut clients: Vec<&str> = log.entries.iter().filter_map(|entry| entry.client.as_deref()).collect();
     clients.sort_unstable();
@@ -60,44 +60,44 @@ fn log_section(checked: &LogResult, look: Look) -> String {
         ),
     };
     let delays = counted(log.entries.len(), "delay");
-    let mut out = paragraph(&format!("{}: {delays}{of}{skipped}", checked.name), "  ", look);
+    let mut out = paragraph(&format!("{}: {delays}{of}{skipped}", checked.name), "  ", options);
     let policy = match (&checked.policy, log.policies.len()) {
         (Some(policy), _) => format!("compared with: {policy}"),
         (None, 0) => "not compared with a policy; give one to check whether these are its delays".to_owned(),
         (None, count) => format!("not compared with a policy: the log names {count}; give one of them"),
     };
-    out.push_str(&paragraph(&policy, "  ", look));
-    out.push_str(&findings_section(&checked.findings, look));
+    out.push_str(&paragraph(&policy, "  ", options));
+    out.push_str(&findings_section(&checked.findings, options));
     out
 }
 
-fn findings_section(findings: &[Finding], look: Look) -> String {
+fn findings_section(findings: &[Finding], options: RenderOptions) -> String {
     match findings {
         [] => "no findings\n".to_owned(),
-        _ => findings.iter().map(|finding| finding_section(finding, look)).collect(),
+        _ => findings.iter().map(|finding| finding_section(finding, options)).collect(),
     }
 }
 
 /// Formats a finding like a compiler diagnostic: title, figures, reason, fix.
-fn finding_section(finding: &Finding, look: Look) -> String {
+fn finding_section(finding: &Finding, options: RenderOptions) -> String {
     let rule = finding.rule();
     let color = match rule.severity() {
         Severity::Warning => AnsiColor::Yellow,
         _ => AnsiColor::Cyan,
     };
-    let mut out = labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), look);
+    let mut out = labeled(&format!("{}[{}]", rule.severity().name(), rule.code()), color, rule.title(), options);
     for fact in finding.facts() {
-        out.push_str(&paragraph(&format!("  {fact}"), "    ", look));
+        out.push_str(&paragraph(&format!("  {fact}"), "    ", options));
     }
-    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", look));
-    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", look));
+    out.push_str(&paragraph(&format!("  why: {}", rule.rationale()), "    ", options));
+    out.push_str(&paragraph(&format!("  help: {}", finding.suggestion()), "    ", options));
     out
 }
 
 /// Formats a line that begins with a label, in color if enabled.
-fn labeled(label: &str, color: AnsiColor, text: &str, look: Look) -> String {
-    let lines = paragraph(&format!("{label}: {text}"), "  ", look);
-    let style = if look.colour == Colour::On { color.on_default().bold() } else { Style::new() };
+fn labeled(label: &str, color: AnsiColor, text: &str, options: RenderOptions) -> String {
+    let lines = paragraph(&format!("{label}: {text}"), "  ", options);
+    let style = if options.color == ColorMode::On { color.on_default().bold() } else { Style::new() };
     // Lines are wrapped at spaces only, and the label has none.
     let rest = lines.strip_prefix(label).unwrap_or_default();
     format!("{style}{label}{style:#}{rest}")

@@ -3,7 +3,7 @@ use stagger_sim::lint::Rule;
 
 use crate::error::CliError;
 use crate::output::to_json;
-use crate::plot::{Align, Column, Keep, Look, paragraph, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, table};
 
 const COLUMNS: [Column; 4] = [
     Column { heading: "code", align: Align::Left, keep: Keep::Always },
@@ -13,24 +13,24 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// Returns the list of rules as text for a terminal.
-pub(super) fn text(look: Look) -> String {
+pub(super) fn text(options: RenderOptions) -> String {
     let row =
         |rule: &Rule| [rule.code(), rule.title(), rule.severity().name(), rule.name()].map(str::to_owned).to_vec();
-    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), look);
+    let mut out = table(&COLUMNS, &Rule::all().map(row).collect::<Vec<_>>(), options);
     out.push_str(&paragraph(
         "`stagger check --explain CODE` explains when a rule applies and how to fix its findings",
         "",
-        look,
+        options,
     ));
-    look.glyphs.spell(&out).into_owned()
+    options.glyphs.transliterate(&out).into_owned()
 }
 
 /// Returns the full explanation of a rule.
-pub(super) fn explanation(rule: &Rule, look: Look) -> String {
+pub(super) fn explanation(rule: &Rule, options: RenderOptions) -> String {
     let head = format!("{} {}: {} ({})", rule.code(), rule.name(), rule.title(), rule.severity().name());
-    let out =
-        [head, format!("Why: {}.", rule.rationale()), rule.details().to_owned()].map(|text| paragraph(&text, "", look));
-    look.glyphs.spell(&out.join("\n")).into_owned()
+    let out = [head, format!("Why: {}.", rule.rationale()), rule.details().to_owned()]
+        .map(|text| paragraph(&text, "", options));
+    options.glyphs.transliterate(&out.join("\n")).into_owned()
 }
 
 #[derive(Debug, Serialize)]

@@ -12,7 +12,7 @@ use super::target::ExternalServer;
 use super::timer_lag::TimerLag;
 use crate::error::CliError;
 use crate::output::say;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 use crate::term::Term;
 
@@ -58,5 +58,5 @@ pub(crate) fn run(args: &DrillArgs, term: &Term) -> Result<ExitCode, CliError> {
     runtime.shutdown_background();
     let storm = report(&settings, clients, &runs)?;
     let counts = RunCount { planned: settings.policies.len(), finished: runs.len() };
-    finish(&storm, counts, &assertions, outputs, Look::of(&term.stdout, term))
+    finish(&storm, counts, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }

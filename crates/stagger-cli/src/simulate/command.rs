@@ -8,7 +8,7 @@ use super::scenario::AnyScenario;
 use super::settings::Request;
 use super::strategy::strategies;
 use crate::error::CliError;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 use crate::storm::{Interrupt, Outputs, RunCount, finish, parse_assertions};
 use crate::term::Term;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let interrupt = Interrupt::install()?;
     let simulated = simulate(&scenario, &strategies, &seeds, &interrupt, term)?;
     let runs = RunCount { planned: simulated.planned, finished: simulated.finished };
-    finish(&simulated.storm, runs, &assertions, outputs, Look::of(&term.stdout, term))
+    finish(&simulated.storm, runs, &assertions, outputs, RenderOptions::for_screen(&term.stdout, term))
 }
 
 /// Returns the seeds of a request: one if the scenario is deterministic.

@@ -9,7 +9,7 @@ use super::results::Results;
 use super::write::write;
 use crate::error::CliError;
 use crate::output::say;
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 
 /// Number of runs that were planned, and that finished.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) fn finish(
     runs: RunCount,
     assertions: &[Assertion],
     outputs: Outputs,
-    look: Look,
+    options: RenderOptions,
 ) -> Result<ExitCode, CliError> {
     let RunCount { planned, finished } = runs;
     if finished == 0 {
@@ -35,7 +35,7 @@ pub(crate) fn finish(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let results = Results::from_storm(storm)?;
-    write(storm, &results, outputs, look)?;
+    write(storm, &results, outputs, options)?;
     let asserted = results.assertion_targets();
     let failures: Vec<_> = assertions.iter().flat_map(|assertion| assertion.failures(&asserted)).collect();
     failures.iter().for_each(|failure| say(&format!("assertion failed: {failure}")));

@@ -35,7 +35,7 @@ impl crate::plot::Cell for Cell {
         &self.text
     }
 
-    fn stands_out(&self) -> bool {
+    fn is_highlighted(&self) -> bool {
         self.is_best
     }
 }

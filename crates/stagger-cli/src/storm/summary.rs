@@ -4,7 +4,7 @@ use super::measurements::{measurements, unreliable_runs};
 use super::metric::Visibility;
 use super::results::{Cell, Results, describe_scenario};
 use super::timeline::{Timeline, resample};
-use crate::plot::{Align, Column, Keep, Look, paragraph, sparkline, table};
+use crate::plot::{Align, Column, Keep, RenderOptions, paragraph, sparkline, table};
 
 /// Width of a sparkline in characters.
 const SPARKLINE_WIDTH: usize = 20;
@@ -13,8 +13,8 @@ const SPARKLINE_WIDTH: usize = 20;
 pub(crate) const SPARKLINE_SHARE: f64 = 0.995;
 
 /// Returns the summary for a terminal: the scenario, the metrics, a sparkline of the arrivals, and the conclusion.
-pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> String {
-    let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", look);
+pub(crate) fn summary(storm: &StormReport, results: &Results, options: RenderOptions) -> String {
+    let mut out = paragraph(&describe_scenario(&storm.scenario), "  ", options);
     out.push('\n');
     let until = end_time(storm, SPARKLINE_SHARE);
     let mut columns = vec![Column { heading: "", align: Align::Left, keep: Keep::Always }];
@@ -34,24 +34,24 @@ pub(crate) fn summary(storm: &StormReport, results: &Results, look: Look) -> Str
             if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures)) {
                 row.push(quiet(sparkline(
                     &resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH),
-                    look.glyphs,
+                    options.glyphs,
                 )));
             }
             row
         });
-    out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), look));
+    out.push_str(&table(&columns, &rows.collect::<Vec<_>>(), options));
     out.push('\n');
     for (name, policy, guards) in results.policies() {
         let guards = guards.map_or(String::new(), |guards| format!(", guards {guards}"));
-        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", look));
+        out.push_str(&paragraph(&format!("{}: {policy}{guards}", without_control(name)), "  ", options));
     }
     let remarks = [seeds(results), conclusion(storm, results)].into_iter().flatten();
     let machine_remarks =
         measurements(storm).into_iter().chain(unreliable_runs(storm)).map(|remark| without_control(&remark));
     for remark in remarks.chain(machine_remarks) {
-        out.push_str(&paragraph(&remark, "  ", look));
+        out.push_str(&paragraph(&remark, "  ", options));
     }
-    look.glyphs.spell(&out).into_owned()
+    options.glyphs.transliterate(&out).into_owned()
 }
 
 /// Returns the time by which every strategy has made this share of its attempts; 0 if there are none.

@@ -6,13 +6,18 @@ use super::results::Results;
 use super::{csv, html, markdown, summary, svg};
 use crate::error::CliError;
 use crate::output::{print, to_json};
-use crate::plot::Look;
+use crate::plot::RenderOptions;
 
 /// Writes all requested outputs. The summary goes to standard output, unless another output does.
 ///
 /// # Errors
 /// An output cannot be written.
-pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, look: Look) -> Result<(), CliError> {
+pub(crate) fn write(
+    storm: &StormReport,
+    results: &Results,
+    outputs: Outputs,
+    options: RenderOptions,
+) -> Result<(), CliError> {
     let uses_stdout = outputs.uses_stdout();
     let Outputs { html, json, csv, csv_series, md, svg } = outputs;
     let document = to_json(storm)?;
@@ -37,7 +42,7 @@ pub(crate) fn write(storm: &StormReport, results: &Results, outputs: Outputs, lo
     if let Some(target) = json {
         target.write(document.as_bytes())?;
     }
-    if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, look).as_bytes()) }
+    if uses_stdout { Ok(()) } else { print(summary::summary(storm, results, options).as_bytes()) }
 }
 
 /// Returns the command line, quoted so that it can be pasted into a shell.

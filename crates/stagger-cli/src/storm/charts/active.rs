@@ -26,7 +26,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
             let (mut levels, mut bin_s) = (timeline.successes, timeline.bin_s);
             let bins = (until / bin_s).ceil() as usize;
             if !is_sum {
-                // Bins of 100 ms are too noisy. An incomplete last second would look like a drop.
+                // Bins of 100 ms are too noisy. An incomplete last second would options like a drop.
                 levels = levels.chunks_exact(TENTHS).map(|second| second.iter().sum()).collect();
                 bin_s *= TENTHS as f64;
             } else {

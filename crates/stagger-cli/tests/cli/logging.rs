@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Files, Seen, run, run_script, see};
 
-/// Fails once with code 7.
+/// A script that fails once with exit code 7.
 const ONCE: &str = r#"test "$STAGGER_ATTEMPT" = 2 || exit 7"#;
 
 #[track_caller]
@@ -13,14 +13,14 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_command_that_works_at_once_is_no_news() {
+fn success_on_the_first_attempt_is_not_logged() {
     let seen = see(&mut run(["--", "echo", "hello"]));
     seen.exits(0).prints("hello\n");
     assert_eq!(seen.stderr, "");
 }
 
 #[test]
-fn without_a_terminal_each_attempt_is_a_line_of_key_and_value() {
+fn without_a_terminal_attempts_are_logged_as_key_value() {
     let seen = see(&mut run_script(&["--seed", "1"], ONCE));
     let pattern = regex::Regex::new(
         r"^stagger: attempt=1/5 result=exit:7 took=[0-9.]+s next=[0-9.]+s\nstagger: attempt=2/5 result=ok took=[0-9.]+s total=[0-9.]+s waited=[0-9.]+s\n$",
@@ -29,7 +29,7 @@ fn without_a_terminal_each_attempt_is_a_line_of_key_and_value() {
 }
 
 #[test]
-fn json_is_one_object_a_line_with_its_schema() {
+fn json_has_one_object_per_line_with_its_schema() {
     let seen = see(&mut run_script(&["--log", "json", "--seed", "8819"], ONCE));
     let lines = lines(&seen.stderr);
     assert!(lines.iter().all(|line| line["schema"] == "stagger.run/1"), "{lines:#?}");
@@ -42,7 +42,7 @@ fn json_is_one_object_a_line_with_its_schema() {
         (&failed["n"], &failed["max"], &failed["result"], &failed["code"]),
         (&1.into(), &5.into(), &"exit".into(), &7.into())
     );
-    assert_eq!(failed["policy_cap_s"], 0.005);
+    assert_eq!(failed["next_max_s"], 0.005);
     assert!(failed["next_s"].as_f64().is_some_and(|next| (0.0..=0.005).contains(&next)), "{failed}");
     assert!(failed["took_s"].is_f64());
     assert_eq!((&worked["n"], &worked["result"], worked.get("next_s")), (&2.into(), &"ok".into(), None));
@@ -54,7 +54,7 @@ fn json_is_one_object_a_line_with_its_schema() {
 }
 
 #[test]
-fn the_ceiling_that_is_told_is_that_of_the_delay_also_after_a_healthy_attempt() {
+fn next_max_s_is_the_upper_bound_of_the_delay_even_after_a_healthy_attempt() {
     let files = Files::new();
     let script = format!("test -e {0} || {{ touch {0}; sleep 1.1; }}; exit 1", files.path("ran").display());
     for seed in ["1", "3"] {
@@ -63,30 +63,30 @@ fn the_ceiling_that_is_told_is_that_of_the_delay_also_after_a_healthy_attempt() 
         fs::remove_file(files.path("ran")).unwrap();
         let delays = lines(&seen.stderr).into_iter().filter(|line| line.get("next_s").is_some());
         let delays: Vec<(f64, f64)> =
-            delays.map(|line| (line["next_s"].as_f64().unwrap(), line["policy_cap_s"].as_f64().unwrap())).collect();
+            delays.map(|line| (line["next_s"].as_f64().unwrap(), line["next_max_s"].as_f64().unwrap())).collect();
         assert_eq!(delays.iter().map(|(_, ceiling)| *ceiling).collect::<Vec<_>>(), [0.005, 0.010, 0.020], "{seen:#?}");
         assert!(delays.iter().all(|(delay, ceiling)| delay <= ceiling), "{delays:?}");
     }
 }
 
 #[test]
-fn json_stays_json_whatever_happens() {
+fn warnings_and_failures_are_logged_as_json() {
     let script = "echo nonsense > \"$STAGGER_ADVICE\"; kill -KILL $$";
     let seen = see(&mut run_script(&["--log", "json", "-n", "inf", "--retry-on", "fail"], script));
     let lines = lines(&seen.exits(137).stderr);
     let of = |event: &str| lines.iter().find(|line| line["event"] == event).unwrap_or(&Value::Null).clone();
-    assert_eq!(of("warning")["message"], "`nonsense` is no advice; write retry-after=SECONDS or stop");
+    assert_eq!(of("warning")["message"], "invalid advice `nonsense`; write retry-after=SECONDS or stop");
     let attempt = of("attempt");
     assert_eq!(
         (&attempt["max"], &attempt["result"], &attempt["signal"]),
         (&Value::Null, &"signal".into(), &"SIGKILL".into())
     );
-    assert_eq!((&attempt["stop"], &attempt["why"]), (&"permanent".into(), &"not-retry-on".into()));
+    assert_eq!((&attempt["stop"], &attempt["reason"]), (&"permanent".into(), &"not-retry-on".into()));
     assert_eq!((&of("done")["ok"], &of("done")["exit"]), (&false.into(), &137.into()));
 }
 
 #[test]
-fn quiet_leaves_warnings_only() {
+fn quiet_logs_only_warnings() {
     for flag in [&["--quiet"][..], &["--log", "off"]] {
         let seen: Seen = see(&mut run_script(flag, "exit 7"));
         seen.exits(7);
@@ -96,7 +96,7 @@ fn quiet_leaves_warnings_only() {
 }
 
 #[test]
-fn verbose_tells_the_policy_the_seed_and_each_start() {
+fn verbose_logs_the_policy_the_seed_and_each_start() {
     see(&mut run_script(&["-v", "--seed", "42"], ONCE))
         .says("policy=\"exponential base=5ms")
         .says("seed=42")
@@ -104,7 +104,7 @@ fn verbose_tells_the_policy_the_seed_and_each_start() {
 }
 
 #[test]
-fn the_log_goes_to_a_file_on_request() {
+fn log_file_receives_the_log() {
     let files = Files::new();
     let log = files.write("log", "before\n");
     let seen = see(run(["--log-file"]).arg(&log).args(["--", "sh", "-c", ONCE]));
@@ -117,7 +117,7 @@ fn the_log_goes_to_a_file_on_request() {
 }
 
 #[test]
-fn a_report_tells_the_whole_run() {
+fn a_report_has_all_attempts() {
     let files = Files::new();
     let path = files.path("report");
     see(run(["--seed", "3", "--report"]).arg(&path).args(["--", "sh", "-c", ONCE])).exits(0);
@@ -127,7 +127,8 @@ fn a_report_tells_the_whole_run() {
         (&report["ok"], &report["exit"], &report["attempts"], &report["seed"]),
         (&true.into(), &0.into(), &2.into(), &3.into())
     );
-    let results: Vec<&Value> = report["tries"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
+    let results: Vec<&Value> =
+        report["attempt_log"].as_array().unwrap().iter().map(|attempt| &attempt["result"]).collect();
     assert_eq!(results, ["exit", "ok"]);
 
     let seen = see(&mut run(["-O", "-n", "2", "--report", "-", "--", "false"]));
@@ -136,7 +137,7 @@ fn a_report_tells_the_whole_run() {
 }
 
 #[test]
-fn a_spread_is_waited_before_the_first_attempt_and_told() {
+fn a_spread_is_logged_before_the_first_attempt() {
     let seen = see(&mut run(["--spread", "30ms", "--seed", "1", "--", "true"]));
     seen.exits(0).says("stagger: spread=0.0");
 }

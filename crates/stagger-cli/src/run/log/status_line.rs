@@ -4,77 +4,77 @@ use anstyle::Style;
 use stagger_core::Instant;
 
 use super::event::Count;
+use super::human::{DIM, short};
 use super::line::Line;
-use super::people::{DIM, short};
 
-/// The line that is drawn again and again while something goes on.
+/// The live status line, redrawn while an attempt or a wait is in progress.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct StatusLine {
     utf8: bool,
-    scene: Option<Scene>,
-    /// When it was drawn first or next must be.
+    activity: Option<Activity>,
+    /// When to draw it next.
     due: Instant,
     frame: usize,
-    /// It stands on the terminal now.
+    /// Whether it is on the terminal now.
     pub(super) drawn: bool,
 }
 
-/// What goes on.
+/// The activity in progress.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::run) enum Scene {
-    /// An attempt will start.
+pub(in crate::run) enum Activity {
+    /// An attempt will start at `until`.
     Waiting { count: Count, until: Instant, since: Instant },
-    /// An attempt runs, as long as `until` at most.
-    Running { count: Count, until: Option<Instant>, since: Instant, began: Instant },
+    /// An attempt runs, until `until` at most.
+    Running { count: Count, until: Option<Instant>, since: Instant, run_started: Instant },
 }
 
-/// What is over sooner is not worth a line.
-const FIRST: Duration = Duration::from_millis(150);
-const PERIOD: Duration = Duration::from_millis(100);
-const CELLS: usize = 10;
+/// Time before the line is first shown, so that short activities do not flicker.
+const SHOW_AFTER: Duration = Duration::from_millis(150);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
+const BAR_CELLS: usize = 10;
 
-impl Live {
+impl StatusLine {
     pub(super) fn new(utf8: bool) -> Self {
-        Self { utf8, scene: None, due: Instant::ZERO, frame: 0, drawn: false }
+        Self { utf8, activity: None, due: Instant::ZERO, frame: 0, drawn: false }
     }
 
-    pub(super) fn show(&mut self, scene: Scene) {
-        let (Scene::Waiting { since, .. } | Scene::Running { since, .. }) = scene;
-        self.due = since.saturating_add(FIRST);
-        self.scene = Some(scene);
+    pub(super) fn show(&mut self, activity: Activity) {
+        let (Activity::Waiting { since, .. } | Activity::Running { since, .. }) = activity;
+        self.due = since.saturating_add(SHOW_AFTER);
+        self.activity = Some(activity);
     }
 
     pub(super) fn hide(&mut self) {
-        self.scene = None;
+        self.activity = None;
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
-        self.scene.map(|_| self.due)
+        self.activity.map(|_| self.due)
     }
 
-    /// The line as it is now, if it is time to draw it.
+    /// Returns the current line if it is due.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Line> {
-        let scene = self.scene.filter(|_| now >= self.due)?;
-        self.due = now.saturating_add(PERIOD);
+        let activity = self.activity.filter(|_| now >= self.due)?;
+        self.due = now.saturating_add(REDRAW_INTERVAL);
         self.frame += 1;
-        Some(self.line(scene, now))
+        Some(self.line(activity, now))
     }
 
-    fn line(&self, scene: Scene, now: Instant) -> Line {
+    fn line(&self, activity: Activity, now: Instant) -> Line {
         let line = Line::new().part(DIM, self.spinner());
-        match scene {
-            Scene::Waiting { count, until, .. } => {
+        match activity {
+            Activity::Waiting { count, until, .. } => {
                 let left = until.saturating_since(now);
                 line.part(Style::new(), format_args!(" {count}  starts in {}", tenths(left)))
             }
-            Scene::Running { count, until, since, began } => {
+            Activity::Running { count, until, since, run_started } => {
                 let ran = now.saturating_since(since);
                 let line = line.part(Style::new(), format_args!(" {count}  running {}", tenths(ran)));
                 let line = match until.map(|until| until.saturating_since(since)) {
                     Some(limit) => line.part(DIM, format_args!("   {} {}", self.bar(ran, limit), short(limit))),
                     None => line,
                 };
-                line.part(DIM, format_args!("   total {}", tenths(now.saturating_since(began))))
+                line.part(DIM, format_args!("   total {}", tenths(now.saturating_since(run_started))))
             }
         }
     }
@@ -91,7 +91,7 @@ impl Live {
     fn bar(&self, ran: Duration, limit: Duration) -> String {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
         let share = if limit.is_zero() { 1.0 } else { (ran.as_secs_f64() / limit.as_secs_f64()).min(1.0) };
-        let eighths = (share * (CELLS * 8) as f64) as usize;
+        let eighths = (share * (BAR_CELLS * 8) as f64) as usize;
         let cell = |index: usize| match eighths.saturating_sub(index * 8) {
             part if part >= 8 => {
                 if self.utf8 {
@@ -108,12 +108,12 @@ impl Live {
                 }
             }
         };
-        let cells: String = (0..CELLS).map(cell).collect();
+        let cells: String = (0..BAR_CELLS).map(cell).collect();
         if self.utf8 { format!("▕{cells}▏") } else { format!("[{cells}]") }
     }
 }
 
-/// To the tenth of a second, so that it does not jump in width.
+/// Formats a duration to a tenth of a second, so that the width is stable.
 fn tenths(length: Duration) -> String {
     if length < Duration::from_secs(60) { format!("{:.1}s", length.as_secs_f64()) } else { short(length) }
 }
@@ -122,25 +122,25 @@ fn tenths(length: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn line(utf8: bool, scene: Scene, now: Instant) -> String {
-        Live::new(utf8).line(scene, now).render(80, false)
+    fn line(utf8: bool, activity: Activity, now: Instant) -> String {
+        StatusLine::new(utf8).line(activity, now).render(80, false)
     }
 
     #[test]
-    fn a_running_attempt_shows_how_much_of_its_time_is_gone() {
+    fn a_running_attempt_shows_the_share_of_its_time_limit() {
         let at = |s| Instant::ZERO.saturating_add(Duration::from_secs(s));
         let count = Count { n: 4, max: core::num::NonZeroU32::new(6) };
-        let scene = Scene::Running { count, until: Some(at(20)), since: at(10), began: at(0) };
-        assert_eq!(line(true, scene, at(13)), "⠋ 4/6  running 3.0s   ▕███       ▏ 10s   total 13.0s");
-        assert_eq!(line(false, scene, at(13)), "| 4/6  running 3.0s   [###       ] 10s   total 13.0s");
-        assert_eq!(line(false, scene, at(30)), "| 4/6  running 20.0s   [##########] 10s   total 30.0s");
+        let activity = Activity::Running { count, until: Some(at(20)), since: at(10), run_started: at(0) };
+        assert_eq!(line(true, activity, at(13)), "⠋ 4/6  running 3.0s   ▕███       ▏ 10s   total 13.0s");
+        assert_eq!(line(false, activity, at(13)), "| 4/6  running 3.0s   [###       ] 10s   total 13.0s");
+        assert_eq!(line(false, activity, at(30)), "| 4/6  running 20.0s   [##########] 10s   total 30.0s");
     }
 
     #[test]
-    fn nothing_is_drawn_for_what_is_over_at_once() {
-        let mut live = Live::new(true);
+    fn short_activities_are_not_drawn() {
+        let mut live = StatusLine::new(true);
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
-        live.show(Scene::Waiting { count: Count { n: 2, max: None }, until: at(1_000), since: at(0) });
+        live.show(Activity::Waiting { count: Count { n: 2, max: None }, until: at(1_000), since: at(0) });
         assert!(live.tick(at(100)).is_none());
         assert!(live.tick(at(150)).is_some());
         assert!(live.tick(at(200)).is_none());

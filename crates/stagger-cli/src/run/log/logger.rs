@@ -9,13 +9,13 @@ use stagger_core::Instant;
 use super::super::args::LogFormat;
 use super::super::fd;
 use super::event::Event;
-use super::live::{Live, Scene};
-use super::people::Look;
-use super::{json, key_value, people};
+use super::human::HumanStyle;
+use super::status_line::{Activity, StatusLine};
+use super::{human, json, key_value};
 use crate::error::CliError;
 use crate::term::{self, Term};
 
-/// Where and how a run is told.
+/// The destination and format of the log.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct LogSettings {
     pub(in crate::run) format: LogFormat,
@@ -23,87 +23,95 @@ pub(in crate::run) struct LogSettings {
     pub(in crate::run) verbose: bool,
 }
 
-/// Tells what happens. Nothing that it says reaches standard output, and that it cannot be heard never fails a run.
+/// The log of a run. It never writes to standard output, and a failure to write never fails the run.
 #[derive(Debug)]
-pub(in crate::run) struct Console {
-    voice: Voice,
+pub(in crate::run) struct Logger {
+    style: LogStyle,
     verbose: bool,
-    /// Instead of standard error.
+    /// The log file; `None` for standard error.
     file: Option<File>,
-    live: Option<Live>,
-    /// A signal wants the run to end; nobody waits for a reader then.
-    end: Arc<AtomicBool>,
+    live: Option<StatusLine>,
+    /// Set when a signal requests the end of the run; a blocked write is then cancelled.
+    terminate: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Voice {
-    People(Look),
+enum LogStyle {
+    Human(HumanStyle),
     KeyValue,
     Json,
-    /// Warnings only.
-    Silent,
+    /// Only warnings.
+    Off,
 }
 
-impl Console {
+impl Logger {
+    /// Creates the logger.
+    ///
     /// # Errors
     /// The log file cannot be opened.
-    pub(in crate::run) fn new(settings: &LogSettings, term: &Term, end: Arc<AtomicBool>) -> Result<Self, CliError> {
+    pub(in crate::run) fn new(
+        settings: &LogSettings,
+        term: &Term,
+        terminate: Arc<AtomicBool>,
+    ) -> Result<Self, CliError> {
         let open = |path: &PathBuf| {
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.map_err(|error| CliError::io(format_args!("--log-file: cannot open {}", path.display()), error))
         };
         let file = settings.file.as_ref().map(open).transpose()?;
-        let voice = match settings.format {
-            LogFormat::Off => Voice::Silent,
-            LogFormat::Json => Voice::Json,
+        let style = match settings.format {
+            LogFormat::Off => LogStyle::Off,
+            LogFormat::Json => LogStyle::Json,
             LogFormat::Human if file.is_none() && term.stderr.tty => {
-                Voice::People(Look { colour: term.stderr.colour, utf8: term.utf8, verbose: settings.verbose })
+                LogStyle::Human(HumanStyle { color: term.stderr.color, utf8: term.utf8, verbose: settings.verbose })
             }
-            LogFormat::Human => Voice::KeyValue,
+            LogFormat::Human => LogStyle::KeyValue,
         };
-        let live = match voice {
-            Voice::People(look) if term.stderr.redraws => Some(Live::new(look.utf8)),
+        let live = match style {
+            LogStyle::Human(style) if term.stderr.redraws => Some(StatusLine::new(style.utf8)),
             _ => None,
         };
-        Ok(Self { voice, verbose: settings.verbose, file, live, end })
+        Ok(Self { style, verbose: settings.verbose, file, live, terminate })
     }
 
-    /// Tells what has happened.
-    pub(in crate::run) fn tell(&mut self, event: &Event<'_>) {
-        match self.voice {
-            Voice::People(look) => {
-                if let Some(line) = people::line(event, look) {
-                    let text = line.render(term::stderr_width(), look.colour);
+    /// Logs an event.
+    pub(in crate::run) fn log(&mut self, event: &Event<'_>) {
+        match self.style {
+            LogStyle::Human(style) => {
+                if let Some(line) = human::line(event, style) {
+                    let text = line.render(term::stderr_width(), style.color);
                     self.clear();
-                    let fresh = self.fresh_line();
+                    let fresh = self.move_to_line_start();
                     self.write(&format!("{fresh}{text}\n"));
                 }
             }
-            Voice::KeyValue => self.write_line(key_value::line(event, self.verbose)),
-            Voice::Json => self.write_line(json::line(event)),
-            Voice::Silent => {
+            LogStyle::KeyValue => self.write_line(key_value::line(event, self.verbose)),
+            LogStyle::Json => self.write_line(json::line(event)),
+            LogStyle::Off => {
                 let warning = Some(event).filter(|event| matches!(event, Event::Warning(_)));
                 self.write_line(warning.and_then(|event| key_value::line(event, self.verbose)));
             }
         }
     }
 
+    /// Logs a note.
     pub(in crate::run) fn note(&mut self, text: &str) {
-        self.tell(&Event::Note(text));
+        self.log(&Event::Note(text));
     }
 
+    /// Logs a warning.
     pub(in crate::run) fn warn(&mut self, text: &str) {
-        self.tell(&Event::Warning(text));
+        self.log(&Event::Warning(text));
     }
 
-    /// From now on this is what goes on.
-    pub(in crate::run) fn show(&mut self, scene: Scene) {
+    /// Sets the activity that the status line shows.
+    pub(in crate::run) fn show(&mut self, activity: Activity) {
         if let Some(live) = &mut self.live {
-            live.show(scene);
+            live.show(activity);
         }
     }
 
-    /// Nothing goes on any more.
+    /// Removes the status line.
     pub(in crate::run) fn hide(&mut self) {
         self.clear();
         if let Some(live) = &mut self.live {
@@ -111,24 +119,24 @@ impl Console {
         }
     }
 
-    /// Draws what goes on, if it is time to.
+    /// Redraws the status line if it is due.
     pub(in crate::run) fn tick(&mut self, now: Instant) {
-        let Voice::People(look) = self.voice else { return };
+        let LogStyle::Human(style) = self.style else { return };
         let Some(line) = self.live.as_mut().and_then(|live| live.tick(now)) else { return };
-        // The last column stays free: what fills it makes some terminals wrap.
-        let text = line.render(term::stderr_width().saturating_sub(1), look.colour);
+        // The last column stays free: some terminals wrap when it is filled.
+        let text = line.render(term::stderr_width().saturating_sub(1), style.color);
         self.write(&format!("\r{text}{CLEAR_REST}"));
         if let Some(live) = &mut self.live {
             live.drawn = true;
         }
     }
 
-    /// When [`tick`](Self::tick) has something to do.
+    /// Returns when [`tick`](Self::tick) is next due.
     pub(in crate::run) fn next_tick(&self) -> Option<Instant> {
-        self.live.as_ref().and_then(Live::due)
+        self.live.as_ref().and_then(StatusLine::due)
     }
 
-    /// Takes the live line off the terminal, until the next tick.
+    /// Erases the status line until the next tick.
     pub(in crate::run) fn clear(&mut self) {
         if let Some(live) = &mut self.live
             && live.drawn
@@ -138,9 +146,9 @@ impl Console {
         }
     }
 
-    /// Brings the cursor to the beginning of a line, whether or not the command has ended its own: a line's length of
-    /// spaces wraps from anywhere but the first column. (zsh calls it PROMPT_SP.)
-    fn fresh_line(&self) -> String {
+    /// Returns the characters that move the cursor to the start of a line, whether or not the output of the command ends
+    /// with a newline: a full line of spaces wraps unless it starts in the first column (as with PROMPT_SP of zsh).
+    fn move_to_line_start(&self) -> String {
         match (&self.live, term::terminal_width()) {
             (Some(_), Some(columns)) => format!("{:columns$}\r{CLEAR_REST}", ""),
             _ => String::new(),
@@ -159,7 +167,7 @@ impl Console {
             Some(file) => file.as_fd(),
             None => rustix::stdio::stderr(),
         };
-        let _ = fd::write_all(to, text.as_bytes(), &self.end);
+        let _ = fd::write_all(to, text.as_bytes(), &self.terminate);
     }
 }
 

@@ -1,50 +1,50 @@
 use core::error::Error;
 use core::fmt;
 
-/// The machine has less of something than a test is about to use; the message says what to do.
+/// The system lacks a resource that a test needs; the message includes the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shortage {
+pub enum ResourceError {
     /// The hard limit of open files is too low.
     Descriptors {
-        /// How many the process would have open.
+        /// Number of files that the process would have open.
         needed: u64,
         /// The hard limit of `RLIMIT_NOFILE`.
         hard: u64,
     },
-    /// The loopback network has too few source addresses for so many connections.
+    /// The loopback network has too few source addresses and ports for the connections.
     Ports {
-        /// How many connections were asked for.
+        /// Number of connections requested.
         connections: u64,
-        /// How many there is room for.
+        /// Maximum number of connections.
         room: u64,
     },
-    /// The system does not say what it has.
+    /// The limit of the system is unknown.
     Unknown {
-        /// What was to be read.
+        /// Source of the limit.
         source: &'static str,
-        /// What went wrong.
+        /// Cause of the failure.
         reason: String,
     },
 }
 
-impl fmt::Display for Shortage {
+impl fmt::Display for ResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Descriptors { needed, hard } => write!(
                 f,
-                "{needed} open files are needed and the hard limit is {hard}; raise it as root (`ulimit -Hn {needed}`, \
+                "{needed} open files needed, but the hard limit is {hard}; raise it as root (`ulimit -Hn {needed}`, \
                  `LimitNOFILE={needed}` for a service, `--ulimit nofile={needed}` for a container) or use fewer \
                  connections"
             ),
             Self::Ports { connections, room } => write!(
                 f,
-                "{connections} connections are asked for and there is room for {room}; widen \
-                 net.ipv4.ip_local_port_range or use fewer connections"
+                "{connections} connections requested, but the maximum is {room}; widen net.ipv4.ip_local_port_range or \
+                 use fewer connections"
             ),
             Self::Unknown { source, reason } => write!(f, "cannot read {source}: {reason}"),
         }
     }
 }
 
-impl Error for Shortage {}
+impl Error for ResourceError {}

@@ -1,26 +1,26 @@
 use regex::bytes::Regex;
 
-/// Looks for regular expressions in output as it streams by: line by line as grep does, in bytes whatever they encode,
-/// and in bounded memory. What it finds does not depend on how the stream was cut into pieces.
+/// Searches a stream for regular expressions: line by line like grep, in bytes of any encoding, and in bounded memory.
+/// The result does not depend on how the stream is split into chunks.
 #[derive(Debug)]
-pub(super) struct Watch<'a> {
+pub(super) struct LineMatcher<'a> {
     patterns: Vec<(&'a Regex, bool)>,
-    /// The line that has not ended yet.
+    /// The current incomplete line.
     line: Vec<u8>,
 }
 
-/// A line beyond this is looked at in pieces of this size, which overlap by half.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Maximum line length in bytes; a longer line is searched in chunks of this size that overlap by half.
+const MAX_LINE: usize = 64 * 1024;
 
-impl<'a> Watch<'a> {
+impl<'a> LineMatcher<'a> {
     pub(super) fn new(patterns: impl IntoIterator<Item = &'a Regex>) -> Self {
         Self { patterns: patterns.into_iter().map(|regex| (regex, false)).collect(), line: Vec::new() }
     }
 
-    /// The next piece of the stream.
-    pub(super) fn see(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() && self.is_curious() {
-            let room = LONGEST_LINE - self.line.len();
+    /// Searches the next chunk of the stream.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.is_searching() {
+            let room = MAX_LINE - self.line.len();
             let piece = &bytes[..bytes.len().min(room)];
             match piece.iter().position(|&byte| byte == b'\n') {
                 Some(end) => {
@@ -32,29 +32,29 @@ impl<'a> Watch<'a> {
                 None => {
                     self.line.extend_from_slice(piece);
                     bytes = &bytes[piece.len()..];
-                    if self.line.len() == LONGEST_LINE {
+                    if self.line.len() == MAX_LINE {
                         self.search();
-                        self.line.drain(..LONGEST_LINE / 2);
+                        self.line.drain(..MAX_LINE / 2);
                     }
                 }
             }
         }
     }
 
-    /// The stream is at its end; what stands on an unfinished line counts.
+    /// Searches the last line if it does not end with a newline.
     pub(super) fn finish(&mut self) {
-        if !self.line.is_empty() && self.is_curious() {
+        if !self.line.is_empty() && self.is_searching() {
             self.search();
             self.line.clear();
         }
     }
 
-    /// Whether this pattern, one of those that were given, was found.
-    pub(super) fn found(&self, pattern: &Regex) -> bool {
+    /// Returns whether this pattern, one of those passed to [`new`](Self::new), matched.
+    pub(super) fn matched(&self, pattern: &Regex) -> bool {
         self.patterns.iter().any(|(regex, found)| *found && core::ptr::eq(*regex, pattern))
     }
 
-    fn is_curious(&self) -> bool {
+    fn is_searching(&self) -> bool {
         self.patterns.iter().any(|(_, found)| !found)
     }
 
@@ -71,16 +71,16 @@ mod tests {
 
     fn found(pattern: &str, pieces: &[&[u8]]) -> bool {
         let regex = Regex::new(pattern).unwrap();
-        let mut watch = Watch::new([&regex]);
+        let mut matcher = LineMatcher::new([&regex]);
         for piece in pieces {
-            watch.see(piece);
+            matcher.feed(piece);
         }
-        watch.finish();
-        watch.found(&regex)
+        matcher.finish();
+        matcher.matched(&regex)
     }
 
     #[test]
-    fn a_match_is_found_however_the_stream_is_cut() {
+    fn matches_do_not_depend_on_chunking() {
         let stream = b"first line\nsecond: timed out\nno newline at the end";
         for (pattern, want) in
             [("^second: timed out$", true), ("end$", true), ("line\\s+second", false), ("^timed", false), ("^$", false)]
@@ -92,22 +92,22 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_searched() {
+    fn non_utf8_bytes_are_searched() {
         assert!(found("reset", &[b"\xff\xfe connection reset \x80\n"]));
         assert!(found(r"(?-u)\xff", &[b"\xff\n"]));
     }
 
     #[test]
-    fn an_endless_line_is_searched_in_bounded_memory() {
+    fn an_unbounded_line_is_searched_in_bounded_memory() {
         let regex = Regex::new("needle").unwrap();
-        let mut watch = Watch::new([&regex]);
+        let mut matcher = LineMatcher::new([&regex]);
         for _ in 0..1_000 {
-            watch.see(&[b'x'; 1_000]);
-            assert!(watch.line.len() <= LONGEST_LINE);
+            matcher.feed(&[b'x'; 1_000]);
+            assert!(matcher.line.len() <= MAX_LINE);
         }
-        watch.see(b"need");
-        watch.see(b"le");
-        watch.see(&[b'x'; LONGEST_LINE]);
-        assert!(watch.found(&regex));
+        matcher.feed(b"need");
+        matcher.feed(b"le");
+        matcher.feed(&[b'x'; MAX_LINE]);
+        assert!(matcher.matched(&regex));
     }
 }

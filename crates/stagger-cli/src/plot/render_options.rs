@@ -2,42 +2,42 @@ use std::borrow::Cow;
 
 use crate::term::{Screen, Term};
 
-/// What the place where pictures are shown can show.
+/// The capabilities of the output that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// Characters that fit side by side.
+pub(crate) struct RenderOptions {
+    /// Width in characters.
     pub(crate) columns: u16,
     pub(crate) glyphs: Glyphs,
-    pub(crate) colour: Colour,
+    pub(crate) color: ColorMode,
 }
 
-impl Look {
-    /// What this screen of the terminal can show.
-    pub(crate) fn of(screen: &Screen, term: &Term) -> Self {
+impl RenderOptions {
+    /// Returns the options for an output stream.
+    pub(crate) fn for_screen(screen: &Screen, term: &Term) -> Self {
         Self {
             columns: u16::try_from(screen.width).unwrap_or(u16::MAX),
             glyphs: if term.utf8 { Glyphs::Unicode } else { Glyphs::Ascii },
-            colour: if screen.colour { Colour::On } else { Colour::Off },
+            color: if screen.color { ColorMode::On } else { ColorMode::Off },
         }
     }
 }
 
-/// The characters that can be shown.
+/// The character set of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
     Unicode,
     Ascii,
 }
 
-/// Whether to paint in colour.
+/// Whether to use color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colour {
+pub(crate) enum ColorMode {
     On,
     Off,
 }
 
 impl Glyphs {
-    /// The one of two spellings that can be shown.
+    /// Returns the alternative for this character set.
     pub(crate) fn pick<T>(self, unicode: T, ascii: T) -> T {
         match self {
             Self::Unicode => unicode,
@@ -45,9 +45,9 @@ impl Glyphs {
         }
     }
 
-    /// Text with the few signs that this program writes beyond ASCII put in ASCII, where they must
-    /// be: `±20%` is `+-20%`, which the policy language reads as well.
-    pub(crate) fn spell(self, text: &str) -> Cow<'_, str> {
+    /// Replaces the non-ASCII characters of messages if the output is ASCII: `±20%` becomes `+-20%`, which the policy
+    /// language accepts, too.
+    pub(crate) fn transliterate(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Unicode => Cow::Borrowed(text),
             Self::Ascii if text.is_ascii() => Cow::Borrowed(text),
@@ -55,7 +55,7 @@ impl Glyphs {
         }
     }
 
-    /// From nothing to a whole cell, in equal steps of height or of darkness.
+    /// Returns characters from an empty to a full cell, in equal steps of height or of darkness.
     pub(crate) fn levels(self) -> &'static [char] {
         const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '*', '#'];

@@ -2,21 +2,21 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use super::ended::{Ended, parse_signal};
+use super::status::{AttemptStatus, parse_signal};
 
-/// A set of results, in the language of `--retry-on`, `--stop-on` and `--until`: `1,7,52-56`, `fail,!2`, `timeout`,
+/// A set of outcomes, as passed to `--retry-on`, `--stop-on` and `--until`: `1,7,52-56`, `fail,!2`, `timeout`,
 /// `SIGKILL`, `any`.
 ///
-/// The terms are united; those with `!` are then taken away, wherever they stand. A set of nothing but `!` terms
-/// starts from `any`.
+/// The set is the union of its elements, minus those prefixed with `!`, in any order. If all elements are prefixed with
+/// `!`, they are subtracted from `any`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Set {
-    included: Vec<Term>,
-    excluded: Vec<Term>,
+pub(super) struct OutcomeSet {
+    included: Vec<Matcher>,
+    excluded: Vec<Matcher>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Term {
+enum Matcher {
     Codes(RangeInclusive<u8>),
     Success,
     Fail,
@@ -27,28 +27,30 @@ enum Term {
     Nothing,
 }
 
-/// A word that is in no language of sets.
+/// The error for an unknown outcome in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SetError {
+pub(super) struct UnknownOutcome {
     word: String,
 }
 
-impl Set {
-    pub(super) fn contains(&self, ended: Ended) -> bool {
-        self.included.iter().any(|term| term.contains(ended)) && !self.excluded.iter().any(|term| term.contains(ended))
+impl OutcomeSet {
+    /// Returns whether the outcome is in the set.
+    pub(super) fn contains(&self, status: AttemptStatus) -> bool {
+        self.included.iter().any(|term| term.contains(status))
+            && !self.excluded.iter().any(|term| term.contains(status))
     }
 
-    /// Whether the result is in the set by its own number or name, not only as one of a kind.
-    pub(super) fn names(&self, ended: Ended) -> bool {
-        let named = |term: &&Term| matches!(term, Term::Codes(_) | Term::Signal(_));
-        self.contains(ended) && self.included.iter().filter(named).any(|term| term.contains(ended))
+    /// Returns whether the outcome is in the set by its exit code or signal name, not only as part of a category.
+    pub(super) fn names_explicitly(&self, status: AttemptStatus) -> bool {
+        let named = |term: &&Matcher| matches!(term, Matcher::Codes(_) | Matcher::Signal(_));
+        self.contains(status) && self.included.iter().filter(named).any(|term| term.contains(status))
     }
 }
 
-impl FromStr for Set {
-    type Err = SetError;
+impl FromStr for OutcomeSet {
+    type Err = UnknownOutcome;
 
-    fn from_str(text: &str) -> Result<Self, SetError> {
+    fn from_str(text: &str) -> Result<Self, UnknownOutcome> {
         let mut set = Self { included: Vec::new(), excluded: Vec::new() };
         for word in text.split(',').map(str::trim) {
             match word.strip_prefix('!') {
@@ -57,31 +59,33 @@ impl FromStr for Set {
             }
         }
         if set.included.is_empty() {
-            set.included.push(Term::Any);
+            set.included.push(Matcher::Any);
         }
         Ok(set)
     }
 }
 
-impl Term {
-    fn contains(&self, ended: Ended) -> bool {
+impl Matcher {
+    fn contains(&self, status: AttemptStatus) -> bool {
         match self {
-            Self::Codes(codes) => matches!(ended, Ended::Exit(_) | Ended::NotRun(_)) && codes.contains(&ended.code()),
-            Self::Success => ended == Ended::Exit(0),
-            Self::Fail => matches!(ended, Ended::Exit(1..) | Ended::NotRun(_)),
-            Self::Timeout => ended == Ended::Timeout,
-            Self::AnySignal => matches!(ended, Ended::Signal(_)),
-            Self::Signal(signal) => ended == Ended::Signal(*signal),
+            Self::Codes(codes) => {
+                matches!(status, AttemptStatus::Exit(_) | AttemptStatus::NotRun(_)) && codes.contains(&status.code())
+            }
+            Self::Success => status == AttemptStatus::Exit(0),
+            Self::Fail => matches!(status, AttemptStatus::Exit(1..) | AttemptStatus::NotRun(_)),
+            Self::Timeout => status == AttemptStatus::Timeout,
+            Self::AnySignal => matches!(status, AttemptStatus::Signal(_)),
+            Self::Signal(signal) => status == AttemptStatus::Signal(*signal),
             Self::Any => true,
             Self::Nothing => false,
         }
     }
 }
 
-impl FromStr for Term {
-    type Err = SetError;
+impl FromStr for Matcher {
+    type Err = UnknownOutcome;
 
-    fn from_str(word: &str) -> Result<Self, SetError> {
+    fn from_str(word: &str) -> Result<Self, UnknownOutcome> {
         let codes = |text: &str| -> Option<RangeInclusive<u8>> {
             let (first, last) = text.split_once('-').unwrap_or((text, text));
             let (first, last) = (first.parse().ok()?, last.parse().ok()?);
@@ -98,18 +102,18 @@ impl FromStr for Term {
                 // A bare number is an exit code, never a signal.
                 (Some(codes), _) => Self::Codes(codes),
                 (None, Some(signal)) => Self::Signal(signal),
-                (None, None) => return Err(SetError { word: word.to_owned() }),
+                (None, None) => return Err(UnknownOutcome { word: word.to_owned() }),
             },
         })
     }
 }
 
-impl fmt::Display for SetError {
+impl fmt::Display for UnknownOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no result; name exit codes (1,7,52-56), fail, success, timeout, signal, a signal like SIGKILL, \
-             any or none, and put ! before what shall be left out",
+            "unknown outcome `{}`; use exit codes (1,7,52-56), fail, success, timeout, signal, a signal name like \
+             SIGKILL, any or none; prefix with ! to exclude",
             self.word
         )
     }
@@ -117,18 +121,18 @@ impl fmt::Display for SetError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ended::NotRun;
+    use super::super::status::NotRun;
     use super::*;
 
     #[test]
-    fn a_set_holds_what_it_names() {
-        let ends = [
-            Ended::Exit(0),
-            Ended::Exit(2),
-            Ended::Exit(54),
-            Ended::Signal(9),
-            Ended::Timeout,
-            Ended::NotRun(NotRun::Missing),
+    fn a_set_contains_its_elements() {
+        let statuses = [
+            AttemptStatus::Exit(0),
+            AttemptStatus::Exit(2),
+            AttemptStatus::Exit(54),
+            AttemptStatus::Signal(9),
+            AttemptStatus::Timeout,
+            AttemptStatus::NotRun(NotRun::NotFound),
         ];
         for (text, want) in [
             ("2", [false, true, false, false, false, false]),
@@ -146,23 +150,23 @@ mod tests {
             ("any", [true; 6]),
             ("none", [false; 6]),
         ] {
-            let set: Set = text.parse().unwrap();
-            assert_eq!(ends.map(|ended| set.contains(ended)), want, "{text}");
+            let set: OutcomeSet = text.parse().unwrap();
+            assert_eq!(statuses.map(|status| set.contains(status)), want, "{text}");
         }
     }
 
     #[test]
-    fn only_a_number_or_a_name_names() {
-        let missing = Ended::NotRun(NotRun::Missing);
+    fn only_an_exit_code_or_signal_name_is_explicit() {
+        let missing = AttemptStatus::NotRun(NotRun::NotFound);
         for (text, want) in
             [("127", true), ("100-127", true), ("any", false), ("fail", false), ("any,127", true), ("127,!127", false)]
         {
-            assert_eq!(text.parse::<Set>().unwrap().names(missing), want, "{text}");
+            assert_eq!(text.parse::<OutcomeSet>().unwrap().names_explicitly(missing), want, "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_result_is_named_in_the_error() {
+    fn an_unknown_outcome_is_quoted_in_the_error() {
         for (text, word) in [
             ("fial", "fial"),
             ("1,,2", ""),
@@ -173,9 +177,9 @@ mod tests {
             ("!!2", "!2"),
             ("-1", "-1"),
         ] {
-            let error = text.parse::<Set>().unwrap_err();
+            let error = text.parse::<OutcomeSet>().unwrap_err();
             assert_eq!(error.word, word, "{text}");
-            assert!(error.to_string().contains("name exit codes"), "{error}");
+            assert!(error.to_string().contains("use exit codes"), "{error}");
         }
     }
 }

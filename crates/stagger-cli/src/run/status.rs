@@ -4,65 +4,65 @@ use std::io;
 use serde::Serialize;
 use signal_hook::low_level::signal_name;
 
-use crate::error::OWN_FAILURE;
+use crate::error::RUN_FAILURE;
 
-/// What came of one attempt, as the system tells it.
+/// The exit status of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum AttemptStatus {
     /// The command exited with this code.
     Exit(u8),
     /// The command was killed by this signal.
     Signal(i32),
-    /// The command was ended because it ran longer than `--timeout`.
+    /// The command was terminated because it ran longer than `--timeout`.
     Timeout,
-    /// The command was not run.
+    /// The command could not be started.
     NotRun(NotRun),
 }
 
-/// Why a command was not run.
+/// Why a command could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
-    /// There is no such file.
-    Missing,
-    /// There is a file, and it cannot be run.
-    Refused,
-    /// This machine has no room for another process now.
-    NoRoom,
+    /// The file does not exist.
+    NotFound,
+    /// The file exists and cannot be executed.
+    NotExecutable,
+    /// The system currently lacks the resources for another process.
+    ResourceLimit,
 }
 
-/// The exit code of GNU `timeout` for a command that was timed out.
-const TIMED_OUT: u8 = 124;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+/// The exit code of GNU `timeout` for a command that has timed out.
+const TIMEOUT_CODE: u8 = 124;
+const NOT_EXECUTABLE_CODE: u8 = 126;
+const NOT_FOUND_CODE: u8 = 127;
 
-impl Ended {
-    /// The exit code that stands for it, as shells and GNU `timeout` have it.
+impl AttemptStatus {
+    /// Returns the exit code that represents the status, as used by shells and GNU `timeout`.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Exit(code) => code,
-            // Signals end at 64, so the sum stays in a byte.
+            // The highest signal is 64, so the sum fits a byte.
             Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-            Self::Timeout => TIMED_OUT,
-            Self::NotRun(NotRun::Missing) => NOT_FOUND,
-            Self::NotRun(NotRun::Refused) => NOT_EXECUTABLE,
-            Self::NotRun(NotRun::NoRoom) => OWN_FAILURE,
+            Self::Timeout => TIMEOUT_CODE,
+            Self::NotRun(NotRun::NotFound) => NOT_FOUND_CODE,
+            Self::NotRun(NotRun::NotExecutable) => NOT_EXECUTABLE_CODE,
+            Self::NotRun(NotRun::ResourceLimit) => RUN_FAILURE,
         }
     }
 
-    /// The kind of result as one word, for logs.
-    pub(super) fn kind(self) -> Kind {
+    /// Returns the category of the status, for logs.
+    pub(super) fn kind(self) -> StatusKind {
         match self {
-            Self::Exit(0) => Kind::Ok,
-            Self::Exit(_) => Kind::Exit,
-            Self::Signal(_) => Kind::Signal,
-            Self::Timeout => Kind::Timeout,
-            Self::NotRun(_) => Kind::NotRun,
+            Self::Exit(0) => StatusKind::Ok,
+            Self::Exit(_) => StatusKind::Exit,
+            Self::Signal(_) => StatusKind::Signal,
+            Self::Timeout => StatusKind::Timeout,
+            Self::NotRun(_) => StatusKind::NotRun,
         }
     }
 }
 
-/// "exit 22", "killed by SIGKILL", "timeout".
-impl fmt::Display for Ended {
+/// Writes "exit 22", "killed by SIGKILL" or "timeout".
+impl fmt::Display for AttemptStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exit(0) => f.write_str("ok"),
@@ -75,12 +75,13 @@ impl fmt::Display for Ended {
 }
 
 impl NotRun {
+    /// Classifies the error of a failed start.
     pub(super) fn from_error(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
-            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::NoRoom,
-            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::NoRoom,
-            _ => Self::Refused,
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => Self::ResourceLimit,
+            _ if error.raw_os_error().is_some_and(is_out_of_descriptors) => Self::ResourceLimit,
+            _ => Self::NotExecutable,
         }
     }
 }
@@ -90,10 +91,10 @@ fn is_out_of_descriptors(code: i32) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code)
 }
 
-/// The kind of result, for logs.
+/// The category of an exit status, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(super) enum StatusKind {
     Ok,
     Exit,
     Signal,
@@ -101,7 +102,7 @@ pub(super) enum Kind {
     NotRun,
 }
 
-/// A signal's name, or its number where it has none.
+/// Displays the name of a signal, or its number if it has no name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SignalName(pub(super) i32);
 
@@ -114,13 +115,13 @@ impl fmt::Display for SignalName {
     }
 }
 
-/// The signal with this name (`SIGKILL`, `kill`) or number.
+/// Parses a signal name (`SIGKILL`, `kill`) or number.
 pub(super) fn parse_signal(text: &str) -> Option<i32> {
-    const LAST: i32 = 64;
+    const MAX_SIGNAL: i32 = 64;
     let number = text.parse::<i32>();
     let name = text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
-    (1..=LAST).find(|&signal| {
+    (1..=MAX_SIGNAL).find(|&signal| {
         let known = signal_name(signal).and_then(|full| full.strip_prefix("SIG"));
         known.is_some() && (known == Some(name) || number == Ok(signal))
     })
@@ -131,23 +132,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_shells_and_timeout() {
+    fn exit_codes_match_shells_and_timeout() {
         for (ended, code) in [
-            (Ended::Exit(0), 0),
-            (Ended::Exit(2), 2),
-            (Ended::Signal(9), 137),
-            (Ended::Signal(64), 192),
-            (Ended::Timeout, 124),
-            (Ended::NotRun(NotRun::NoRoom), 125),
-            (Ended::NotRun(NotRun::Refused), 126),
-            (Ended::NotRun(NotRun::Missing), 127),
+            (AttemptStatus::Exit(0), 0),
+            (AttemptStatus::Exit(2), 2),
+            (AttemptStatus::Signal(9), 137),
+            (AttemptStatus::Signal(64), 192),
+            (AttemptStatus::Timeout, 124),
+            (AttemptStatus::NotRun(NotRun::ResourceLimit), 125),
+            (AttemptStatus::NotRun(NotRun::NotExecutable), 126),
+            (AttemptStatus::NotRun(NotRun::NotFound), 127),
         ] {
             assert_eq!(ended.code(), code, "{ended:?}");
         }
     }
 
     #[test]
-    fn signals_are_known_by_name_and_number() {
+    fn signals_are_parsed_by_name_and_number() {
         for (text, want) in [
             ("SIGKILL", Some(9)),
             ("kill", Some(9)),

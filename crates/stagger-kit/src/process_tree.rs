@@ -7,73 +7,70 @@ use std::path::Path;
 use rustix::io::Result;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::poll::until;
+use crate::poll::poll_until;
 
-/// The variable that marks the descendants of one spawned program, wherever they hide: a process
-/// that starts a session of its own and whose parent has died is in no group and under no parent of
-/// ours, but it has kept its environment.
-pub(crate) const MARK: &str = "KIT_FAMILY";
+/// The environment variable that marks the descendants of one spawned program. A daemon that has started its own session
+/// and whose parent has died is in none of our process groups and has no parent of ours, but keeps its environment.
+pub(crate) const TREE_VARIABLE: &str = "KIT_PROCESS_TREE";
 
-/// How long the killed are given to be gone. SIGKILL is at once, but the kernel has pages to free.
+/// Time that killed processes get to disappear: after SIGKILL, the kernel still has to free their memory.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Everything that one spawned program is or has started.
+/// A spawned program and all its descendants.
 ///
-/// Found by process group, session, parent and environment on systems with a `/proc`; by process
-/// group alone elsewhere. The root must not have been reaped, or its number could mean somebody
-/// else.
+/// Found by process group, session, parent and environment on systems with `/proc`; by process group only on others. The
+/// root must not have been reaped, or its PID may belong to another process.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     root: Pid,
     mark: OsString,
 }
 
-/// A process that outlived the program that started it.
+/// A process that has outlived the program that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stray {
-    /// Its process id.
+pub struct LeakedProcess {
+    /// Process ID.
     pub id: i32,
-    /// Its arguments, separated by spaces.
+    /// Command line, separated by spaces.
     pub command: String,
 }
 
-/// One live process, as `/proc/N/stat` tells it.
+/// A live process, as read from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     id: i32,
     parent: i32,
     group: i32,
     session: i32,
-    /// With the id, this names one process for ever: ids come back, start times do not.
+    /// Start time; together with the PID it identifies a process uniquely, because PIDs are reused.
     started: u64,
 }
 
-impl Family {
+impl ProcessTree {
     pub(crate) fn new(root: Pid, mark: OsString) -> Self {
         Self { root, mark }
     }
 
-    /// Who of the family is alive, apart from the root.
-    pub(crate) fn strays(&self) -> Vec<Stray> {
+    /// Returns the live processes of the tree, without the root.
+    pub(crate) fn leaked(&self) -> Vec<LeakedProcess> {
         let root = self.root.as_raw_nonzero().get();
         let members = self.members().into_iter().filter(|process| process.id != root);
-        members.map(|process| Stray { id: process.id, command: command(process.id) }).collect()
+        members.map(|process| LeakedProcess { id: process.id, command: command(process.id) }).collect()
     }
 
-    /// SIGKILL to every member, again and again until none is left: between looking and killing,
-    /// the not yet killed can fork.
+    /// Sends SIGKILL to every member, repeatedly until none are left: a process can fork between the scan and the signal.
     pub(crate) fn kill(&self) {
-        // Looked up before anybody dies: whoever is known by their parent alone is unknown after that.
+        // Scanned before the first kill: a process that is known only by its parent cannot be found after that.
         let mut members = self.members();
-        // An error means that there is nobody left to kill.
+        // An error means that no process is left.
         let _ = kill_process_group(self.root, Signal::KILL);
-        until(GONE_WITHIN, || {
+        poll_until(GONE_WITHIN, || {
             let found = self.members();
             members.retain(|member| member.is_alive() && !found.iter().any(|other| member.is(*other)));
             members.extend(found);
             for process in &members {
-                // Gone meanwhile is as good as killed.
+                // An error means that the process has exited meanwhile.
                 let _ = process.signal(Signal::KILL);
             }
             members.is_empty().then_some(())
@@ -85,8 +82,7 @@ impl Family {
         let (mut members, mut others): (Vec<_>, Vec<_>) = Process::all().into_iter().partition(|process| {
             [process.id, process.group, process.session].contains(&root) || self.is_marked(process.id)
         });
-        // Children of members are members; a child can have a lower number than its parent, so
-        // until nothing changes.
+        // Children of members are members. A child can have a lower PID than its parent, so repeat until nothing changes.
         loop {
             let (found, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|process| {
                 process.parent == root || members.iter().any(|member| member.id == process.parent)
@@ -100,13 +96,13 @@ impl Family {
     }
 
     fn is_marked(&self, id: i32) -> bool {
-        let wanted = [MARK.as_bytes(), b"=", self.mark.as_encoded_bytes()].concat();
+        let wanted = [TREE_VARIABLE.as_bytes(), b"=", self.mark.as_encoded_bytes()].concat();
         fs::read(format!("/proc/{id}/environ"))
             .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted))
     }
 }
 
-impl fmt::Display for Stray {
+impl fmt::Display for LeakedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.id, self.command)
     }
@@ -125,9 +121,9 @@ impl Process {
         Self::parse(id, &fs::read_to_string(directory.join("stat")).ok()?)
     }
 
-    /// `None` for the dead: a zombie does nothing any more, and only its parent can take it away.
+    /// Parses `/proc/PID/stat`; `None` for a zombie, which only its parent can reap.
     fn parse(id: i32, stat: &str) -> Option<Self> {
-        // proc(5): the command stands in brackets and may itself hold brackets and spaces.
+        // proc(5): the command is in parentheses and may itself contain parentheses and spaces.
         let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
         if matches!(fields.next()?, "Z" | "X") {
             return None;
@@ -139,7 +135,7 @@ impl Process {
         Some(Self { id, parent, group, session, started })
     }
 
-    /// Parent, group and session change in a life.
+    /// Returns whether both are the same process; its parent, group and session can change.
     fn is(self, other: Self) -> bool {
         (self.id, self.started) == (other.id, other.started)
     }
@@ -148,7 +144,7 @@ impl Process {
         Self::read(Path::new(&format!("/proc/{}", self.id))).is_some_and(|now| now.is(self))
     }
 
-    /// By descriptor, so that a process that took over the number meanwhile is left alone.
+    /// Sends a signal by pidfd, so that a process that has reused the PID meanwhile is not signaled.
     #[cfg(target_os = "linux")]
     fn signal(self, signal: Signal) -> Result<()> {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -174,14 +170,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_is_read_even_when_the_command_has_brackets_and_spaces() {
+    fn a_command_with_parentheses_and_spaces_is_parsed() {
         let line = "77 (a ) b (c) S 5 70 60 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9876 0 0";
         let read = Process { id: 77, parent: 5, group: 70, session: 60, started: 9876 };
         assert_eq!(Process::parse(77, line), Some(read));
     }
 
     #[test]
-    fn zombies_do_not_count() {
+    fn zombies_are_ignored() {
         assert_eq!(Process::parse(7, "7 (x) Z 5 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9876 0 0"), None);
     }
 }
