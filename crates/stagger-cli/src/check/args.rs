@@ -31,9 +31,9 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) context: ContextArgs,
 
-    /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, or lines of DELAY [CLIENT
-    /// [RETRY [TIME]]]; '-' is standard input. If a policy is given, or the log names one, the delays are also compared
-    /// with it
+    /// Check the delays in a log instead of a policy: the output of `stagger run --log json`, or lines of DELAY CLIENT
+    /// RETRY TIME, of which only DELAY is required; '-' is standard input. If a policy is given, or the log names one,
+    /// the delays are also compared with it
     #[arg(
         long,
         value_name = "FILE|-",
