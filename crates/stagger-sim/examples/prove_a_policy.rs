@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use stagger_core::budget::Tokens;
 use stagger_core::{Policy, policy};
-use stagger_sim::testing::{Overload, Storm};
+use stagger_sim::testing::{OverloadTest, StormTest};
 use stagger_sim::{ScenarioError, outage, reconnect};
 
 /// What the clients reconnect with.
@@ -26,10 +26,10 @@ fn main() -> Result<(), ScenarioError> {
 
 fn a_restart_of_the_gateway_is_no_storm() -> Result<(), ScenarioError> {
     // A hundred thousand clients, and a gateway that lets in 2,000 a second: 50 s at the least.
-    let scenario = reconnect::Scenario::builder(100_000).rate(2_000.0).backlog(1_000).build()?;
-    let storm = Storm::of(&scenario, &CONNECTION);
+    let scenario = reconnect::ReconnectScenario::builder(100_000).rate(2_000.0).backlog(1_000).build()?;
+    let storm = StormTest::run(&scenario, &CONNECTION);
     storm
-        .everyone_recovers()
+        .all_clients_recover()
         .peak_second_at_most(2_000)
         .attempts_per_client_at_most(1.1)
         .recovered_p99_within(Duration::from_secs(65));
@@ -39,8 +39,8 @@ fn a_restart_of_the_gateway_is_no_storm() -> Result<(), ScenarioError> {
 
 fn a_stall_of_the_database_is_over_when_it_is_over() -> Result<(), ScenarioError> {
     // 700 requests a second from ten processes, to a database that does 1,000 and stands still for two seconds.
-    let scenario = outage::Scenario::builder(700.0).capacity(1_000.0).build()?;
-    let overload = Overload::of(&scenario, &CALL, |_| outage::Process::unguarded().budget(Tokens::new()));
+    let scenario = outage::OutageScenario::builder(700.0).capacity(1_000.0).build()?;
+    let overload = OverloadTest::run(&scenario, &CALL, |_| outage::ProcessGuards::none().budget(Tokens::new()));
     overload.is_not_metastable().recovers_within(Duration::from_secs(10)).amplification_at_most(1.1);
     println!("{overload}");
     Ok(())

@@ -4,8 +4,8 @@
 mod lint {
     mod as_shipped;
     mod effect;
+    mod fixes;
     mod logs;
-    mod mending;
     mod our_own;
     mod pairs;
     mod rules_page;

@@ -8,6 +8,6 @@ mod sim {
     mod outage;
     mod plain;
     mod reconnect;
-    mod runs;
+    mod sweep;
     mod testing;
 }

@@ -46,7 +46,7 @@ pub(crate) fn waited(forecast: &Forecast, clients: &[Client], client_style: Clie
 pub(crate) fn tenths(verdict: &Verdict) -> Figure {
     let mut counts = [0.0; 10];
     for fit in verdict.checks.iter().filter_map(|check| check.fit.as_ref()) {
-        for (count, more) in counts.iter_mut().zip(fit.tenths()) {
+        for (count, more) in counts.iter_mut().zip(fit.decile_counts()) {
             *count += more;
         }
     }
@@ -92,7 +92,7 @@ const MAX_CURVES: usize = 6;
 /// Returns the plot of the difference between the distributions of drawn delays and forecast, with its tolerance.
 pub(crate) fn distance(verdict: &Verdict) -> Figure {
     let fits = || verdict.checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?)));
-    let allowed = fits().map(|(_, fit)| fit.allowed(verdict.threshold)).fold(0.0, f64::max);
+    let allowed = fits().map(|(_, fit)| fit.critical_distance(verdict.threshold)).fold(0.0, f64::max);
     let ends = [0.0, 1.0].map(|x| Span { x, low: -allowed, high: allowed });
     let mut series = vec![Series {
         name: Some("within tolerance".to_owned()),
@@ -102,7 +102,7 @@ pub(crate) fn distance(verdict: &Verdict) -> Figure {
     }];
     series.extend(fits().take(MAX_CURVES).enumerate().map(|(i, (retry, fit))| {
         let start = Point { x: 0.0, y: 0.0 };
-        let steps = fit.excess().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
+        let steps = fit.deviations().enumerate().map(|(i, y)| Point { x: (i + 1) as f64 / 100.0, y });
         Series {
             name: Some(format!("retry {retry}")),
             shape: Shape::Steps([start].into_iter().chain(steps).collect()),

@@ -40,7 +40,7 @@ pub(crate) fn sample(verdict: &Verdict, seed: u64, clients: usize, options: Rend
             match &check.fit {
                 Some(fit) => row.extend([
                     format!("{}–{}", percent(fit.reach.0), percent(fit.reach.1)),
-                    sparkline(&fit.tenths(), options.glyphs),
+                    sparkline(&fit.decile_counts(), options.glyphs),
                     p_value(fit.p_value),
                 ]),
                 None => row.extend([String::new(), String::new(), String::new()]),

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_sim::lint::{Curve, Fit};
+use stagger_sim::lint::{GoodnessOfFit, QuantileCurve};
 
 use super::brief::brief;
 use super::clients::Client;
@@ -40,7 +40,7 @@ pub(crate) struct Check {
     pub(crate) drawn_min: Duration,
     pub(crate) drawn_max: Duration,
     /// `None` if the interval is a single duration.
-    pub(crate) fit: Option<Fit>,
+    pub(crate) fit: Option<GoodnessOfFit>,
 }
 
 /// Minimum number of clients for a verdict.
@@ -54,12 +54,12 @@ impl Verdict {
     pub(crate) fn new(forecast: &Forecast, clients: &[Client]) -> Self {
         let mut checks = Vec::new();
         // At the cap all retries have the same distribution; its curve is expensive, so it is reused.
-        let mut known: Option<(Distribution, Curve)> = None;
+        let mut known: Option<(Distribution, QuantileCurve)> = None;
         for (at, row) in forecast.rows.iter().enumerate() {
             let drawn = clients.iter().filter_map(|client| client.delays.get(at).copied()).collect();
             let curve = match known.take() {
                 Some((distribution, curve)) if distribution == row.delay => Some(curve),
-                _ => Curve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
+                _ => QuantileCurve::new(|shares| forecast.policy.quantiles(row.retry, shares)),
             };
             let Some(curve) = curve else {
                 continue;
@@ -71,10 +71,10 @@ impl Verdict {
     }
 
     fn from_checks(checks: Vec<Check>, clients: usize) -> Self {
-        let fits: Vec<(u32, &Fit)> =
+        let fits: Vec<(u32, &GoodnessOfFit)> =
             checks.iter().filter_map(|check| Some((check.retry, check.fit.as_ref()?))).collect();
         let threshold = FALSE_ALARM_RATE / (2 * fits.len()).max(1) as f64;
-        let mismatch = fits.iter().find(|(_, fit)| fit.strays(threshold));
+        let mismatch = fits.iter().find(|(_, fit)| fit.is_rejected(threshold));
         let (answer, text) = if fits.is_empty() {
             (Answer::Synchronized, synchronized(&checks, clients))
         } else if clients < MIN_CLIENTS as usize {
@@ -91,12 +91,12 @@ impl Verdict {
 
 impl Check {
     /// Compares the delays drawn for one retry with its curve; `None` if none were drawn.
-    fn new(row: &Row, curve: &Curve, mut drawn: Vec<Duration>) -> Option<Self> {
+    fn new(row: &Row, curve: &QuantileCurve, mut drawn: Vec<Duration>) -> Option<Self> {
         drawn.sort_unstable();
         let (drawn_min, drawn_max) = (*drawn.first()?, *drawn.last()?);
         let (min, max) = (row.delay.min, row.delay.max);
         let fixed = min == max && drawn_min == min && drawn_max == max;
-        let fit = (!fixed).then(|| Fit::new(curve, (min, max), &drawn));
+        let fit = (!fixed).then(|| GoodnessOfFit::new(curve, (min, max), &drawn));
         Some(Self { retry: row.retry, min, max, drawn_min, drawn_max, fit })
     }
 }
@@ -112,7 +112,7 @@ fn synchronized(checks: &[Check], clients: usize) -> String {
     }
 }
 
-fn contradiction(retry: u32, fit: &Fit) -> String {
+fn contradiction(retry: u32, fit: &GoodnessOfFit) -> String {
     let (from, to) = fit.reach;
     format!(
         "no: before retry {retry} the delays do not match the forecast. They cover {} to {} of their interval, with a \
@@ -124,7 +124,7 @@ fn contradiction(retry: u32, fit: &Fit) -> String {
     )
 }
 
-fn agreement(checks: &[Check], fits: &[(u32, &Fit)], clients: usize) -> String {
+fn agreement(checks: &[Check], fits: &[(u32, &GoodnessOfFit)], clients: usize) -> String {
     let from = fits.iter().map(|(_, fit)| fit.reach.0).fold(0.0, f64::max);
     let to = fits.iter().map(|(_, fit)| fit.reach.1).fold(1.0, f64::min);
     let least = fits.iter().map(|(_, fit)| fit.p_value).fold(1.0, f64::min);

@@ -18,8 +18,8 @@ use std::fs;
 use std::time::Instant;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
-use stagger_sim::reconnect::Scenario;
-use stagger_sim::testing::Storm;
+use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::testing::StormTest;
 use stagger_sim::{Engine, fluid, occ};
 
 type Result<T = ()> = core::result::Result<T, Box<dyn Error>>;
@@ -71,8 +71,8 @@ fn storms(clients: u64) -> Result<f64> {
 }
 
 /// 50 s of work for a server with a backlog of half a second.
-fn scenario(clients: u64) -> Result<Scenario> {
-    Ok(Scenario::builder(clients).rate(clients as f64 / 50.0).backlog(backlog(clients)?).build()?)
+fn scenario(clients: u64) -> Result<ReconnectScenario> {
+    Ok(ReconnectScenario::builder(clients).rate(clients as f64 / 50.0).backlog(backlog(clients)?).build()?)
 }
 
 fn backlog(clients: u64) -> Result<u32> {
@@ -85,7 +85,7 @@ fn storm(name: &str, clients: u64, policy: Policy, engine: Engine, rounds: u32) 
     let mut attempts = 0;
     for _ in 0..rounds {
         let watch = Worked::begin();
-        attempts = scenario.run_on(engine, &policy, Seed::new(1)).attempts;
+        attempts = scenario.run_with_engine(engine, &policy, Seed::new(1)).attempts;
         best = best.min(watch.seconds());
     }
     print(name, attempts, best);
@@ -106,7 +106,7 @@ fn bare_loop(clients: u64) -> Result {
 
 /// A thousand runs of a hundred clients; an attempt is four events.
 fn contention() -> Result {
-    let scenario = occ::Scenario::builder(100).build()?;
+    let scenario = occ::OccScenario::builder(100).build()?;
     let policy = Policy::exponential(Duration::from_millis(10), Duration::from_secs(2)).unlimited_attempts().build()?;
     let watch = Worked::begin();
     let calls: u64 = (0..1_000).map(|seed| scenario.run(&policy, Seed::new(seed)).calls).sum();
@@ -120,8 +120,8 @@ fn claims() -> Result {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let watch = Worked::begin();
-        Storm::of(&scenario, &policy)
-            .everyone_recovers()
+        StormTest::run(&scenario, &policy)
+            .all_clients_recover()
             .peak_at_most(30_000)
             .peak_second_at_most(200_000)
             .attempts_per_client_at_most(7.0)

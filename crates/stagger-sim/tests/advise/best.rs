@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Ratio, Seed};
 use stagger_sim::advise::{Answers, advise};
-use stagger_sim::lint::{Circumstances, Purpose, Rate};
-use stagger_sim::reconnect::Scenario;
-use stagger_sim::{Runs, Watch};
+use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
+use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::{Progress, Sweep};
 
 /// A fleet, and what may be advised to it.
 struct Fleet {
@@ -27,11 +27,11 @@ type Goals = [f64; 2];
 
 impl Fleet {
     fn answers(&self) -> Answers {
-        let fleet = Circumstances::default()
+        let fleet = DeploymentContext::default()
             .purpose(self.purpose)
             .clients(NonZeroU64::new(self.clients).unwrap())
             .capacity(Rate::per_second(self.rate).unwrap());
-        Answers::of(fleet).outage(self.outage)
+        Answers::from_context(fleet).outage(self.outage)
     }
 
     /// Every policy of the grid.
@@ -60,10 +60,10 @@ impl Fleet {
     /// The goals of each policy: means over seeds of their own.
     fn goals(&self, policies: &[Policy]) -> Vec<Goals> {
         let backlog = (self.rate / 2.0).ceil() as u32;
-        let scenario = Scenario::builder(self.clients).rate(self.rate).backlog(backlog).down_for(self.outage);
+        let scenario = ReconnectScenario::builder(self.clients).rate(self.rate).backlog(backlog).down_for(self.outage);
         let scenario = scenario.horizon(Duration::from_secs(3_600)).build().unwrap();
         let seeds = [901, 902, 903, 904].map(Seed::new);
-        let each = Runs::new().each(policies, &seeds, &Watch::new(), |policy, seed, _| {
+        let each = Sweep::new().run(policies, &seeds, &Progress::new(), |policy, seed, _| {
             let figures = scenario.run(policy, seed);
             let missing = 1.0 - figures.connected as f64 / figures.clients as f64;
             let recovery = figures.t99.map_or(1e9 * (1.0 + missing), |time| time.as_secs_f64());
@@ -78,7 +78,7 @@ impl Fleet {
 
     #[track_caller]
     fn is_not_beaten(&self) {
-        let advice = advise(&self.answers(), Seed::new(1), &Watch::new()).unwrap();
+        let advice = advise(&self.answers(), Seed::new(1), &Progress::new()).unwrap();
         let advised = *advice.policy().unwrap();
         let [peak, recovery] = self.goals(&[advised])[0];
         let grid = self.grid();

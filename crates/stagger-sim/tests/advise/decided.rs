@@ -3,14 +3,14 @@
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
-use stagger_sim::Watch;
-use stagger_sim::advise::{Advice, Answers, Guarding, Question, Verdict, advise};
-use stagger_sim::lint::{Budgeted, Circumstances, Purpose, Severity, findings};
+use stagger_sim::Progress;
+use stagger_sim::advise::{Advice, Answers, Question, Recommendation, RecommendedGuards, advise};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Severity, check};
 
 /// The advice after answers in words: `clients=10k capacity=500/s`.
 #[track_caller]
 fn after(answers: &str) -> Advice {
-    advise(&read(answers), Seed::new(1), &Watch::new()).unwrap()
+    advise(&read(answers), Seed::new(1), &Progress::new()).unwrap()
 }
 
 fn read(answers: &str) -> Answers {
@@ -28,14 +28,18 @@ fn policy(answers: &str) -> Policy {
 
 #[test]
 fn what_must_not_be_retried_has_no_policy_and_one_reason() {
-    for (answers, verdict, question) in [
-        ("transient=no", Verdict::DoNotRetry, Question::Transient),
-        ("idempotent=no clients=10k capacity=500/s", Verdict::DoNotRetry, Question::Idempotent),
-        ("for=interactive patience=99ms", Verdict::Hedge, Question::Patience),
-        ("patience=20ms", Verdict::Hedge, Question::Patience),
+    for (answers, recommendation, question) in [
+        ("transient=no", Recommendation::DoNotRetry, Question::Transient),
+        ("idempotent=no clients=10k capacity=500/s", Recommendation::DoNotRetry, Question::Idempotent),
+        ("for=interactive deadline=99ms", Recommendation::Hedge, Question::Deadline),
+        ("deadline=20ms", Recommendation::Hedge, Question::Deadline),
     ] {
         let advice = after(answers);
-        assert_eq!((advice.verdict(), advice.policy(), advice.front()), (verdict, None, None), "{answers}");
+        assert_eq!(
+            (advice.recommendation(), advice.policy(), advice.front()),
+            (recommendation, None, None),
+            "{answers}"
+        );
         let [reason] = advice.reasons() else { panic!("{answers}: {:?}", advice.reasons()) };
         assert_eq!(reason.question, question);
         assert!(reason.answer.is_some());
@@ -45,9 +49,9 @@ fn what_must_not_be_retried_has_no_policy_and_one_reason() {
 #[test]
 fn what_may_be_retried_has_a_policy() {
     for answers in
-        ["", "transient=yes", "idempotent=yes", "idempotent=key", "patience=100ms", "for=reconnecting patience=50ms"]
+        ["", "transient=yes", "idempotent=yes", "idempotent=key", "deadline=100ms", "for=reconnecting deadline=50ms"]
     {
-        assert_eq!(after(answers).verdict(), Verdict::Retry, "{answers}");
+        assert_eq!(after(answers).recommendation(), Recommendation::Retry, "{answers}");
     }
 }
 
@@ -67,29 +71,29 @@ fn each_purpose_has_the_policy_that_is_named_for_it() {
 
 #[test]
 fn the_number_of_clients_says_what_is_needed_besides() {
-    for (clients, guarding, optional) in [
-        ("9", Guarding::Nothing, true),
-        ("10", Guarding::Nothing, false),
-        ("1000", Guarding::Nothing, false),
-        ("1001", Guarding::BudgetAndBreaker, false),
+    for (clients, guards, optional) in [
+        ("9", RecommendedGuards::None, true),
+        ("10", RecommendedGuards::None, false),
+        ("1000", RecommendedGuards::None, false),
+        ("1001", RecommendedGuards::BudgetAndBreaker, false),
     ] {
         let advice = after(&format!("clients={clients}"));
-        assert_eq!(advice.guarding(), guarding, "{clients}");
+        assert_eq!(advice.guards(), guards, "{clients}");
         let reason = advice.reasons().iter().find(|reason| reason.question == Question::Clients).unwrap();
-        assert_eq!(reason.therefore.contains("jitter is optional"), optional, "{clients}");
+        assert_eq!(reason.conclusion.contains("jitter is optional"), optional, "{clients}");
         assert_ne!(advice.policy().unwrap().jitter(), Jitter::None, "it does no harm");
     }
 }
 
 #[test]
 fn a_least_wait_is_kept_and_patience_limits_what_somebody_waits_for() {
-    let kept = policy("for=interactive least-wait=200ms");
+    let kept = policy("for=interactive min-delay=200ms");
     assert_eq!(kept.floor(), Duration::from_millis(200));
     assert!(
         (1..=kept.max_attempts().unwrap().get()).all(|n| kept.bounds(n).is_none_or(|(least, _)| least >= kept.floor()))
     );
-    assert_eq!(policy("for=far patience=5s").max_elapsed(), Some(Duration::from_secs(5)));
-    assert_eq!(policy("for=reconnecting patience=5s").max_elapsed(), None, "a connection is kept up");
+    assert_eq!(policy("for=far deadline=5s").max_elapsed(), Some(Duration::from_secs(5)));
+    assert_eq!(policy("for=reconnecting deadline=5s").max_elapsed(), None, "a connection is kept up");
 }
 
 #[test]
@@ -102,14 +106,14 @@ fn figures_come_with_clients_and_capacity_and_not_without() {
 
 #[test]
 fn nobody_can_be_faster_than_the_server_takes_everyone_once_it_is_there() {
-    let least = |answers: &str| after(answers).front().unwrap().least_recovery;
+    let least = |answers: &str| after(answers).front().unwrap().min_recovery_time;
     assert_eq!(least("for=reconnecting clients=1k capacity=100/s"), Duration::from_secs(10));
     assert_eq!(least("for=reconnecting clients=1k capacity=100/s outage=5s"), Duration::from_secs(15));
 }
 
 #[test]
 fn the_front_is_sorted_and_its_best_is_advised() {
-    let advice = after("for=reconnecting clients=2k capacity=100/s patience=25s");
+    let advice = after("for=reconnecting clients=2k capacity=100/s deadline=25s");
     let front = advice.front().unwrap();
     assert_eq!(Some(&front.best().policy), advice.policy());
     assert!(front.best().predicted.recovery <= Some(Duration::from_secs(25)));
@@ -122,12 +126,12 @@ fn the_front_is_sorted_and_its_best_is_advised() {
 
 #[test]
 fn patience_that_nothing_can_keep_is_told_and_changes_nothing() {
-    let hasty = after("for=reconnecting clients=2k capacity=100/s patience=15s");
-    let reason = hasty.reasons().iter().find(|reason| reason.question == Question::Patience).unwrap();
-    assert!(reason.therefore.contains("nothing that was tried"), "{reason:?}");
+    let hasty = after("for=reconnecting clients=2k capacity=100/s deadline=15s");
+    let reason = hasty.reasons().iter().find(|reason| reason.question == Question::Deadline).unwrap();
+    assert!(reason.conclusion.contains("nothing that was tried"), "{reason:?}");
     assert_eq!(hasty.policy(), after("for=reconnecting clients=2k capacity=100/s").policy());
-    let patient = after("for=reconnecting clients=2k capacity=100/s patience=30s");
-    assert!(!patient.reasons().iter().any(|reason| reason.therefore.contains("nothing that was tried")));
+    let patient = after("for=reconnecting clients=2k capacity=100/s deadline=30s");
+    assert!(!patient.reasons().iter().any(|reason| reason.conclusion.contains("nothing that was tried")));
 }
 
 #[test]
@@ -148,11 +152,11 @@ fn the_lint_has_nothing_to_warn_of_in_what_is_advised() {
             let answers = format!("for={purpose} {fleet}");
             let advised = policy(&answers);
             let purpose: Purpose = purpose.parse().unwrap();
-            let mut circumstances = Circumstances::default().purpose(purpose).budget(Budgeted::Yes);
+            let mut context = DeploymentContext::default().purpose(purpose).budget(Budgeted::Yes);
             if fleet.contains("2k") {
-                circumstances = circumstances.clients(2_000.try_into().unwrap()).capacity("100/s".parse().unwrap());
+                context = context.clients(2_000.try_into().unwrap()).capacity("100/s".parse().unwrap());
             }
-            let warnings: Vec<_> = findings(&advised, &circumstances)
+            let warnings: Vec<_> = check(&advised, &context)
                 .into_iter()
                 .filter(|finding| finding.rule().severity() == Severity::Warning)
                 .collect();
@@ -163,10 +167,10 @@ fn the_lint_has_nothing_to_warn_of_in_what_is_advised() {
 
 #[test]
 fn a_watch_that_is_cancelled_leaves_the_advice_of_the_answers() {
-    let watch = Watch::new();
-    watch.cancel();
+    let progress = Progress::new();
+    progress.cancel_token().cancel();
     let answers = read("for=reconnecting clients=2k capacity=100/s");
-    let advice = advise(&answers, Seed::new(1), &watch).unwrap();
+    let advice = advise(&answers, Seed::new(1), &progress).unwrap();
     assert_eq!((advice.policy(), advice.front()), (Some(&profile::WEB_SOCKET.policy()), None));
 }
 
@@ -178,6 +182,6 @@ fn the_same_seed_gives_the_same_advice() {
 
 #[test]
 fn a_fleet_beyond_any_simulation_is_refused_with_the_way_out() {
-    let error = advise(&read("clients=100 capacity=1/s outage=100h"), Seed::new(1), &Watch::new()).unwrap_err();
+    let error = advise(&read("clients=100 capacity=1/s outage=100h"), Seed::new(1), &Progress::new()).unwrap_err();
     assert!(error.to_string().contains("raise the horizon"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! The macro and its text, from the same tokens.
 
 use stagger_core::policy;
-use stagger_sim::advise::rust;
+use stagger_sim::advise::rust_code;
 
 macro_rules! same {
     ($($tokens:tt)+) => {
@@ -22,7 +22,7 @@ fn a_policy_reads_as_the_macro_that_makes_it() {
     ] {
         // Where the compiler breaks a long line is its own business.
         let tokens = tokens.replace([' ', '\n'], "");
-        assert_eq!(rust(&policy).map(|text| text.replace(' ', "")), Some(format!("policy!({tokens})")));
+        assert_eq!(rust_code(&policy).map(|text| text.replace(' ', "")), Some(format!("policy!({tokens})")));
     }
 }
 
@@ -35,6 +35,6 @@ fn what_has_no_such_text_has_none() {
         "exponential base=1s jitter=±20%",
         "exponential base=1s hint=exact",
     ] {
-        assert_eq!(rust(&text.parse().unwrap()), None, "{text}");
+        assert_eq!(rust_code(&text.parse().unwrap()), None, "{text}");
     }
 }

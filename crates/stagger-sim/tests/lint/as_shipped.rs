@@ -3,9 +3,9 @@
 use core::fmt::Write as _;
 
 use stagger_core::{profile, profile::Profile};
-use stagger_sim::lint::{Circumstances, Finding, findings, mended};
+use stagger_sim::lint::{DeploymentContext, Finding, check, fix};
 
-use super::support::{circumstances, published};
+use super::support::{context, published};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/as-shipped.md");
 
@@ -46,12 +46,12 @@ A finding is no judgement on a library: some of these clients are meant for a ha
 what is missing here. It says what happens to a server when ten thousand of them lose it at once.
 ";
 
-fn found(profile: &Profile, fleet: &Circumstances) -> Vec<Finding> {
-    findings(&profile.policy(), fleet)
+fn found(profile: &Profile, fleet: &DeploymentContext) -> Vec<Finding> {
+    check(&profile.policy(), fleet)
 }
 
 /// The codes that any of them has, in order.
-fn columns(fleet: &Circumstances) -> Vec<&'static str> {
+fn columns(fleet: &DeploymentContext) -> Vec<&'static str> {
     let mut codes: Vec<&str> =
         CLIENTS.iter().flat_map(|profile| found(profile, fleet)).map(|finding| finding.rule().code()).collect();
     codes.sort_unstable();
@@ -60,7 +60,7 @@ fn columns(fleet: &Circumstances) -> Vec<&'static str> {
 }
 
 fn page() -> String {
-    let fleet = circumstances(FLEET);
+    let fleet = context(FLEET);
     let columns = columns(&fleet);
     let mut page = HEAD.to_owned();
     let titles = columns.iter().map(|code| format!(" {code} |")).collect::<String>();
@@ -73,7 +73,7 @@ fn page() -> String {
     }
     writeln!(page, "\n| code | finding |\n|---|---|").unwrap();
     for code in &columns {
-        let rule = stagger_sim::lint::Rule::named(code).unwrap();
+        let rule = stagger_sim::lint::Rule::find(code).unwrap();
         writeln!(page, "| {code} | {} |", rule.title()).unwrap();
     }
     for profile in &CLIENTS {
@@ -84,7 +84,7 @@ fn page() -> String {
             let facts = finding.facts().join("; ");
             writeln!(page, "- **{}** {}: {facts}", finding.rule().code(), finding.rule().title()).unwrap();
         }
-        writeln!(page, "\nAll of it mended:\n\n```text\n{}\n```", mended(&policy, &fleet, &[])).unwrap();
+        writeln!(page, "\nWith all fixes applied:\n\n```text\n{}\n```", fix(&policy, &fleet, &[])).unwrap();
     }
     page
 }
@@ -110,9 +110,9 @@ fn every_client_that_reconnects_is_on_the_page() {
 
 #[test]
 fn each_of_them_can_be_mended() {
-    let fleet = circumstances(FLEET);
+    let fleet = context(FLEET);
     for profile in &CLIENTS {
-        let left = findings(&mended(&profile.policy(), &fleet, &[]), &fleet);
+        let left = check(&fix(&profile.policy(), &fleet, &[]), &fleet);
         assert!(left.is_empty(), "{}: {left:#?}", profile.name());
     }
 }

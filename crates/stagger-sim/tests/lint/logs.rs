@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 use core::time::Duration;
 
 use stagger_core::{Policy, Seed};
-use stagger_sim::lint::log::{Log, findings, read};
+use stagger_sim::lint::log::{Log, check, read};
 
 use super::support::policy;
 
@@ -27,7 +27,7 @@ fn log_of(text: &str, clients: u64, retries: usize) -> Log {
 }
 
 fn codes(log: &Log, against: Option<&str>) -> Vec<&'static str> {
-    findings(log, against.map(policy).as_ref()).iter().map(|finding| finding.rule().code()).collect()
+    check(log, against.map(policy).as_ref()).iter().map(|finding| finding.rule().code()).collect()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn delays_of_a_single_client_in_clusters_are_told_without_retries() {
     let text = "1s\n2s\n4s\n5s\n".repeat(10) + &"5s\n".repeat(20);
     let log = read(&text).unwrap();
     assert!(log.entries.iter().all(|entry| entry.retry.is_none() && entry.client.is_none()));
-    let found = findings(&log, None);
+    let found = check(&log, None);
     assert_eq!(found[0].facts(), ["of all delays: 100% of 60 are equal to others; most often 5s"]);
     assert_eq!(codes(&log, Some("exponential base=1s cap=3s")), ["L001", "L002"]);
 }
@@ -88,7 +88,7 @@ fn clients_that_fall_into_step_are_found() {
     };
     let mut lines: Vec<String> = (1..20).flat_map(line).collect();
     for _ in 0..2 {
-        let found = findings(&read(&lines.join("\n")).unwrap(), None);
+        let found = check(&read(&lines.join("\n")).unwrap(), None);
         let together = found.iter().find(|finding| finding.rule().code() == "L003").expect("they are in step");
         assert_eq!(together.facts()[0], "19 clients, period 5s: their phases agree by 1.00 of 1");
         lines.reverse();
@@ -104,7 +104,7 @@ fn a_fleet_with_a_spread_is_not_called_synchronised() {
 #[test]
 fn facts_name_the_line_and_the_figures() {
     let found = |text: &str, against: &str| {
-        let found = findings(&read(text).unwrap(), Some(&policy(against)));
+        let found = check(&read(text).unwrap(), Some(&policy(against)));
         found.iter().flat_map(|finding| finding.facts().to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -164,11 +164,11 @@ fn every_line_that_is_not_understood_is_named_with_what_was_expected() {
         ("99999999999999999999999s", 1, "`99999999999999999999999s`"),
     ] {
         let error = read(text).unwrap_err();
-        assert_eq!(error.faults()[0].line, line, "{text:?}");
+        assert_eq!(error.errors()[0].line, line, "{text:?}");
         assert!(error.to_string().contains(want), "{text:?}: {error}");
     }
     let many = read("a\nb\nc\nd\ne").unwrap_err();
-    assert_eq!(many.faults().len(), 5);
+    assert_eq!(many.errors().len(), 5);
     assert!(many.to_string().ends_with("; and 2 more lines"), "{many}");
 }
 
@@ -178,7 +178,7 @@ fn what_a_log_contains_is_shown_and_not_obeyed() {
     assert!(error.contains("\\u{1b}[2J") && !error.contains('\u{1b}'), "{error:?}");
     let long = read(&format!("1 a {}", "x".repeat(10_000))).unwrap_err().to_string();
     assert!(long.len() < 300 && long.ends_with("..."), "{long}");
-    let found = findings(&read("1 \u{7}client 50").unwrap(), None);
+    let found = check(&read("1 \u{7}client 50").unwrap(), None);
     assert_eq!(found[0].facts(), ["line 1: retry 50 of \\u{7}client"]);
 }
 
@@ -210,9 +210,9 @@ mod json {
                 ("run 2", Some(3), long)
             ]
         );
-        assert_eq!((log.asked, log.others), (2, 6));
+        assert_eq!((log.skipped_hints, log.other_lines), (2, 6));
         assert_eq!(log.policies, [policy("exponential base=1s cap=30s")]);
-        assert!(findings(&log, log.policies.first()).is_empty());
+        assert!(check(&log, log.policies.first()).is_empty());
     }
 
     #[test]
@@ -254,7 +254,7 @@ fn any_text_is_read_or_refused() {
     use proptest::prelude::*;
     proptest!(|(text in "([-0-9.,a-z{}\":_#\\n \\t]{0,60}|\\PC{0,40})")| {
         if let Ok(log) = read(&text) {
-            let _ = findings(&log, Some(&Policy::DEFAULT));
+            let _ = check(&log, Some(&Policy::DEFAULT));
         }
     });
 }

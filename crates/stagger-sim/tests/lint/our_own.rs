@@ -2,7 +2,7 @@
 
 use stagger_core::profile;
 
-use super::support::{circumstances, codes, policy};
+use super::support::{codes, context, policy};
 
 #[test]
 fn our_own_profiles_have_no_finding_under_their_own_purpose() {
@@ -17,7 +17,7 @@ fn our_own_profiles_have_no_finding_under_their_own_purpose() {
         (profile::INTERACTIVE, "for=interactive"),
         (profile::INTERACTIVE, "for=interactive idempotent=yes deadline=1s layers=1 clients=1000 rps=100/s"),
     ] {
-        assert_eq!(codes(&profile.policy(), &circumstances(words)), [""; 0], "{}, {words}", profile.name());
+        assert_eq!(codes(&profile.policy(), &context(words)), [""; 0], "{}, {words}", profile.name());
     }
 }
 
@@ -32,6 +32,6 @@ fn the_guides_policies_have_no_finding() {
         ("constant base=1s", ""),
         ("linear base=500ms step=500ms cap=30s", ""),
     ] {
-        assert_eq!(codes(&policy(text), &circumstances(words)), [""; 0], "{text}, {words}");
+        assert_eq!(codes(&policy(text), &context(words)), [""; 0], "{text}, {words}");
     }
 }

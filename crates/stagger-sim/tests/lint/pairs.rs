@@ -2,9 +2,9 @@
 
 use stagger_sim::lint::Rule;
 
-use super::support::{circumstances, codes, found, policy};
+use super::support::{codes, context, found, policy};
 
-/// A rule, a bad example and a good one, each with its circumstances.
+/// A rule, a bad example and a good one, each with its context.
 const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S001", ("exponential base=1s cap=30s jitter=none", ""), ("exponential base=1s cap=30s", "")),
     ("S001", ("websockets", "for=reconnecting"), ("centrifuge", "for=reconnecting")),
@@ -147,7 +147,7 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
 #[test]
 fn every_rule_fires_on_its_bad_example_and_is_silent_on_the_good_one() {
     for (code, bad, good) in PAIRS {
-        let fires = |(text, words): &(&str, &str)| codes(&policy(text), &circumstances(words)).contains(code);
+        let fires = |(text, words): &(&str, &str)| codes(&policy(text), &context(words)).contains(code);
         assert!(fires(bad), "{code} is silent on {bad:?}");
         assert!(!fires(good), "{code} fires on {good:?}: {:#?}", found(good.0, good.1, code));
     }
@@ -165,14 +165,14 @@ fn codes_and_names_are_known_once_and_every_rule_explains_itself() {
     let rules: Vec<&Rule> = Rule::all().collect();
     for (at, rule) in rules.iter().enumerate() {
         assert!(rules[..at].iter().all(|other| other.code() != rule.code() && other.name() != rule.name()), "{rule:?}");
-        assert_eq!(Rule::named(rule.code()), Some(*rule));
-        assert_eq!(Rule::named(&rule.name().to_uppercase()), Some(*rule));
+        assert_eq!(Rule::find(rule.code()), Some(*rule));
+        assert_eq!(Rule::find(&rule.name().to_uppercase()), Some(*rule));
         let sentence = |text: &str| !text.is_empty() && !text.contains("  ") && !text.contains('\n') && text.is_ascii();
-        assert!(sentence(rule.title()) && sentence(rule.why()) && sentence(rule.more()), "{rule:?}");
-        assert!(!rule.why().ends_with('.') && rule.more().ends_with('.'), "{rule:?}");
+        assert!(sentence(rule.title()) && sentence(rule.rationale()) && sentence(rule.details()), "{rule:?}");
+        assert!(!rule.rationale().ends_with('.') && rule.details().ends_with('.'), "{rule:?}");
     }
     assert!(rules.is_sorted_by_key(|rule| (rule.code().starts_with('L'), rule.code())));
-    assert_eq!(Rule::named("S999"), None);
+    assert_eq!(Rule::find("S999"), None);
 }
 
 /// The figures come from the forecasts; here they are checked by hand.

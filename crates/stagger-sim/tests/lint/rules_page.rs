@@ -18,8 +18,8 @@ fn rules() -> String {
     }
     for rule in Rule::all() {
         writeln!(text, "\n### {} {}\n", rule.code(), rule.name()).unwrap();
-        let title = format!("A {}: {}. Why: {}.", rule.severity().name(), rule.title(), rule.why());
-        writeln!(text, "{}\n\n{}", filled(&title), filled(rule.more())).unwrap();
+        let title = format!("A {}: {}. Why: {}.", rule.severity().name(), rule.title(), rule.rationale());
+        writeln!(text, "{}\n\n{}", filled(&title), filled(rule.details())).unwrap();
     }
     text
 }

@@ -3,20 +3,20 @@
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed, profile, profile::Profile};
-use stagger_sim::fluid::{self, Unfit};
-use stagger_sim::reconnect::{First, Hints, Scenario, ScenarioBuilder};
+use stagger_sim::fluid::{self, NotSimulable};
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 
 fn exponential() -> PolicyBuilder {
     Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).unlimited_attempts()
 }
 
 /// A million clients: 50 s of work for the server, and a backlog of half a second.
-fn million() -> ScenarioBuilder {
-    Scenario::builder(1_000_000).rate(20_000.0).backlog(10_000)
+fn million() -> ReconnectScenarioBuilder {
+    ReconnectScenario::builder(1_000_000).rate(20_000.0).backlog(10_000)
 }
 
 #[track_caller]
-fn agree(builder: PolicyBuilder, scenario: ScenarioBuilder) {
+fn agree(builder: PolicyBuilder, scenario: ReconnectScenarioBuilder) {
     let (policy, scenario) = (builder.build().unwrap(), scenario.build().unwrap());
     let (exact, fluid) = (scenario.run(&policy, Seed::new(1)), fluid::run(&scenario, &policy).unwrap());
     let share = |count: u64| count as f64 / exact.clients as f64;
@@ -25,7 +25,7 @@ fn agree(builder: PolicyBuilder, scenario: ScenarioBuilder) {
         ("attempts", fluid.attempts_per_client, exact.attempts_per_client(), 0.005),
         ("t50", seconds(fluid.t50), seconds(exact.t50), 0.01),
         ("t99", seconds(fluid.t99), seconds(exact.t99), 0.01),
-        ("took", fluid.took_mean.as_secs_f64(), exact.took_mean.as_secs_f64(), 0.01),
+        ("took", fluid.recovered_mean.as_secs_f64(), exact.recovered_mean.as_secs_f64(), 0.01),
         ("peak", fluid.peak(), share(exact.peak()), 0.01),
         ("connected", fluid.connected, share(exact.connected), 0.002),
         ("gave up", fluid.gave_up, share(exact.gave_up), 0.002),
@@ -77,7 +77,7 @@ fn profiles_are_answered_or_refused(part: usize) {
         let scenario = million().build().unwrap();
         let refused = ["aws-blog", "polly-v8", "reconnecting-websocket", "background-job"].contains(&profile.name());
         match fluid::run(&scenario, &policy) {
-            Err(unfit) => assert!(refused && unfit == Unfit::Delays, "{}: {unfit}", profile.name()),
+            Err(unfit) => assert!(refused && unfit == NotSimulable::Delays, "{}: {unfit}", profile.name()),
             Ok(_) => {
                 assert!(!refused, "{}", profile.name());
                 agree(policy.to_builder(), million());
@@ -106,7 +106,7 @@ fn every_jitter_is_answered_or_refused() {
     for jitter in [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Factor(Ratio::ONE), Jitter::Decorrelated] {
         let policy = exponential().jitter(jitter).build().unwrap();
         let answer = fluid::run(&million().build().unwrap(), &policy);
-        let want = if jitter == Jitter::Decorrelated { Err(Unfit::Delays) } else { Ok(()) };
+        let want = if jitter == Jitter::Decorrelated { Err(NotSimulable::Delays) } else { Ok(()) };
         assert_eq!(answer.map(drop), want, "{jitter}");
     }
 }
@@ -115,11 +115,11 @@ fn every_jitter_is_answered_or_refused() {
 #[test]
 fn what_would_not_be_answered_at_once_is_refused() {
     let days = Duration::from_secs(76 * 3_600);
-    let nobody = Scenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days);
+    let nobody = ReconnectScenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days);
     let long = Duration::from_secs(3_600);
     for (scenario, builder, want) in [
-        (nobody, exponential().cap(Duration::from_secs(86_400)).multiplier(1.05), Err(Unfit::Work)),
-        (nobody, Policy::exponential(long, Duration::MAX).unlimited_attempts(), Err(Unfit::Work)),
+        (nobody, exponential().cap(Duration::from_secs(86_400)).multiplier(1.05), Err(NotSimulable::Work)),
+        (nobody, Policy::exponential(long, Duration::MAX).unlimited_attempts(), Err(NotSimulable::Work)),
         (nobody.horizon(Duration::from_secs(86_400)), exponential().cap(Duration::MAX).jitter(Jitter::None), Ok(())),
         (nobody, Policy::constant(Duration::MAX).unlimited_attempts(), Ok(())),
     ] {
@@ -141,25 +141,29 @@ fn who_hears_of_it_after_the_horizon_is_not_connected() {
 fn spreads_limits_and_downtime_have_a_mean_field() {
     agree(exponential().spread(Duration::from_secs(10)), million());
     agree(exponential().max_attempts(4), million());
-    agree(exponential(), million().first(First::AtOnce));
+    agree(exponential(), million().first_attempt(FirstAttempt::Immediate));
     agree(exponential(), million().down_for(Duration::from_secs(7)));
-    agree(exponential(), million().hits_within(Duration::from_secs(30)));
+    agree(exponential(), million().disconnect_window(Duration::from_secs(30)));
 }
 
 #[test]
 fn what_has_no_mean_field_is_refused_with_the_reason() {
-    let plain = Scenario::builder(1_000_000).rate(1_000.0);
+    let plain = ReconnectScenario::builder(1_000_000).rate(1_000.0);
     let full = exponential().build().unwrap();
     let of = |name: &str| Profile::named(name).unwrap().policy();
     for (scenario, policy, want) in [
-        (plain, Policy::decorrelated(Duration::from_secs(1), Duration::from_secs(60)).build().unwrap(), Unfit::Delays),
-        (plain, of("aws-blog"), Unfit::Delays),
-        (plain, of("reconnecting-websocket"), Unfit::Delays),
-        (plain, of("polly-v8"), Unfit::Delays),
-        (plain.hints(Hints::Slots), full, Unfit::Hints),
-        (plain.one_way(Duration::ZERO, Duration::from_secs(11)), full, Unfit::Network),
-        (plain, full.to_builder().max_attempts(257).build().unwrap(), Unfit::Attempts),
-        (plain, full.to_builder().max_elapsed(Duration::from_secs(60)).build().unwrap(), Unfit::Elapsed),
+        (
+            plain,
+            Policy::decorrelated(Duration::from_secs(1), Duration::from_secs(60)).build().unwrap(),
+            NotSimulable::Delays,
+        ),
+        (plain, of("aws-blog"), NotSimulable::Delays),
+        (plain, of("reconnecting-websocket"), NotSimulable::Delays),
+        (plain, of("polly-v8"), NotSimulable::Delays),
+        (plain.retry_after(RetryAfter::Staggered), full, NotSimulable::RetryAfter),
+        (plain.one_way(Duration::ZERO, Duration::from_secs(11)), full, NotSimulable::Network),
+        (plain, full.to_builder().max_attempts(257).build().unwrap(), NotSimulable::Attempts),
+        (plain, full.to_builder().max_elapsed(Duration::from_secs(60)).build().unwrap(), NotSimulable::Elapsed),
     ] {
         assert_eq!(fluid::run(&scenario.build().unwrap(), &policy).err(), Some(want), "{policy}");
     }
@@ -175,7 +179,7 @@ fn a_limit_of_time_that_nobody_reaches_changes_nothing() {
 #[test]
 fn it_does_not_matter_how_many_clients_there_are() {
     let run = |clients: u64| {
-        let scenario = Scenario::builder(clients).rate(clients as f64 / 50.0).backlog((clients / 100) as u32);
+        let scenario = ReconnectScenario::builder(clients).rate(clients as f64 / 50.0).backlog((clients / 100) as u32);
         fluid::run(&scenario.build().unwrap(), &exponential().build().unwrap()).unwrap()
     };
     let (few, many) = (run(1_000_000), run(60_000_000));

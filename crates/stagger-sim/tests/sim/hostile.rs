@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
-use stagger_sim::outage::{Outage, Process};
-use stagger_sim::reconnect::{First, Hints};
+use stagger_sim::outage::{OutageKind, ProcessGuards};
+use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
 use stagger_sim::{Engine, ScenarioError, fluid, occ, outage, reconnect};
 
 /// 2^38 µs, less one: the last microsecond that there is.
@@ -53,32 +53,37 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop_oneof![2 => made, 1 => named, 1 => Just(Policy::zero().max_attempts(12).build().unwrap())]
 }
 
-fn hints() -> impl Strategy<Value = Hints> {
-    prop_oneof![Just(Hints::Silent), lengths().prop_map(Hints::After), Just(Hints::Slots), Just(Hints::Appointments)]
+fn hints() -> impl Strategy<Value = RetryAfter> {
+    prop_oneof![
+        Just(RetryAfter::None),
+        lengths().prop_map(RetryAfter::Fixed),
+        Just(RetryAfter::Staggered),
+        Just(RetryAfter::Reservations)
+    ]
 }
 
-fn disconnects() -> impl Strategy<Value = Result<reconnect::Scenario, ScenarioError>> {
-    let first = prop_oneof![Just(First::AfterDelay), Just(First::AtOnce)];
+fn disconnects() -> impl Strategy<Value = Result<reconnect::ReconnectScenario, ScenarioError>> {
+    let first = prop_oneof![Just(FirstAttempt::AfterDelay), Just(FirstAttempt::Immediate)];
     let backlogs = prop_oneof![1 => Just(0), 2 => Just(1), 2 => Just(u32::MAX), 8 => 1..50_u32];
     let server = (counts(50), rates(), backlogs, hints());
     let times = (lengths(), lengths(), lengths(), lengths(), horizons(), first);
     (server, times).prop_map(|((clients, rate, backlog, hints), (least, more, hits, down, horizon, first))| {
-        reconnect::Scenario::builder(clients)
+        reconnect::ReconnectScenario::builder(clients)
             .rate(rate)
             .backlog(backlog)
             .one_way(least, least.saturating_add(more))
-            .hits_within(hits)
+            .disconnect_window(hits)
             .down_for(down)
             .horizon(horizon)
-            .first(first)
-            .hints(hints)
+            .first_attempt(first)
+            .retry_after(hints)
             .sample(3)
             .build()
     })
 }
 
-fn outages() -> impl Strategy<Value = Result<outage::Scenario, ScenarioError>> {
-    let kinds = prop_oneof![Just(Outage::Stall), Just(Outage::Reject)];
+fn outages() -> impl Strategy<Value = Result<outage::OutageScenario, ScenarioError>> {
+    let kinds = prop_oneof![Just(OutageKind::Stall), Just(OutageKind::Reject)];
     let sizes = (counts(50), counts(20)).prop_map(|(queue, processes)| (queue as u32, processes as u32));
     let times = (lengths(), lengths(), lengths(), lengths(), horizons());
     // In all of the horizon: few, or more than there is room for.
@@ -87,7 +92,7 @@ fn outages() -> impl Strategy<Value = Result<outage::Scenario, ScenarioError>> {
     (requests, rates(), sizes, kinds, times).prop_map(
         |(requests, capacity, (queue, processes), kind, (way, timeout, begins, lasts, horizon))| {
             let rate = requests / horizon.as_secs_f64().max(1e-6);
-            outage::Scenario::builder(rate)
+            outage::OutageScenario::builder(rate)
                 .capacity(capacity)
                 .queue(queue)
                 .processes(processes)
@@ -100,14 +105,14 @@ fn outages() -> impl Strategy<Value = Result<outage::Scenario, ScenarioError>> {
     )
 }
 
-fn writers() -> impl Strategy<Value = Result<occ::Scenario, ScenarioError>> {
+fn writers() -> impl Strategy<Value = Result<occ::OccScenario, ScenarioError>> {
     (counts(30), lengths(), lengths())
-        .prop_map(|(clients, mean, deviation)| occ::Scenario::builder(clients).one_way(mean, deviation).build())
+        .prop_map(|(clients, mean, deviation)| occ::OccScenario::builder(clients).one_way(mean, deviation).build())
 }
 
 /// What is refused says how to mend it: each fault has a part behind a semicolon.
 fn is_helpful(error: &ScenarioError) -> bool {
-    error.faults().count() > 0 && error.faults().all(|fault| fault.to_string().contains("; "))
+    error.problems().count() > 0 && error.problems().all(|fault| fault.to_string().contains("; "))
 }
 
 fn is_number(figure: f64) -> bool {
@@ -126,7 +131,7 @@ proptest! {
             Ok(scenario) => {
                 let figures = scenario.run(&policy, Seed::new(seed));
                 // Not `assert_eq`: series of three days would be printed for each step of the search for a smaller example.
-                prop_assert!(figures == scenario.run_on(Engine::Heap, &policy, Seed::new(seed)), "the engines differ");
+                prop_assert!(figures == scenario.run_with_engine(Engine::Heap, &policy, Seed::new(seed)), "the engines differ");
                 prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
                 prop_assert!(figures.peak_backlog <= figures.clients, "{} waited", figures.peak_backlog);
                 prop_assert!(figures.peak_in_flight <= figures.clients, "{} at once", figures.peak_in_flight);
@@ -148,13 +153,13 @@ proptest! {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
-                let run = |engine| scenario.run_on(engine, &policy, |_| Process::unguarded(), Seed::new(seed));
+                let run = |engine| scenario.run_with_engine(engine, &policy, |_| ProcessGuards::none(), Seed::new(seed));
                 let figures = run(Engine::Heap);
                 prop_assert!(figures == run(Engine::Calendar), "the engines differ");
-                prop_assert!(figures.successes.sum() <= figures.requests.sum());
-                prop_assert!(figures.attempts.sum() <= 12 * figures.requests.sum());
-                prop_assert!((0.0..=1.0).contains(&figures.success()), "{}", figures.success());
-                for figure in [figures.amplification(), figures.last_goodput(), figures.last_attempts()] {
+                prop_assert!(figures.successes.total() <= figures.requests.total());
+                prop_assert!(figures.attempts.total() <= 12 * figures.requests.total());
+                prop_assert!((0.0..=1.0).contains(&figures.success_ratio()), "{}", figures.success_ratio());
+                for figure in [figures.amplification(), figures.final_goodput(), figures.final_attempts_per_request()] {
                     prop_assert!(is_number(figure), "{}", figure);
                 }
                 prop_assert_eq!(figures.is_metastable(), figures.recovery().is_none());
@@ -170,7 +175,7 @@ proptest! {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
                 let figures = scenario.run(&policy, Seed::new(seed));
-                prop_assert_eq!(figures, scenario.run_on(Engine::Calendar, &policy, Seed::new(seed)));
+                prop_assert_eq!(figures, scenario.run_with_engine(Engine::Calendar, &policy, Seed::new(seed)));
                 prop_assert_eq!(figures.written + figures.gave_up, figures.clients);
                 prop_assert!(figures.calls >= figures.written && figures.calls <= 12 * figures.clients);
                 for figure in [figures.calls_per_client(), figures.time_per_client()] {

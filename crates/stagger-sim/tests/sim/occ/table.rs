@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed, profile};
-use stagger_sim::occ::{Figures, Scenario};
+use stagger_sim::occ::{OccFigures, OccScenario};
 
 use super::plain;
 use crate::sim::plain::moments;
@@ -51,23 +51,23 @@ fn policy(strategy: &str) -> Policy {
     .unwrap()
 }
 
-fn ours(clients: u64, strategy: &str, runs: u64) -> Vec<Figures> {
-    let (scenario, policy) = (Scenario::builder(clients).build().unwrap(), policy(strategy));
+fn ours(clients: u64, strategy: &str, runs: u64) -> Vec<OccFigures> {
+    let (scenario, policy) = (OccScenario::builder(clients).build().unwrap(), policy(strategy));
     (0..runs).map(|seed| scenario.run(&policy, Seed::new(seed))).collect()
 }
 
-fn mean(runs: &[Figures], figure: fn(&Figures) -> f64) -> f64 {
+fn mean(runs: &[OccFigures], figure: fn(&OccFigures) -> f64) -> f64 {
     moments(runs.iter().map(figure)).0
 }
 
 /// Calls, and the time in milliseconds.
-fn calls_and_time(runs: &[Figures]) -> [(f64, f64); 2] {
+fn calls_and_time(runs: &[OccFigures]) -> [(f64, f64); 2] {
     [moments(runs.iter().map(|run| run.calls as f64)), moments(runs.iter().map(|run| run.time.as_secs_f64() * 1e3))]
 }
 
 /// A line for each of both that is further apart than four standard errors of the difference of two means, and the last
 /// digit of theirs. That is one false alarm in some five hundred tables of thirty.
-fn apart(runs: &[Figures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
+fn apart(runs: &[OccFigures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
     let mut failures = String::new();
     for (n, what) in ["calls", "time"].into_iter().enumerate() {
         let (ours, theirs) = (calls_and_time(runs)[n], theirs[n]);
@@ -87,13 +87,13 @@ fn calls_and_times_are_those_of_the_article() {
         let runs = ours(clients, strategy, RUNS);
         // They are printed rounded.
         let mut failure = apart(&runs, [calls, time], THEIR_RUNS, [0.05, 0.5]);
-        let got = (mean(&runs, Figures::calls_per_client) - 1.0) * (mean(&runs, Figures::time_per_client) - 1.0);
+        let got = (mean(&runs, OccFigures::calls_per_client) - 1.0) * (mean(&runs, OccFigures::time_per_client) - 1.0);
         // Where the time is the least there is, the difference to it is all noise.
         if time.0 > 1.2 * 20.0 * clients as f64 && (got / to_limit - 1.0).abs() > 0.05 {
             failure += &format!("{got} is not {to_limit} times the limit\n");
         }
         if let Some(want) = calls_to_limit {
-            let got = moments(runs.iter().filter_map(Figures::calls_to_limit)).0;
+            let got = moments(runs.iter().filter_map(OccFigures::calls_to_limit)).0;
             if (got - want).abs() > 0.05 + 0.05 * want {
                 failure += &format!("{got} is not {want} times the calls\n");
             }
@@ -137,16 +137,17 @@ fn a_client_alone_needs_one_call_and_four_messages() {
 fn without_a_delay_the_time_is_the_least_and_calls_are_as_many_as_fit_into_it() {
     let runs = ours(200, "None", 100);
     // The first of many messages is faster than the mean: 18.5 ms for each write.
-    let time = 20.0 * mean(&runs, Figures::time_per_client);
+    let time = 20.0 * mean(&runs, OccFigures::time_per_client);
     assert!((time - 18.5).abs() < 0.5, "{time} ms");
     // A client waits for half of it on average, and four messages for each call.
-    let (calls, fit) = (mean(&runs, Figures::calls_per_client), 200.0 * time / 2.0 / 40.0);
+    let (calls, fit) = (mean(&runs, OccFigures::calls_per_client), 200.0 * time / 2.0 / 40.0);
     assert!((calls / fit - 1.0).abs() < 0.07, "{calls} calls for each client, {fit} fit");
 }
 
 #[test]
 fn a_message_that_chance_would_have_arrive_before_it_was_sent_takes_as_long_forwards() {
-    let scenario = Scenario::builder(1).one_way(Duration::from_millis(10), Duration::from_millis(10)).build().unwrap();
+    let scenario =
+        OccScenario::builder(1).one_way(Duration::from_millis(10), Duration::from_millis(10)).build().unwrap();
     let times = (0..4_000).map(|seed| scenario.run(&policy("None"), Seed::new(seed)).time.as_secs_f64());
     let (mean, deviation) = moments(times);
     // The mean of a folded normal number, σ √(2/π) e^(−μ²/2σ²) + μ (1 − 2 Φ(−μ/σ)), four times.

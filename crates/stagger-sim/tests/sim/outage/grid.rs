@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::outage::{Outage, Scenario};
+use stagger_sim::outage::{OutageKind, OutageScenario};
 
 use super::plain::{self, Cell};
 use super::strategies::{NAMES, Strategy};
@@ -12,9 +12,9 @@ use crate::sim::plain::moments;
 const RATES: [u32; 3] = [500, 700, 900];
 const FLEETS: [usize; 2] = [10, 1_000];
 
-fn scenario(cell: Cell) -> Scenario {
-    let outage = if cell.stalls { Outage::Stall } else { Outage::Reject };
-    Scenario::builder(cell.rate.into())
+fn scenario(cell: Cell) -> OutageScenario {
+    let outage = if cell.stalls { OutageKind::Stall } else { OutageKind::Reject };
+    OutageScenario::builder(cell.rate.into())
         .queue(cell.queue as u32)
         .processes(cell.processes as u32)
         .outage(outage, Duration::from_secs(20), Duration::from_secs(2))
@@ -50,8 +50,8 @@ fn compare_with_plain(cells: impl Iterator<Item = Cell>) {
             for (what, got, want, slack) in [
                 ("recovery", got, want, 8.0_f64.min(0.2 * want + 4.0)),
                 ("amplification", ours.amplification(), theirs.amplification, 0.04 * theirs.amplification),
-                ("success", ours.success(), theirs.success, 0.08),
-                ("goodput", ours.last_goodput(), theirs.goodput, 0.06),
+                ("success", ours.success_ratio(), theirs.success, 0.08),
+                ("goodput", ours.final_goodput(), theirs.goodput, 0.06),
             ] {
                 // What throttles by chance has a good second early or late.
                 let slack = if name == "full9_sre12s" && what == "recovery" { 12.0 } else { slack };

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use stagger_core::budget::{Refund, Throttle, Tokens, Window};
 use stagger_core::{Jitter, Policy, Ratio, Seed};
-use stagger_sim::outage::{Figures, Process, Scenario};
+use stagger_sim::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
 use super::limiters::{PerRequest, Throttling};
 
@@ -52,12 +52,12 @@ impl Strategy {
         Self { policy: policy.build().unwrap(), limiter }
     }
 
-    pub(super) fn run(&self, scenario: &Scenario, seed: Seed) -> Figures {
+    pub(super) fn run(&self, scenario: &OutageScenario, seed: Seed) -> OutageFigures {
         scenario.run(&self.policy, |seed| self.process(seed), seed)
     }
 
-    fn process(&self, seed: Seed) -> Process {
-        let (process, tenth) = (Process::unguarded(), Ratio::percent(10));
+    fn process(&self, seed: Seed) -> ProcessGuards {
+        let (process, tenth) = (ProcessGuards::none(), Ratio::percent(10));
         match self.limiter {
             "" => process,
             "aws500" => process.budget(Tokens::builder().refund(Refund::LastCost).reward(1).build().unwrap()),

@@ -1,38 +1,38 @@
 use core::time::Duration;
 
-use stagger_sim::ScenarioFault;
-use stagger_sim::reconnect::{Hints, Scenario, ScenarioBuilder};
+use stagger_sim::ScenarioProblem;
+use stagger_sim::reconnect::{ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 
-fn faults(builder: ScenarioBuilder) -> Vec<ScenarioFault> {
-    builder.build().err().map_or(Vec::new(), |error| error.faults().collect())
+fn faults(builder: ReconnectScenarioBuilder) -> Vec<ScenarioProblem> {
+    builder.build().err().map_or(Vec::new(), |error| error.problems().collect())
 }
 
 #[test]
 fn a_scenario_that_makes_no_sense_cannot_be_built() {
-    let plain = Scenario::builder(10);
+    let plain = ReconnectScenario::builder(10);
     let (zero, second, day) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(86_400));
     for (builder, want) in [
         (plain, None),
-        (Scenario::builder(1 << 26), None),
-        (Scenario::builder(0), Some(ScenarioFault::Clients)),
-        (Scenario::builder((1 << 26) + 1), Some(ScenarioFault::Clients)),
-        (Scenario::builder(10_000_000_000), Some(ScenarioFault::Clients)),
-        (plain.rate(0.0), Some(ScenarioFault::Rate)),
-        (plain.rate(-1.0), Some(ScenarioFault::Rate)),
-        (plain.rate(f64::NAN), Some(ScenarioFault::Rate)),
-        (plain.rate(f64::INFINITY), Some(ScenarioFault::Rate)),
+        (ReconnectScenario::builder(1 << 26), None),
+        (ReconnectScenario::builder(0), Some(ScenarioProblem::Clients)),
+        (ReconnectScenario::builder((1 << 26) + 1), Some(ScenarioProblem::Clients)),
+        (ReconnectScenario::builder(10_000_000_000), Some(ScenarioProblem::Clients)),
+        (plain.rate(0.0), Some(ScenarioProblem::Rate)),
+        (plain.rate(-1.0), Some(ScenarioProblem::Rate)),
+        (plain.rate(f64::NAN), Some(ScenarioProblem::Rate)),
+        (plain.rate(f64::INFINITY), Some(ScenarioProblem::Rate)),
         (plain.rate(0.001), None),
-        (plain.rate(0.001).hints(Hints::Appointments), Some(ScenarioFault::AppointmentRate)),
-        (plain.backlog(0), Some(ScenarioFault::Backlog)),
-        (plain.one_way(second, zero), Some(ScenarioFault::Network)),
+        (plain.rate(0.001).retry_after(RetryAfter::Reservations), Some(ScenarioProblem::ReservationRate)),
+        (plain.backlog(0), Some(ScenarioProblem::Backlog)),
+        (plain.one_way(second, zero), Some(ScenarioProblem::Network)),
         (plain.one_way(second, second), None),
-        (plain.one_way(zero, day), Some(ScenarioFault::Network)),
-        (plain.one_way(zero, Duration::MAX), Some(ScenarioFault::Network)),
-        (plain.hits_within(day * 2), Some(ScenarioFault::BeyondHorizon)),
-        (plain.down_for(day * 2), Some(ScenarioFault::BeyondHorizon)),
-        (plain.horizon(zero).hits_within(zero), Some(ScenarioFault::Horizon)),
-        (plain.horizon(day * 4), Some(ScenarioFault::Horizon)),
-        (plain.horizon(Duration::MAX), Some(ScenarioFault::Horizon)),
+        (plain.one_way(zero, day), Some(ScenarioProblem::Network)),
+        (plain.one_way(zero, Duration::MAX), Some(ScenarioProblem::Network)),
+        (plain.disconnect_window(day * 2), Some(ScenarioProblem::BeyondHorizon)),
+        (plain.down_for(day * 2), Some(ScenarioProblem::BeyondHorizon)),
+        (plain.horizon(zero).disconnect_window(zero), Some(ScenarioProblem::Horizon)),
+        (plain.horizon(day * 4), Some(ScenarioProblem::Horizon)),
+        (plain.horizon(Duration::MAX), Some(ScenarioProblem::Horizon)),
     ] {
         assert_eq!(faults(builder), Vec::from_iter(want), "{builder:?}");
     }
@@ -40,9 +40,9 @@ fn a_scenario_that_makes_no_sense_cannot_be_built() {
 
 #[test]
 fn every_fault_is_told_with_the_way_out() {
-    let error = Scenario::builder(0).rate(f64::NAN).backlog(0).build().unwrap_err();
-    let want = [ScenarioFault::Clients, ScenarioFault::Rate, ScenarioFault::Backlog];
-    assert_eq!(error.faults().collect::<Vec<_>>(), want);
+    let error = ReconnectScenario::builder(0).rate(f64::NAN).backlog(0).build().unwrap_err();
+    let want = [ScenarioProblem::Clients, ScenarioProblem::Rate, ScenarioProblem::Backlog];
+    assert_eq!(error.problems().collect::<Vec<_>>(), want);
     let text = error.to_string();
     for part in ["1 and 67,108,864", "say what the server can take", "use 1 or more"] {
         assert!(text.contains(part), "{text}");

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{Policy, PolicyBuilder, Seed};
-use stagger_sim::reconnect::Scenario;
+use stagger_sim::reconnect::ReconnectScenario;
 
 use super::tables::{TENTH, run};
 use crate::sim::plain::moments;
@@ -17,7 +17,7 @@ fn full() -> PolicyBuilder {
 fn attempts_with_full_jitter_are_those_of_the_closed_form() {
     for (multiplier, seconds) in [(2.0, 20.0), (2.0, 50.0), (2.0, 100.0), (4.0, 20.0), (1.5, 20.0), (1.5, 50.0)] {
         let policy = full().multiplier(multiplier).build().unwrap();
-        let scenario = Scenario::builder(100_000).rate(100_000.0 / seconds).backlog(1_000).build().unwrap();
+        let scenario = ReconnectScenario::builder(100_000).rate(100_000.0 / seconds).backlog(1_000).build().unwrap();
         let got = scenario.run(&policy, Seed::new(1)).attempts_per_client();
         let want = ((2.0 * (multiplier - 1.0) * seconds / 0.5).ln() - 1.0) / multiplier.ln();
         assert!((got / want - 1.0).abs() < 0.05, "×{multiplier}, {seconds} s: {got} is not {want}");
@@ -48,7 +48,7 @@ fn strategies_are_as_close_to_the_limits_as_printed() {
 #[test]
 fn a_spread_over_the_servers_own_time_needs_a_backlog_of_the_root_of_the_clients() {
     let policy = full().spread(Duration::from_secs(100)).build().unwrap();
-    let scenario = Scenario::builder(100_000).rate(1_000.0).backlog(10_000).build().unwrap();
+    let scenario = ReconnectScenario::builder(100_000).rate(1_000.0).backlog(10_000).build().unwrap();
     let runs = (0..16).map(|seed| scenario.run(&policy, Seed::new(seed)));
     let (mean, deviation) = moments(runs.map(|run| {
         assert_eq!(run.attempts, run.clients, "nobody was refused");

@@ -3,9 +3,9 @@
 mod engines;
 mod faults;
 mod formulas;
-mod hints;
 mod plain;
+mod progress;
+mod retry_after;
 mod sample;
 mod strategies;
 mod tables;
-mod watched;

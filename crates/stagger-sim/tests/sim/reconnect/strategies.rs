@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, profile};
-use stagger_sim::reconnect::{First, Hints, ScenarioBuilder};
+use stagger_sim::reconnect::{FirstAttempt, ReconnectScenarioBuilder, RetryAfter};
 
 use super::tables::Setting;
 
@@ -13,18 +13,18 @@ const CAP: Duration = Duration::from_secs(30);
 /// A strategy: a policy, and what else belongs to it.
 pub(super) struct Strategy {
     pub(super) policy: Policy,
-    first: First,
-    hints: Hints,
+    first: FirstAttempt,
+    hints: RetryAfter,
 }
 
 impl Strategy {
     fn of(builder: PolicyBuilder) -> Self {
         let policy = builder.unlimited_attempts().unlimited_elapsed().unlimited_hint().build().unwrap();
-        Self { policy, first: First::AfterDelay, hints: Hints::Silent }
+        Self { policy, first: FirstAttempt::AfterDelay, hints: RetryAfter::None }
     }
 
-    pub(super) fn apply(&self, scenario: ScenarioBuilder) -> ScenarioBuilder {
-        scenario.first(self.first).hints(self.hints)
+    pub(super) fn apply(&self, scenario: ReconnectScenarioBuilder) -> ReconnectScenarioBuilder {
+        scenario.first_attempt(self.first).retry_after(self.hints)
     }
 
     /// By the name in the tables.
@@ -45,13 +45,13 @@ impl Strategy {
             // drop.
             "pladaria" => {
                 let policy = profile::RECONNECTING_WEBSOCKET.policy().to_builder();
-                Self { first: First::AtOnce, ..Self::of(policy) }
+                Self { first: FirstAttempt::Immediate, ..Self::of(policy) }
             }
             "spread_oracle" => {
                 let everyone = Duration::from_secs_f64(setting.clients as f64 / setting.rate);
                 Self::of(Policy::constant(everyone / 20).jitter(Jitter::Full).spread(everyone))
             }
-            "retry_after" => Self { hints: Hints::Slots, ..Self::of(exponential) },
+            "retry_after" => Self { hints: RetryAfter::Staggered, ..Self::of(exponential) },
             "full_cap120" => Self::of(exponential.cap(Duration::from_secs(120))),
             "full_m1.5" => Self::of(exponential.multiplier(1.5)),
             "full_m4" => Self::of(exponential.multiplier(4.0)),

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::Seed;
-use stagger_sim::reconnect::{Figures, Scenario};
+use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario};
 
 use super::plain;
 use super::strategies::Strategy;
@@ -113,9 +113,9 @@ const fn row(
 }
 
 /// One run.
-pub(super) fn run(setting: &Setting, name: &str, seed: u64) -> Figures {
+pub(super) fn run(setting: &Setting, name: &str, seed: u64) -> ReconnectFigures {
     let strategy = Strategy::named(name, setting);
-    let scenario = Scenario::builder(setting.clients).rate(setting.rate).backlog(setting.backlog);
+    let scenario = ReconnectScenario::builder(setting.clients).rate(setting.rate).backlog(setting.backlog);
     strategy.apply(scenario).build().unwrap().run(&strategy.policy, Seed::new(seed))
 }
 
@@ -124,7 +124,7 @@ fn ours(setting: &Setting, name: &str, runs: u32) -> Vec<[f64; 8]> {
     (0..runs).map(|seed| of(&run(setting, name, seed.into()))).collect()
 }
 
-fn of(figures: &Figures) -> [f64; 8] {
+fn of(figures: &ReconnectFigures) -> [f64; 8] {
     let share = |count: u64| count as f64 / figures.clients as f64;
     let seconds = |time: Option<Duration>| time.unwrap().as_secs_f64();
     [
@@ -135,7 +135,7 @@ fn of(figures: &Figures) -> [f64; 8] {
         seconds(figures.t50),
         seconds(figures.t99),
         seconds(figures.t100),
-        figures.took_mean.as_secs_f64(),
+        figures.recovered_mean.as_secs_f64(),
     ]
 }
 

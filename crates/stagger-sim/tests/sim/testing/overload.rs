@@ -2,20 +2,20 @@ use core::time::Duration;
 
 use stagger_core::budget::Tokens;
 use stagger_core::{Policy, policy};
-use stagger_sim::outage::{Process, Scenario};
-use stagger_sim::testing::Overload;
+use stagger_sim::outage::{OutageScenario, ProcessGuards};
+use stagger_sim::testing::OverloadTest;
 
 use super::message;
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(2)).max_attempts(4));
 
-fn scenario() -> Scenario {
-    Scenario::builder(700.0).build().unwrap()
+fn scenario() -> OutageScenario {
+    OutageScenario::builder(700.0).build().unwrap()
 }
 
 #[test]
 fn a_storm_that_never_ends_fails_with_figures_and_a_plot() {
-    let unguarded = Overload::of(&scenario(), &POLICY, |_| Process::unguarded());
+    let unguarded = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none());
     let said = message(|| unguarded.is_not_metastable());
     assert!(said.starts_with("it is metastable: "), "{said}");
     assert!(said.contains("\n  over after            never\n"), "{said}");
@@ -26,9 +26,9 @@ fn a_storm_that_never_ends_fails_with_figures_and_a_plot() {
 
 #[test]
 fn each_claim_holds_up_to_its_limit_and_not_beyond() {
-    let overload = Overload::of(&scenario(), &POLICY, |_| Process::unguarded().budget(Tokens::new()));
+    let overload = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none().budget(Tokens::new()));
     let figures = overload.figures();
-    let (attempts, success, peak) = (figures.amplification(), figures.success(), figures.peak_second());
+    let (attempts, success, peak) = (figures.amplification(), figures.success_ratio(), figures.peak_second());
     let took = figures.recovery().unwrap();
     overload
         .is_not_metastable()

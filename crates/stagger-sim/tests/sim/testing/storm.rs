@@ -2,8 +2,8 @@ use core::time::Duration;
 use std::{env, fs};
 
 use stagger_core::{Policy, Seed, policy};
-use stagger_sim::reconnect::Scenario;
-use stagger_sim::testing::Storm;
+use stagger_sim::reconnect::ReconnectScenario;
+use stagger_sim::testing::StormTest;
 
 use super::message;
 
@@ -11,8 +11,8 @@ const BARE: Policy = policy!(exponential(ms(500), secs(30)).unlimited_attempts()
 const SPREAD: Policy = policy!(exponential(ms(500), secs(30)).spread(secs(20)).unlimited_attempts());
 
 /// 20 s of work.
-fn storm(policy: &Policy) -> Storm {
-    Storm::of(&Scenario::builder(10_000).rate(500.0).backlog(250).build().unwrap(), policy)
+fn storm(policy: &Policy) -> StormTest {
+    StormTest::run(&ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build().unwrap(), policy)
 }
 
 /// After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim testing`.
@@ -32,9 +32,9 @@ fn a_failure_shows_the_claim_the_figures_and_a_plot_as_in_the_documentation() {
 fn each_claim_holds_up_to_its_limit_and_not_beyond() {
     let storm = storm(&SPREAD);
     let figures = storm.figures();
-    let (attempts, took) = (figures.attempts_per_client(), figures.took_p99.unwrap());
+    let (attempts, took) = (figures.attempts_per_client(), figures.recovered_p99.unwrap());
     storm
-        .everyone_recovers()
+        .all_clients_recover()
         .peak_at_most(figures.peak())
         .peak_second_at_most(figures.peak_second())
         .attempts_per_client_at_most(attempts)
@@ -55,7 +55,7 @@ fn each_claim_holds_up_to_its_limit_and_not_beyond() {
 fn who_gives_up_has_not_recovered() {
     let few = storm(&BARE.to_builder().max_attempts(2).build().unwrap());
     let missing = few.figures().clients - few.figures().connected;
-    let said = message(|| few.everyone_recovers());
+    let said = message(|| few.all_clients_recover());
     assert!(said.starts_with(&format!("{missing} of 10000 clients never come back\n")), "{said}");
     let said = message(|| few.recovered_p99_within(Duration::MAX));
     assert!(said.starts_with("99 % of the clients are back after never: "), "{said}");
@@ -63,8 +63,8 @@ fn who_gives_up_has_not_recovered() {
 
 #[test]
 fn a_seed_of_its_own_gives_another_storm() {
-    let scenario = Scenario::builder(1_000).rate(100.0).build().unwrap();
-    let attempts = |seed| Storm::with_seed(&scenario, &BARE, Seed::new(seed)).figures().attempts;
-    assert_eq!(attempts(1), Storm::of(&scenario, &BARE).figures().attempts);
+    let scenario = ReconnectScenario::builder(1_000).rate(100.0).build().unwrap();
+    let attempts = |seed| StormTest::run_with_seed(&scenario, &BARE, Seed::new(seed)).figures().attempts;
+    assert_eq!(attempts(1), StormTest::run(&scenario, &BARE).figures().attempts);
     assert_ne!(attempts(1), attempts(2));
 }
