@@ -15,6 +15,8 @@ mod command_line;
 mod drill;
 #[path = "cli/guide.rs"]
 mod guide;
+#[path = "cli/help.rs"]
+mod help;
 #[path = "cli/logging.rs"]
 mod logging;
 #[path = "cli/plan.rs"]

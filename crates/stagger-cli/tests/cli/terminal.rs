@@ -325,7 +325,7 @@ fn a_command_stopped_by_sigttin_is_noted() {
 }
 
 #[test]
-fn a_simulation_shows_progress_and_an_interrupt_keeps_the_finished_runs() {
+fn a_simulation_shows_its_progress_and_reports_finished_runs_after_an_interrupt() {
     let args = ["simulate", "--clients=2k", "--capacity=100", "-n=inf", "--seeds=1000"];
     let mut terminal = Terminal::start(80, &[], STAGGER, &args);
     terminal.watch_until("the status line", |terminal| terminal.has("simulating 1000 runs: "));
@@ -334,29 +334,29 @@ fn a_simulation_shows_progress_and_an_interrupt_keeps_the_finished_runs() {
     let rows = terminal.rows();
     assert!(rows.iter().any(|row| row.starts_with("exponential ")), "{rows:?}");
     assert!(rows.iter().any(|row| row.starts_with("interrupted: ")), "{rows:?}");
-    assert!(!terminal.has("simulating"), "the progress line is still there: {rows:?}");
+    assert!(!terminal.has("simulating"), "the status line is erased: {rows:?}");
 }
 
 #[test]
-fn advise_prompts_for_what_is_not_given_as_a_flag() {
+fn advise_asks_for_missing_answers_and_prints_its_advice() {
     let mut terminal = Terminal::start(100, &[], STAGGER, &["advise", "--for", "reconnecting"]);
     for (question, answer) in [
         ("Is the error transient?", "yes"),
         ("Is the operation idempotent?", "yes"),
         ("How many clients", ""),
-        ("Within what time", ""),
-        ("What is the minimum delay", ""),
+        ("Within what time must the operation succeed?", ""),
+        ("What is the minimum delay between attempts?", ""),
     ] {
         terminal.watch_until(question, |terminal| terminal.has(question));
         terminal.types(&format!("{answer}\n"));
     }
     assert!(terminal.end().success());
     assert!(terminal.has("retry with this policy:"), "{:?}", terminal.rows());
-    assert!(!terminal.raw().contains("What is the purpose"), "the purpose is given by a flag");
+    assert!(!terminal.raw().contains("What is the purpose"), "the flag answers this question");
 }
 
 #[test]
-fn a_drill_shows_a_progress_line_and_erases_it() {
+fn a_drill_shows_its_progress_and_erases_the_status_line() {
     let args =
         ["drill", "--clients=100", "--capacity=50/s", "--compare", "eager: constant base=500ms max-attempts=inf"];
     let mut terminal = Terminal::start(100, &[], STAGGER, &args);

@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use stagger_core::{profile::Profile, profile};
+use stagger_core::{profile, profile::Profile};
 use stagger_sim::lint::{DeploymentContext, Finding, check, fix};
 
 use super::support::{context, published};

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, profile::Profile, Ratio};
+use stagger_core::{Jitter, Policy, Ratio, profile::Profile};
 use stagger_sim::lint::{DeploymentContext, check, fix};
 
 use super::support::{any_circumstances, codes, context, policy};

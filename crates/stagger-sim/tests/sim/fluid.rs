@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy, PolicyBuilder, profile::Profile, Ratio, Seed, profile};
+use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed, profile, profile::Profile};
 use stagger_sim::fluid::{self, NotSimulable};
 use stagger_sim::reconnect::{FirstAttempt, ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 

@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, FailureKind, Outcome, Seed, guard::BreakerPermit, guard::BudgetPermit, guard::Now};
+use stagger_core::{
+    Breaker, BreakerOpen, Budget, FailureKind, Outcome, Seed, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
+};
 
 /// A bucket of a hundred retries to which every request adds a tenth, whatever becomes of it.
 ///
