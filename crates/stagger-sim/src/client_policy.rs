@@ -1,6 +1,9 @@
 use core::time::Duration;
 
-use stagger_core::{machine::Decision, Guards, machine::Health, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState};
+use stagger_core::{
+    Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::time::instant;
 
@@ -83,14 +86,16 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{profile::Profile, machine::ReconnectMachine, machine::ReconnectStep};
+    use stagger_core::{machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
 
     use super::*;
 
     /// Returns the delays of the library's state machine for a connection that is lost and then rejected eleven times.
     fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
         let (mut link, guards) = (ReconnectMachine::new(seed), Guards::none());
-        let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
+        let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else {
+            panic!()
+        };
         let _ = link.opened(generation, || instant(0), &guards);
         let (mut now, mut delays) = (lost, Vec::new());
         while delays.len() < 12 {

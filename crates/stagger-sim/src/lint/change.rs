@@ -80,7 +80,11 @@ impl Change {
 
 /// Returns the setting that must be adjusted to resolve a problem of the changed policy; `None` if no single setting
 /// resolves it.
-fn repair(problem: PolicyProblem, settings: &[(&'static str, String)], policy: &Policy) -> Option<(&'static str, String)> {
+fn repair(
+    problem: PolicyProblem,
+    settings: &[(&'static str, String)],
+    policy: &Policy,
+) -> Option<(&'static str, String)> {
     let asked = |key: &str| {
         let (_, value) = settings.iter().find(|(name, _)| *name == key)?;
         stagger_core::text::parse_duration(value).ok()?

@@ -1,4 +1,6 @@
-use stagger_core::{machine::Decision, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
+use stagger_core::{
+    Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+};
 
 use super::server::{JobOutcome, Server};
 use super::{OutageFigures, OutageScenario, ProcessGuards};

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{admission::Admission, ServerHint, Policy, Seed};
+use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
 use super::ReconnectFigures;
 use super::server::{Acceptor, FixedHintServer, ReservationServer, Server, StaggeredServer};

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{admission::Admission, admission::Admit, ServerHint, admission::ReservationToken};
+use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission::ReservationToken};
 
 use crate::time::{instant, micros};
 

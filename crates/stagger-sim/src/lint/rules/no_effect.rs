@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{schedule::Backoff, HintMode, Jitter, Policy, PolicyBuilder, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, schedule::Backoff};
 
 use super::super::analysis::{PolicyAnalysis, brief, round_up};
 use super::super::change::{Change, delays, duration, value};
