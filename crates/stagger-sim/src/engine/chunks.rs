@@ -103,7 +103,7 @@ impl<C: Copy> Chunks<C> {
 mod tests {
     use super::*;
 
-    /// The times of the events, each of whom has its time for a client, too.
+    /// Returns the times of the events; each event's client holds the same time.
     fn content(chunks: &Chunks<u64>, bin: Bin) -> Vec<u64> {
         let slices = chunks.slices(bin).flat_map(|(events, clients)| events.iter().zip(clients));
         let mut times: Vec<_> = slices.map(|(event, client)| (event.at(), *client)).collect();

@@ -69,7 +69,7 @@ mod tests {
         estimate(&policy.parse().unwrap(), &fleet).unwrap().attempts_per_client
     }
 
-    /// The exact figures come from independent simulations of the model.
+    /// Compares with figures of independent, exact simulations of the model.
     #[test]
     fn the_closed_form_is_close_to_exact_simulations() {
         for (policy, window, exact) in [

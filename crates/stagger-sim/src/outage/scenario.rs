@@ -147,7 +147,7 @@ impl OutageScenarioBuilder {
         Self { processes, ..self }
     }
 
-    /// What the outage is, when it begins and how long it lasts. Default [`OutageKind::Stall`], 20 s and 2 s.
+    /// Sets the kind, the start and the duration of the outage. Default [`OutageKind::Stall`], 20 s and 2 s.
     pub const fn outage(self, outage: OutageKind, start: Duration, duration: Duration) -> Self {
         Self { outage, start, duration, ..self }
     }

@@ -1,4 +1,4 @@
-//! What help promises.
+//! Tests of suggestions and fixes.
 
 use core::time::Duration;
 
@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use stagger_core::{Jitter, Policy, Ratio, profile::Profile};
 use stagger_sim::lint::{DeploymentContext, check, fix};
 
-use super::support::{any_circumstances, codes, context, policy};
+use super::support::{any_context_from, codes, context, policy};
 
-/// Policies of every kind, most of them with something wrong.
+/// Generates policies of every kind, most of them with findings.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let millis = |most: u64| (0..most).prop_map(Duration::from_millis);
     let shape = (0_u8..7, 0_usize..60, millis(5_000), millis(200_000), prop::sample::select(vec![1.0, 1.5, 2.0, 4.0]));
@@ -59,25 +59,25 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn any_place() -> impl Strategy<Value = DeploymentContext> {
-    prop::array::uniform11(prop::option::weighted(0.3, 1_u32..100_000)).prop_map(any_circumstances)
+fn any_context() -> impl Strategy<Value = DeploymentContext> {
+    prop::array::uniform11(prop::option::weighted(0.3, 1_u32..100_000)).prop_map(any_context_from)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_its_help_a_rule_is_silent(policy in any_policy(), place in any_place()) {
-        for finding in check(&policy, &place) {
+    fn a_rule_does_not_apply_after_its_suggestion(policy in any_policy(), context in any_context()) {
+        for finding in check(&policy, &context) {
             let Some(helped) = finding.suggestion().policy() else { continue };
             let rule = finding.rule().code();
-            prop_assert!(!codes(helped, &place).contains(&rule), "{rule} on {policy} → {helped}");
+            prop_assert!(!codes(helped, &context).contains(&rule), "{rule} on {policy} → {helped}");
         }
     }
 
     #[test]
-    fn help_can_be_pasted(policy in any_policy(), place in any_place()) {
-        for finding in check(&policy, &place) {
+    fn suggested_settings_can_be_pasted(policy in any_policy(), context in any_context()) {
+        for finding in check(&policy, &context) {
             let (Some(settings), Some(helped)) = (finding.suggestion().settings(), finding.suggestion().policy()) else { continue };
             let pasted = if settings.split(' ').all(|word| word.contains('=')) {
                 let set = |builder: stagger_core::PolicyBuilder, word: &str| {
@@ -93,14 +93,14 @@ proptest! {
     }
 
     #[test]
-    fn a_mended_policy_has_nothing_left_that_could_be_mended(policy in any_policy(), place in any_place()) {
-        let once = fix(&policy, &place, &[]);
-        prop_assert_eq!(fix(&once, &place, &[]), once);
+    fn a_fixed_policy_cannot_be_fixed_further(policy in any_policy(), context in any_context()) {
+        let once = fix(&policy, &context, &[]);
+        prop_assert_eq!(fix(&once, &context, &[]), once);
     }
 
     #[test]
-    fn every_finding_says_something_and_how_to_mend_it(policy in any_policy(), place in any_place()) {
-        for finding in check(&policy, &place) {
+    fn every_finding_has_facts_and_a_suggestion(policy in any_policy(), context in any_context()) {
+        for finding in check(&policy, &context) {
             prop_assert!(!finding.facts().is_empty() && finding.facts().iter().all(|fact| !fact.is_empty()));
             prop_assert!(!finding.suggestion().to_string().is_empty(), "{:?} on {}", finding.rule(), policy);
         }
@@ -108,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn a_fleet_of_socket_io_clients_is_mended_at_once() {
+fn a_fleet_of_socket_io_clients_is_fixed() {
     let fleet = context("for=reconnecting clients=10k capacity=500/s");
     let fixed = fix(&policy("socket.io"), &fleet, &[]);
     assert_eq!(codes(&fixed, &fleet), [""; 0]);
@@ -117,16 +117,16 @@ fn a_fleet_of_socket_io_clients_is_mended_at_once() {
 }
 
 #[test]
-fn what_is_allowed_is_not_mended() {
+fn findings_of_allowed_rules_are_not_fixed() {
     let fleet = context("for=reconnecting");
     let rule = stagger_sim::lint::Rule::find("S006").unwrap();
     assert_eq!(fix(&policy("socket.io"), &fleet, &[]).cap(), Some(Duration::from_secs(10)));
     assert_eq!(fix(&policy("socket.io"), &fleet, &[rule]).cap(), Some(Duration::from_secs(5)));
 }
 
-/// Also where its help would mend something else besides.
+/// Tests the case that the suggestion would fix another finding, too.
 #[test]
-fn help_for_what_is_allowed_is_not_taken() {
+fn suggestions_of_allowed_rules_are_not_applied() {
     let fleet = context("for=reconnecting");
     let rule = stagger_sim::lint::Rule::find("no-jitter").unwrap();
     assert_eq!(fix(&policy("websockets"), &fleet, &[]).jitter(), Jitter::Full);
@@ -135,7 +135,7 @@ fn help_for_what_is_allowed_is_not_taken() {
 }
 
 #[test]
-fn what_must_not_be_done_twice_is_mended_to_one_attempt() {
+fn operations_that_are_not_idempotent_are_fixed_to_one_attempt() {
     let once = context("deadline=5s idempotent=no timeout=2s");
     for text in ["default", "curl", "default max-elapsed=1m", "constant base=1s max-elapsed=3s"] {
         let fixed = fix(&policy(text), &once, &[]);
@@ -143,9 +143,9 @@ fn what_must_not_be_done_twice_is_mended_to_one_attempt() {
     }
 }
 
-/// What a policy can mend has settings, in the plain cases; the rest is said in words.
+/// Tests the settings in simple cases; findings that the policy cannot fix have advice only.
 #[test]
-fn help_has_settings_where_the_policy_is_to_blame() {
+fn suggestions_have_settings_if_the_policy_causes_the_finding() {
     for (text, words, code, want) in [
         ("exponential jitter=none", "", "S001", "jitter=full"),
         ("socket.io", "", "S002", "jitter=full"),

@@ -11,7 +11,7 @@ pub(crate) fn policy(text: &str) -> Policy {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// DeploymentContext in words: `for=reconnecting clients=10k capacity=500/s`.
+/// Parses a context from text: `for=reconnecting clients=10k capacity=500/s`.
 #[track_caller]
 pub(crate) fn context(text: &str) -> DeploymentContext {
     text.split_whitespace().fold(DeploymentContext::default(), |known, word| {
@@ -31,23 +31,23 @@ pub(crate) fn context(text: &str) -> DeploymentContext {
             "idempotent" => known.idempotency(value.parse().unwrap()),
             "budget" => known.budget(if value == "yes" { Budgeted::Yes } else { Budgeted::No }),
             "hint" => known.retry_after(length()),
-            _ => panic!("{key} is no circumstance"),
+            _ => panic!("unknown key {key}"),
         }
     })
 }
 
-/// The codes of what is found.
+/// Returns the codes of all findings.
 pub(crate) fn codes(policy: &Policy, context: &DeploymentContext) -> Vec<&'static str> {
     check(policy, context).iter().map(|finding| finding.rule().code()).collect()
 }
 
-/// What one rule finds.
+/// Returns the finding of one rule.
 pub(crate) fn found(text: &str, words: &str, code: &str) -> Option<Finding> {
     check(&policy(text), &context(words)).into_iter().find(|finding| finding.rule().code() == code)
 }
 
-/// Any context, from numbers of which each is either taken or not.
-pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> DeploymentContext {
+/// Builds a context from optional numbers.
+pub(crate) fn any_context_from(numbers: [Option<u32>; 11]) -> DeploymentContext {
     let [clients, capacity, requests, purpose, deadline, lease, timeout, tick, layers, idempotent, hint] = numbers;
     let purposes = ["interactive", "serverless", "background", "reconnecting", "near", "far"];
     let millis = |n: u32| Duration::from_millis(u64::from(n));
@@ -89,7 +89,7 @@ pub(crate) fn any_circumstances(numbers: [Option<u32>; 11]) -> DeploymentContext
     known
 }
 
-/// Holds a page to what it should be; with `STAGGER_BLESS` it is written anew.
+/// Asserts that a page is up to date; rewrites it if `STAGGER_BLESS` is set.
 #[track_caller]
 pub(crate) fn published(path: &str, now: &str) {
     if env::var_os("STAGGER_BLESS").is_some() {

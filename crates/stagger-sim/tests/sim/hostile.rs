@@ -1,5 +1,5 @@
-//! Scenarios that nobody means: every setting at its ends and beyond, in every combination. They run or are refused with the
-//! way out, and both engines agree.
+//! Tests with hostile scenarios: every setting at its limits and beyond, in every combination. They run or are rejected with
+//! a fix, and both engines agree.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use stagger_sim::outage::{OutageKind, ProcessGuards};
 use stagger_sim::reconnect::{FirstAttempt, RetryAfter};
 use stagger_sim::{Engine, ScenarioError, fluid, occ, outage, reconnect};
 
-/// 2^38 µs, less one: the last microsecond that there is.
+/// 2^38 − 1 µs: the latest time that can be represented.
 const LAST: Duration = Duration::from_micros((1 << 38) - 1);
 
 fn lengths() -> impl Strategy<Value = Duration> {
@@ -32,17 +32,17 @@ fn rates() -> impl Strategy<Value = f64> {
     prop_oneof![8 => 0.01..1e5_f64, 1 => prop::sample::select(ends.to_vec())]
 }
 
-/// Numbers that may be far too large, but are small if they are not: a million clients are not hostile, only slow.
+/// Generates counts that are far too large or small, because a million clients would only make the test slow.
 fn counts(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![12 => 1..most, 1 => prop::sample::select(vec![0, 1 << 27, 10_000_000_000, u64::MAX])]
 }
 
-/// They end after so many attempts, or a scenario without an end would be run to its horizon of three days.
+/// Generates policies with a limit of attempts, because others could run to a horizon of three days.
 fn policies() -> impl Strategy<Value = Policy> {
     let jitters = [Jitter::None, Jitter::Full, Jitter::Equal, Jitter::Decorrelated, Jitter::Factor(Ratio::ONE)];
     let jitters = prop::sample::select(jitters.to_vec());
     let made = (lengths(), lengths(), jitters, lengths(), 1.0..100.0_f64).prop_filter_map(
-        "the policy makes sense",
+        "the policy is valid",
         |(base, cap, jitter, spread, multiplier)| {
             let builder = Policy::exponential(base, cap).multiplier(multiplier).jitter(jitter).spread(spread);
             builder.max_attempts(12).unlimited_elapsed().unlimited_hint().build().ok()
@@ -86,7 +86,7 @@ fn outages() -> impl Strategy<Value = Result<outage::OutageScenario, ScenarioErr
     let kinds = prop_oneof![Just(OutageKind::Stall), Just(OutageKind::Reject)];
     let sizes = (counts(50), counts(20)).prop_map(|(queue, processes)| (queue as u32, processes as u32));
     let times = (lengths(), lengths(), lengths(), lengths(), horizons());
-    // In all of the horizon: few, or more than there is room for.
+    // Number of requests up to the horizon: few, or more than the limit.
     let ends = [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-5, 1e12, f64::MAX];
     let requests = prop_oneof![12 => 0.1..200.0_f64, 1 => prop::sample::select(ends.to_vec())];
     (requests, rates(), sizes, kinds, times).prop_map(
@@ -110,9 +110,9 @@ fn writers() -> impl Strategy<Value = Result<occ::OccScenario, ScenarioError>> {
         .prop_map(|(clients, mean, deviation)| occ::OccScenario::builder(clients).one_way(mean, deviation).build())
 }
 
-/// What is refused says how to mend it: each fault has a part behind a semicolon.
+/// Returns whether the error suggests a fix for each problem, after a semicolon.
 fn is_helpful(error: &ScenarioError) -> bool {
-    error.problems().count() > 0 && error.problems().all(|fault| fault.to_string().contains("; "))
+    error.problems().count() > 0 && error.problems().all(|problem| problem.to_string().contains("; "))
 }
 
 fn is_number(figure: f64) -> bool {
@@ -123,18 +123,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn a_mass_disconnect_is_refused_or_both_engines_agree_about_it(
+    fn a_mass_disconnect_is_rejected_or_both_engines_agree(
         scenario in disconnects(), policy in policies(), seed: u64,
     ) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
                 let figures = scenario.run(&policy, Seed::new(seed));
-                // Not `assert_eq`: series of three days would be printed for each step of the search for a smaller example.
+                // Not `assert_eq`: it would print time series of three days in each shrinking step.
                 prop_assert!(figures == scenario.run_with_engine(Engine::Heap, &policy, Seed::new(seed)), "the engines differ");
                 prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
-                prop_assert!(figures.peak_backlog <= figures.clients, "{} waited", figures.peak_backlog);
-                prop_assert!(figures.peak_in_flight <= figures.clients, "{} at once", figures.peak_in_flight);
+                prop_assert!(figures.peak_backlog <= figures.clients, "backlog {}", figures.peak_backlog);
+                prop_assert!(figures.peak_in_flight <= figures.clients, "{} in flight", figures.peak_in_flight);
                 let efficiency = figures.efficiency();
                 for share in [efficiency.attempts, efficiency.time, efficiency.mean_time].into_iter().flatten() {
                     prop_assert!((0.0..=1.0).contains(&share), "{:?}", efficiency);
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn an_outage_is_refused_or_both_engines_agree_about_it(scenario in outages(), policy in policies(), seed: u64) {
+    fn an_outage_is_rejected_or_both_engines_agree(scenario in outages(), policy in policies(), seed: u64) {
         match scenario {
             Err(error) => prop_assert!(is_helpful(&error), "{}", error),
             Ok(scenario) => {
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn writers_of_one_row_are_refused_or_both_engines_agree_about_them(
+    fn an_occ_scenario_is_rejected_or_both_engines_agree(
         scenario in writers(), policy in policies(), seed: u64,
     ) {
         match scenario {
@@ -186,15 +186,15 @@ proptest! {
     }
 
     #[test]
-    fn a_mean_field_is_refused_or_a_whole(scenario in disconnects(), policy in policies()) {
+    fn fluid_shares_are_rejected_or_within_0_and_1(scenario in disconnects(), policy in policies()) {
         let Ok(scenario) = scenario else { return Ok(()) };
         match fluid::run(&scenario, &policy) {
-            Err(unfit) => prop_assert!(unfit.to_string().contains("; "), "{}", unfit),
+            Err(reason) => prop_assert!(reason.to_string().contains("; "), "{}", reason),
             Ok(figures) => {
                 prop_assert!(is_number(figures.attempts_per_client) && figures.attempts_per_client <= 12.001);
                 prop_assert!(is_number(figures.peak()) && is_number(figures.peak_backlog));
-                let through = figures.connected + figures.gave_up;
-                prop_assert!((-1e-6..=1.000_001).contains(&through), "{}", through);
+                let finished = figures.connected + figures.gave_up;
+                prop_assert!((-1e-6..=1.000_001).contains(&finished), "{}", finished);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Sweep side by side.
+//! Tests of parallel runs.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -32,7 +32,7 @@ fn figures_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn what_was_finished_before_it_was_cancelled_is_kept() {
+fn results_completed_before_a_cancellation_are_kept() {
     let (scenario, policies, progress) = (scenario(), policies(), Progress::new());
     let runs = Sweep::new().threads(NonZeroUsize::MIN);
     let figures = runs.run(&policies, &SEEDS, &progress, |policy, seed, progress| {
@@ -47,7 +47,7 @@ fn what_was_finished_before_it_was_cancelled_is_kept() {
 }
 
 #[test]
-fn the_share_grows_with_every_run_and_ends_at_one() {
+fn the_progress_grows_with_every_run_and_ends_at_one() {
     let (scenario, policies, progress) = (scenario(), policies(), Progress::new());
     let shares =
         Sweep::new().threads(NonZeroUsize::MIN).run(&policies, &SEEDS[..1], &progress, |policy, seed, progress| {
@@ -57,12 +57,12 @@ fn the_share_grows_with_every_run_and_ends_at_one() {
         });
     for (run, share) in (0_u32..).zip(shares.into_iter().flatten().flatten()) {
         let want = (f64::from(run) / 8.0, f64::from(run + 1) / 8.0);
-        assert!((share.0 - want.0).abs() < 1e-6 && (share.1 - want.1).abs() < 1e-6, "{share:?} is not {want:?}");
+        assert!((share.0 - want.0).abs() < 1e-6 && (share.1 - want.1).abs() < 1e-6, "{share:?}, expected {want:?}");
     }
 }
 
 #[test]
-fn no_strategy_and_no_seed_are_no_runs() {
+fn without_strategies_or_seeds_there_are_no_runs() {
     let run = |_: &u8, _, _: &Progress| Some(1);
     assert_eq!(Sweep::new().run(&[], &SEEDS, &Progress::new(), run), Vec::<Vec<_>>::new());
     assert_eq!(Sweep::new().run(&[0, 1], &[], &Progress::new(), run), [vec![], vec![]]);

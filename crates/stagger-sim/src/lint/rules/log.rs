@@ -1,7 +1,7 @@
 use super::super::analysis::PolicyAnalysis;
 use super::super::rule::{Diagnosis, Rule, Severity};
 
-/// Never applies to a policy: these rules examine logs, in `lint::log`.
+/// Returns `None` for every policy: these rules examine logs, in `lint::log`.
 fn never(_: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     None
 }
@@ -61,7 +61,7 @@ pub(in crate::lint) static POLICY_MISMATCH: Rule = Rule {
     severity: Severity::Warning,
     title: "the delays do not follow the distribution of the policy",
     rationale: "the running policy is not the planned one, so forecasts and simulations of the policy do not apply to it",
-    details: "Compares the delays before each retry with their distribution under the policy (Kolmogorov–Smirnov test), \
+    details: "Compares the delays before each retry with their distribution under the policy (Kolmogorov-Smirnov test), \
               if there are at least 20. Logs of the policy itself are reported once in a thousand times.",
     check: never,
 };

@@ -7,7 +7,7 @@ use stagger_sim::outage::{OutageKind, OutageScenario, ProcessGuards};
 use stagger_sim::{Engine, ScenarioProblem};
 
 #[test]
-fn the_calendar_gives_what_the_heap_gives() {
+fn both_engines_give_the_same_figures() {
     let policy = Policy::DEFAULT.to_builder().spread(Duration::from_millis(50)).build().unwrap();
     for outage in [OutageKind::Stall, OutageKind::Reject] {
         let seconds = Duration::from_secs;
@@ -25,7 +25,7 @@ fn the_calendar_gives_what_the_heap_gives() {
 }
 
 #[test]
-fn a_request_that_its_breaker_refuses_is_counted_and_not_sent() {
+fn a_request_rejected_by_its_breaker_is_counted_and_not_sent() {
     let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
     let guards = |seed| ProcessGuards::none().breaker(CircuitBreaker::builder(seed).consecutive(3).build().unwrap());
     let figures = OutageScenario::builder(500.0).build().unwrap().run(&once, guards, Seed::new(1));
@@ -34,10 +34,10 @@ fn a_request_that_its_breaker_refuses_is_counted_and_not_sent() {
 }
 
 #[test]
-fn who_finds_the_queue_full_is_told_so() {
+fn an_attempt_at_a_full_queue_is_throttled() {
     let scenario = OutageScenario::builder(700.0).queue(5).build().unwrap();
     let plain = Policy::exponential(Duration::from_millis(50), Duration::from_secs(60)).max_attempts(3);
-    // Of those who hear anything, only they wait for so long.
+    // Only throttled attempts wait this long.
     let patient = plain.throttled_base(Duration::from_secs(30)).build().unwrap();
     let attempts = |policy: &Policy| scenario.run(policy, |_| ProcessGuards::none(), Seed::new(1)).attempts;
     assert_ne!(attempts(&plain.build().unwrap()), attempts(&patient));
@@ -50,12 +50,12 @@ fn processes_do_not_share_their_guards() {
         let guards = |_| ProcessGuards::none().budget(Tokens::builder().reward(0).build().unwrap());
         scenario(processes).run(&Policy::DEFAULT, guards, Seed::new(1)).amplification()
     };
-    // A hundred retries for each process.
+    // A hundred retries per process.
     assert!(attempts(100) > 1.05 * attempts(1), "{} {}", attempts(100), attempts(1));
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_cannot_be_built() {
+fn an_invalid_scenario_cannot_be_built() {
     let (plain, zero, day) = (OutageScenario::builder(700.0), Duration::ZERO, Duration::from_secs(86_400));
     for (builder, want) in [
         (OutageScenario::builder(0.0), ScenarioProblem::Rate),
@@ -73,9 +73,9 @@ fn a_scenario_that_makes_no_sense_cannot_be_built() {
     }
 }
 
-/// A time-out runs from when the attempt is sent until its answer is back: 100 ms, the job and 100 ms more.
+/// Checks that the timeout covers the whole round trip: 100 ms, the job and another 100 ms.
 #[test]
-fn a_client_waits_from_its_sending_until_the_answer_is_back() {
+fn the_timeout_runs_from_sending_to_receiving() {
     let millis = Duration::from_millis;
     let once = Policy::DEFAULT.to_builder().max_attempts(1).build().unwrap();
     for (job, timeout, succeed) in [(0.25, 500, true), (0.35, 500, false), (0.35, 600, true)] {

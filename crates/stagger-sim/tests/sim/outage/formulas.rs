@@ -1,4 +1,4 @@
-//! What the model's formulas say, and what happens.
+//! Compares simulations with the formulas of the model.
 
 use core::time::Duration;
 
@@ -12,38 +12,41 @@ fn run(name: &'static str, scenario: OutageScenarioBuilder) -> OutageFigures {
     Strategy::named(name).run(&scenario.build().unwrap(), Seed::new(1))
 }
 
-/// `(q − μ · timeout) / (μ − λ)`, where the stall leaves q = λ · 2 s, and what a second in which 90 % succeed adds to it.
+/// Checks `(q − μ · timeout) / (μ − λ)`, where the stall leaves q = λ · 2 s, up to the resolution of whole seconds.
 #[test]
-fn without_retries_a_queue_drains_as_the_formula_says() {
+fn without_retries_a_queue_drains_as_predicted() {
     for (rate, formula) in [(900.0, 8.0), (800.0, 3.0), (700.0, 4.0 / 3.0)] {
         let recovery = run("none", OutageScenario::builder(rate)).recovery().unwrap().as_secs_f64();
-        assert!((formula - 0.5..formula + 2.0).contains(&recovery), "{rate}: {recovery} is not {formula}");
+        assert!((formula - 0.5..formula + 2.0).contains(&recovery), "{rate}: {recovery}, expected {formula}");
     }
 }
 
-/// What budgets have at the start is sent on top of it and drained, too: `processes · tokens / cost` retries.
+/// Checks that the initial tokens of the budgets add to the queue: `processes · tokens / cost` retries.
 #[test]
-fn what_budgets_have_at_the_start_is_drained_as_the_formula_says() {
+fn the_initial_tokens_of_budgets_drain_as_predicted() {
     for (rate, formula) in [(900.0, 18.0), (700.0, 14.0 / 3.0), (500.0, 2.0)] {
         for name in ["full9_aws500", "full3_aws500"] {
             let recovery = run(name, OutageScenario::builder(rate)).recovery().unwrap().as_secs_f64();
-            assert!((formula - 0.5..formula + 2.0).contains(&recovery), "{name}, {rate}: {recovery} is not {formula}");
+            assert!(
+                (formula - 0.5..formula + 2.0).contains(&recovery),
+                "{name}, {rate}: {recovery}, expected {formula}"
+            );
         }
     }
 }
 
-/// A tenth for each request is 990 of a thousand: a full queue of 3,000 comes down to what is in time by ten a second.
+/// Checks a load of 990 of a thousand (a tenth of a retry per request): a full queue of 3,000 shrinks by ten per second.
 #[test]
-fn what_hardly_drains_is_slow_and_not_metastable() {
+fn a_queue_that_drains_slowly_is_not_metastable() {
     let scenario = OutageScenario::builder(900.0);
     assert!(run("full9_ratio10b", scenario).is_metastable());
     let recovery = run("full9_ratio10b", scenario.horizon(Duration::from_secs(400))).recovery().unwrap();
     assert!((150.0..250.0).contains(&recovery.as_secs_f64()), "{recovery:?}");
 }
 
-/// More than the server does comes, with what the budget lets through on top: `λ · 1.1 + 10` for each process.
+/// Checks that a system is metastable if the load with permitted retries, `λ · 1.1 + 10` per process, exceeds the capacity.
 #[test]
-fn a_windowed_budget_lets_through_its_share_and_what_it_has_in_any_case() {
+fn a_windowed_budget_permits_its_ratio_and_its_minimum() {
     for (rate, processes, is_metastable) in [(700.0, 10, false), (900.0, 10, true), (700.0, 100, true)] {
         let figures = run("full9_ratio10", OutageScenario::builder(rate).processes(processes));
         let load = rate * 1.1 + 10.0 * f64::from(processes);
@@ -53,9 +56,9 @@ fn a_windowed_budget_lets_through_its_share_and_what_it_has_in_any_case() {
 }
 
 #[test]
-fn what_does_not_go_stale_recovers() {
+fn a_queue_without_stale_jobs_recovers() {
     for name in ["none", "imm3", "full3", "full9", "full9_ratio10"] {
-        // Half a second of jobs, and a second until clients give up.
+        // A queue of half a second, and a timeout of a second.
         let figures = run(name, OutageScenario::builder(700.0).queue(500));
         assert!(figures.recovery() <= Some(Duration::from_secs(2)), "{name}: {:?}", figures.recovery());
     }
@@ -69,7 +72,7 @@ fn retries_alone_keep_a_half_loaded_server_down() {
 }
 
 #[test]
-fn throttling_by_chance_lets_a_server_come_back_that_retries_would_keep_down() {
+fn probabilistic_throttling_prevents_metastability() {
     let policy =
         Policy::exponential(Duration::from_millis(100), Duration::from_secs(2)).max_attempts(4).build().unwrap();
     let scenario = OutageScenario::builder(700.0).build().unwrap();

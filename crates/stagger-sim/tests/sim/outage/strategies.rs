@@ -1,5 +1,4 @@
-//! The strategies of the reference figures, made of policies and budgets as they are shipped, and of guards
-//! that a program would add.
+//! The strategies of the reference figures, built from policies and budgets of this library, and from custom guards.
 
 use core::time::Duration;
 
@@ -9,7 +8,7 @@ use stagger_sim::outage::{OutageFigures, OutageScenario, ProcessGuards};
 
 use super::limiters::{PerRequest, Throttling};
 
-/// All seventeen of them.
+/// All seventeen strategies.
 pub(super) const NAMES: [&str; 17] = [
     "none",
     "imm3",
@@ -36,7 +35,7 @@ pub(super) struct Strategy {
 }
 
 impl Strategy {
-    /// By the name in the tables.
+    /// Returns the strategy with this name in the tables.
     pub(super) fn named(name: &'static str) -> Self {
         let (retries, limiter) = name.split_once('_').unwrap_or((name, ""));
         let step = Duration::from_millis(100);
@@ -47,7 +46,7 @@ impl Strategy {
             "fixed3" => Policy::constant(step).jitter(Jitter::None).max_attempts(4),
             "full3" => full(4),
             "full9" => full(10),
-            _ => panic!("there is no strategy {name}"),
+            _ => panic!("unknown strategy {name}"),
         };
         Self { policy: policy.build().unwrap(), limiter }
     }
@@ -69,7 +68,7 @@ impl Strategy {
             "sre" => process.breaker(Throttling::new(seed, Duration::from_secs(10))),
             "sre12s" => process.breaker(Throttling::new(seed, Duration::from_secs(1))),
             "grpc" => process.budget(Throttle::new(10, tenth).unwrap()),
-            limiter => panic!("there is no limiter {limiter}"),
+            limiter => panic!("unknown limiter {limiter}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Both engines, held against each other.
+//! Compares both engines with each other.
 
 use core::time::Duration;
 
@@ -62,14 +62,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_calendar_gives_what_the_heap_gives(scenario in scenarios(), policy in policies(), seed: u64) {
+    fn both_engines_give_the_same_figures(scenario in scenarios(), policy in policies(), seed: u64) {
         let seed = Seed::new(seed);
         let (calendar, heap) = (scenario.run(&policy, seed), scenario.run_with_engine(Engine::Heap, &policy, seed));
         prop_assert_eq!(calendar, heap);
     }
 
     #[test]
-    fn everyone_is_accounted_for(scenario in scenarios(), policy in policies(), seed: u64) {
+    fn all_clients_are_accounted_for(scenario in scenarios(), policy in policies(), seed: u64) {
         let figures = scenario.run(&policy, Seed::new(seed));
         prop_assert_eq!(figures.connected + figures.gave_up + figures.unfinished, figures.clients);
         prop_assert!(figures.attempts >= figures.connected);
@@ -83,9 +83,9 @@ proptest! {
     }
 }
 
-/// Large enough that bins are put into order by counting, and microseconds are shared by many.
+/// Uses so many clients that bins are sorted by counting, with many events per microsecond.
 #[test]
-fn the_calendar_gives_what_the_heap_gives_with_many_clients() {
+fn both_engines_give_the_same_figures_with_many_clients() {
     let short = Duration::from_secs(5);
     let scenario = ReconnectScenario::builder(200_000).rate(4_000.0).backlog(2_000).horizon(short).build().unwrap();
     for jitter in [Jitter::Full, Jitter::Decorrelated, Jitter::None] {

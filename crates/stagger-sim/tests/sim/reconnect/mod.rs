@@ -1,10 +1,10 @@
-//! Mass disconnect.
+//! Tests of mass disconnects.
 
 mod engines;
-mod faults;
 mod formulas;
-mod plain;
+mod problems;
 mod progress;
+mod reference_model;
 mod retry_after;
 mod sample;
 mod strategies;

@@ -6,7 +6,7 @@ use stagger_sim::Progress;
 use stagger_sim::reconnect::ReconnectScenario;
 
 #[test]
-fn a_run_that_is_through_has_told_all_of_its_progress() {
+fn a_complete_run_has_reported_all_of_its_progress() {
     let scenario = ReconnectScenario::builder(1_000).build().unwrap();
     let progress = Progress::new();
     assert!(progress.fraction() < 1e-9);
@@ -15,9 +15,9 @@ fn a_run_that_is_through_has_told_all_of_its_progress() {
     assert_eq!(figures, scenario.run(&Policy::DEFAULT, Seed::new(1)));
 }
 
-/// Nobody is ever let in, so without the watch it would go on for three simulated days of a million clients.
+/// Uses a server that accepts no client, so the run would otherwise simulate three days of a million clients.
 #[test]
-fn a_run_that_is_underway_can_be_cancelled() {
+fn a_run_in_progress_can_be_cancelled() {
     let days = Duration::from_secs(3 * 86_400);
     let scenario = ReconnectScenario::builder(1_000_000).rate(1e-9).backlog(1).horizon(days).build().unwrap();
     let policy = Policy::constant(Duration::from_millis(1)).unlimited_attempts().build().unwrap();

@@ -1,11 +1,11 @@
-//! What a server's hints do to a storm.
+//! Tests of servers that send hints.
 
 use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, Seed};
 use stagger_sim::reconnect::{ReconnectFigures, ReconnectScenario, RetryAfter};
 
-/// 10,000 clients before a server that takes 500 a second: 20 s.
+/// Runs 10,000 clients with a server that accepts 500 per second: at least 20 s.
 fn with(hints: RetryAfter) -> ReconnectFigures {
     let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30))
         .unlimited_attempts()
@@ -17,25 +17,25 @@ fn with(hints: RetryAfter) -> ReconnectFigures {
 }
 
 #[test]
-fn appointments_bring_everyone_back_in_two_attempts_and_the_servers_own_time() {
+fn with_reservations_all_clients_need_two_attempts_and_the_min_recovery_time() {
     let figures = with(RetryAfter::Reservations);
     assert!(figures.attempts <= 20_000, "{} attempts", figures.attempts);
     assert!(figures.t100 < Some(Duration::from_millis(20_400)), "{:?}", figures.t100);
     let after_the_first_wave = figures.peak_from(Duration::from_secs(1));
-    assert!(after_the_first_wave <= 75, "{after_the_first_wave} in 100 ms, where the server takes 50");
+    assert!(after_the_first_wave <= 75, "{after_the_first_wave} in 100 ms; the capacity is 50");
 }
 
 #[test]
-fn a_hint_for_everyone_is_spread_and_not_a_rendezvous() {
+fn clients_with_the_same_hint_are_spread() {
     let figures = with(RetryAfter::Fixed(Duration::from_secs(20)));
-    // On top of 20 s there are at least 10 s of spread: a fifth of a second has 200 of the 10,000.
+    // At least 10 s of spread are added to the 20 s, so 200 ms have 200 of the 10,000 clients.
     let peak = figures.peak_from(Duration::from_secs(2));
     assert!(peak < 250, "{peak} in 100 ms");
     assert!(with(RetryAfter::None).attempts > 2 * figures.attempts);
 }
 
 #[test]
-fn what_clients_wait_is_the_sum_of_their_delays() {
+fn the_total_wait_is_the_sum_of_the_delays() {
     let second = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(7).build().unwrap();
     let scenario = ReconnectScenario::builder(100).rate(1.0).backlog(1).build().unwrap();
     let figures = scenario.run(&second, Seed::new(1));
@@ -45,7 +45,7 @@ fn what_clients_wait_is_the_sum_of_their_delays() {
 }
 
 #[test]
-fn nobody_is_let_in_while_the_server_is_down() {
+fn no_client_is_accepted_while_the_server_is_down() {
     let policy = Policy::exponential(Duration::from_millis(500), Duration::from_secs(30)).max_attempts(20).build();
     let down = Duration::from_secs(10);
     let scenario = ReconnectScenario::builder(1_000).rate(1e6).backlog(1_000).down_for(down).build().unwrap();

@@ -11,12 +11,12 @@ fn sampled(clients: u32, engine: Engine) -> ReconnectFigures {
 }
 
 #[test]
-fn every_attempt_of_the_sample_is_kept_in_order() {
+fn all_attempts_of_sampled_clients_are_recorded_in_order() {
     let figures = sampled(300, Engine::Calendar);
     assert_eq!(figures.sample.iter().map(Vec::len).sum::<usize>() as u64, figures.attempts);
     for attempts in &figures.sample {
         for pair in attempts.windows(2) {
-            // A second, and the way back and out.
+            // A second plus a round trip.
             let apart = pair[1] - pair[0];
             assert!((Duration::from_millis(1_020)..=Duration::from_millis(1_080)).contains(&apart), "{apart:?}");
         }
@@ -25,7 +25,7 @@ fn every_attempt_of_the_sample_is_kept_in_order() {
 }
 
 #[test]
-fn a_sample_changes_no_other_figure() {
+fn sampling_does_not_change_other_figures() {
     let (some, none) = (sampled(7, Engine::Calendar), sampled(0, Engine::Calendar));
     assert_eq!((some.sample.len(), none.sample.len()), (7, 0));
     assert_eq!(ReconnectFigures::default().sample, none.sample);

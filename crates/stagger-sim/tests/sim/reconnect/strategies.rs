@@ -1,4 +1,4 @@
-//! The strategies of the reference figures, made of policies and profiles as they are shipped.
+//! The strategies of the reference figures, built from policies and profiles of this library.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use super::tables::Setting;
 const BASE: Duration = Duration::from_millis(500);
 const CAP: Duration = Duration::from_secs(30);
 
-/// A strategy: a policy, and what else belongs to it.
+/// A strategy: a policy, and the settings of the scenario that belong to it.
 pub(super) struct Strategy {
     pub(super) policy: Policy,
     first: FirstAttempt,
@@ -27,7 +27,7 @@ impl Strategy {
         scenario.first_attempt(self.first).retry_after(self.hints)
     }
 
-    /// By the name in the tables.
+    /// Returns the strategy with this name in the tables.
     pub(super) fn named(name: &str, setting: &Setting) -> Self {
         let exponential = Policy::exponential(BASE, CAP);
         match name {
@@ -38,11 +38,11 @@ impl Strategy {
             "expo" => Self::of(exponential.jitter(Jitter::None)),
             "full" => Self::of(exponential),
             "equal" => Self::of(exponential.jitter(Jitter::Equal)),
-            // As it was published: cut at the cap after the draw.
+            // As published: capped after the draw.
             "decorr" => Self::of(profile::AWS_BLOG.policy().to_builder().base(BASE).cap(CAP)),
             "cenkalti" => Self::of(profile::CENKALTI.policy().to_builder()),
-            // The tables have it connect at once, as it does when a page is opened; the profile is what it does after a
-            // drop.
+            // In the tables it connects immediately, as it does when a page is opened; the profile describes its behavior
+            // after a disconnect.
             "pladaria" => {
                 let policy = profile::RECONNECTING_WEBSOCKET.policy().to_builder();
                 Self { first: FirstAttempt::Immediate, ..Self::of(policy) }
@@ -55,7 +55,7 @@ impl Strategy {
             "full_cap120" => Self::of(exponential.cap(Duration::from_secs(120))),
             "full_m1.5" => Self::of(exponential.multiplier(1.5)),
             "full_m4" => Self::of(exponential.multiplier(4.0)),
-            _ => panic!("there is no strategy {name}"),
+            _ => panic!("unknown strategy {name}"),
         }
     }
 }

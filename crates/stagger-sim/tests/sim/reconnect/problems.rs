@@ -3,12 +3,12 @@ use core::time::Duration;
 use stagger_sim::ScenarioProblem;
 use stagger_sim::reconnect::{ReconnectScenario, ReconnectScenarioBuilder, RetryAfter};
 
-fn faults(builder: ReconnectScenarioBuilder) -> Vec<ScenarioProblem> {
+fn problems(builder: ReconnectScenarioBuilder) -> Vec<ScenarioProblem> {
     builder.build().err().map_or(Vec::new(), |error| error.problems().collect())
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_cannot_be_built() {
+fn an_invalid_scenario_cannot_be_built() {
     let plain = ReconnectScenario::builder(10);
     let (zero, second, day) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(86_400));
     for (builder, want) in [
@@ -34,17 +34,17 @@ fn a_scenario_that_makes_no_sense_cannot_be_built() {
         (plain.horizon(day * 4), Some(ScenarioProblem::Horizon)),
         (plain.horizon(Duration::MAX), Some(ScenarioProblem::Horizon)),
     ] {
-        assert_eq!(faults(builder), Vec::from_iter(want), "{builder:?}");
+        assert_eq!(problems(builder), Vec::from_iter(want), "{builder:?}");
     }
 }
 
 #[test]
-fn every_fault_is_told_with_the_way_out() {
+fn every_problem_is_reported_with_a_fix() {
     let error = ReconnectScenario::builder(0).rate(f64::NAN).backlog(0).build().unwrap_err();
     let want = [ScenarioProblem::Clients, ScenarioProblem::Rate, ScenarioProblem::Backlog];
     assert_eq!(error.problems().collect::<Vec<_>>(), want);
     let text = error.to_string();
-    for part in ["1 and 67,108,864", "say what the server can take", "use 1 or more"] {
+    for part in ["1 and 67,108,864", "use the capacity of the server", "use a value between 1"] {
         assert!(text.contains(part), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! The macro and its text, from the same tokens.
+//! Compares generated Rust code with the tokens of the macro that made the policy.
 
 use stagger_core::policy;
 use stagger_sim::advise::rust_code;
@@ -10,7 +10,7 @@ macro_rules! same {
 }
 
 #[test]
-fn a_policy_reads_as_the_macro_that_makes_it() {
+fn the_code_is_the_macro_that_makes_the_policy() {
     for (policy, tokens) in [
         same!(exponential(ms(500), secs(30)).max_attempts(4)),
         same!(exponential(ms(500), secs(30)).multiplier(1.5).jitter(Jitter::Equal).unlimited_attempts()),
@@ -20,14 +20,14 @@ fn a_policy_reads_as_the_macro_that_makes_it() {
         same!(exponential(ms(1), secs(30)).max_attempts(4).unlimited_hint()),
         same!(decorrelated(secs(1), secs(60)).spread(ms(2500)).max_attempts(10).stable_after(secs(10))),
     ] {
-        // Where the compiler breaks a long line is its own business.
+        // `stringify!` may break long lines anywhere.
         let tokens = tokens.replace([' ', '\n'], "");
         assert_eq!(rust_code(&policy).map(|text| text.replace(' ', "")), Some(format!("policy!({tokens})")));
     }
 }
 
 #[test]
-fn what_has_no_such_text_has_none() {
+fn unsupported_policies_have_no_code() {
     for text in [
         "socket.io",
         "constant delay=1s",

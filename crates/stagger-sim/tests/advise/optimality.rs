@@ -1,4 +1,4 @@
-//! What is advised is simulated with seeds that the search has not seen, beside every policy of a grid.
+//! Compares recommended policies with all policies of a grid, simulated with seeds that the search does not use.
 
 use core::num::NonZeroU64;
 use core::time::Duration;
@@ -9,21 +9,21 @@ use stagger_sim::lint::{DeploymentContext, Purpose, Rate};
 use stagger_sim::reconnect::ReconnectScenario;
 use stagger_sim::{Progress, Sweep};
 
-/// A fleet, and what may be advised to it.
+/// A fleet, and the grid of policies to compare the recommendation with.
 struct Fleet {
     purpose: Purpose,
     clients: u64,
     rate: f64,
     outage: Duration,
-    /// `None`: as often as it takes.
+    /// `None` if unlimited.
     attempts: Option<u32>,
-    /// Of the time in which the server can take everyone, and is down.
+    /// As multiples of the outage plus the time the server needs to accept all clients.
     spreads: &'static [f64],
     bases: &'static [u64],
 }
 
-/// Peak, and seconds until 99 % are back; of those that never are, more that are back are better.
-type Goals = [f64; 2];
+/// Peak, and seconds until 99 % of the clients are back; more if fewer clients come back.
+type Objectives = [f64; 2];
 
 impl Fleet {
     fn answers(&self) -> Answers {
@@ -34,7 +34,7 @@ impl Fleet {
         Answers::from_context(fleet).outage(self.outage)
     }
 
-    /// Every policy of the grid.
+    /// Returns all policies of the grid.
     fn grid(&self) -> Vec<Policy> {
         let window = Duration::from_secs_f64(self.clients as f64 / self.rate) + self.outage;
         let jitters =
@@ -57,8 +57,8 @@ impl Fleet {
         grid
     }
 
-    /// The goals of each policy: means over seeds of their own.
-    fn goals(&self, policies: &[Policy]) -> Vec<Goals> {
+    /// Returns the objectives of each policy, as means over seeds that the search does not use.
+    fn objectives(&self, policies: &[Policy]) -> Vec<Objectives> {
         let backlog = (self.rate / 2.0).ceil() as u32;
         let scenario = ReconnectScenario::builder(self.clients).rate(self.rate).backlog(backlog).down_for(self.outage);
         let scenario = scenario.horizon(Duration::from_secs(3_600)).build().unwrap();
@@ -69,7 +69,7 @@ impl Fleet {
             let recovery = figures.t99.map_or(1e9 * (1.0 + missing), |time| time.as_secs_f64());
             Some([figures.peak_second() as f64, recovery])
         });
-        let mean = |runs: Vec<Option<Goals>>| {
+        let mean = |runs: Vec<Option<Objectives>>| {
             let count = runs.len() as f64;
             runs.into_iter().flatten().fold([0.0; 2], |sum, run| [sum[0] + run[0] / count, sum[1] + run[1] / count])
         };
@@ -77,21 +77,21 @@ impl Fleet {
     }
 
     #[track_caller]
-    fn is_not_beaten(&self) {
+    fn assert_not_dominated(&self) {
         let advice = advise(&self.answers(), Seed::new(1), &Progress::new()).unwrap();
         let advised = *advice.policy().unwrap();
-        let [peak, recovery] = self.goals(&[advised])[0];
+        let [peak, recovery] = self.objectives(&[advised])[0];
         let grid = self.grid();
         assert!(grid.len() > 50, "{}", grid.len());
-        for (policy, goals) in grid.iter().zip(self.goals(&grid)) {
-            let beaten = goals[0] < 0.95 * peak && goals[1] < 0.95 * recovery;
-            assert!(!beaten, "{policy} has {goals:?}, {advised} has {:?}", [peak, recovery]);
+        for (policy, objectives) in grid.iter().zip(self.objectives(&grid)) {
+            let dominates = objectives[0] < 0.95 * peak && objectives[1] < 0.95 * recovery;
+            assert!(!dominates, "{policy} has {objectives:?}, {advised} has {:?}", [peak, recovery]);
         }
     }
 }
 
 #[test]
-fn connections_cut_off_by_a_restart_have_no_better_policy() {
+fn the_policy_for_reconnects_after_a_restart_is_not_dominated() {
     Fleet {
         purpose: Purpose::Reconnecting,
         clients: 10_000,
@@ -101,11 +101,11 @@ fn connections_cut_off_by_a_restart_have_no_better_policy() {
         spreads: &[0.0, 0.25, 0.5, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0],
         bases: &[100, 500, 2_000, 5_000],
     }
-    .is_not_beaten();
+    .assert_not_dominated();
 }
 
 #[test]
-fn jobs_that_wait_for_a_server_which_is_down_have_no_better_policy() {
+fn the_policy_for_background_jobs_after_an_outage_is_not_dominated() {
     Fleet {
         purpose: Purpose::Background,
         clients: 2_000,
@@ -115,11 +115,11 @@ fn jobs_that_wait_for_a_server_which_is_down_have_no_better_policy() {
         spreads: &[0.0, 0.5, 0.7, 0.9, 1.0, 1.2, 1.5, 2.0],
         bases: &[1_000, 2_000, 3_500, 5_000],
     }
-    .is_not_beaten();
+    .assert_not_dominated();
 }
 
 #[test]
-fn calls_to_a_far_service_have_no_better_policy() {
+fn the_policy_for_calls_to_a_remote_service_is_not_dominated() {
     Fleet {
         purpose: Purpose::Far,
         clients: 400,
@@ -129,5 +129,5 @@ fn calls_to_a_far_service_have_no_better_policy() {
         spreads: &[0.0],
         bases: &[100, 150, 200, 300, 500, 700, 1_000],
     }
-    .is_not_beaten();
+    .assert_not_dominated();
 }

@@ -1,11 +1,11 @@
-//! What we recommend is not what we warn of.
+//! Tests that recommended policies have no findings.
 
 use stagger_core::profile;
 
 use super::support::{codes, context, policy};
 
 #[test]
-fn our_own_profiles_have_no_finding_under_their_own_purpose() {
+fn our_profiles_have_no_findings_for_their_purpose() {
     for (profile, words) in [
         (profile::DEFAULT, ""),
         (profile::DEFAULT, "for=near"),
@@ -21,9 +21,9 @@ fn our_own_profiles_have_no_finding_under_their_own_purpose() {
     }
 }
 
-/// The policies of the guide, "Choosing a strategy".
+/// Checks the policies of the guide, "Choosing a strategy".
 #[test]
-fn the_guides_policies_have_no_finding() {
+fn the_policies_of_the_guide_have_no_findings() {
     for (text, words) in [
         ("exponential base=20ms cap=500ms max-attempts=2", "for=interactive"),
         ("exponential base=200ms cap=10s max-attempts=5 max-elapsed=30s", "for=far"),

@@ -1,4 +1,4 @@
-//! Settings without effect are found: all of them, and nothing else.
+//! Tests that S018 reports all settings without effect, and no others.
 
 use core::time::Duration;
 
@@ -6,10 +6,10 @@ use stagger_core::{Jitter, Policy, PolicyBuilder, Seed};
 
 use super::support::found;
 
-/// A setting as it is told, and the policy with another value of it.
+/// A setting as it is reported, and a change of its value.
 type Setting = (&'static str, fn(PolicyBuilder) -> PolicyBuilder);
 
-/// A multiplier of 2 that was never touched is silent, so it is not among them.
+/// Without the default multiplier of 2, which is never reported.
 const SETTINGS: [Setting; 4] = [
     ("cap", PolicyBuilder::uncapped),
     ("floor", |builder| builder.floor(Duration::ZERO)),
@@ -17,14 +17,14 @@ const SETTINGS: [Setting; 4] = [
     ("jitter", |builder| builder.jitter(Jitter::None)),
 ];
 
-/// Whether calls that never end draw the same delays from both.
+/// Returns whether calls without a limit draw the same delays from both.
 fn draw_alike(one: PolicyBuilder, other: PolicyBuilder) -> bool {
     let endless = |builder: PolicyBuilder| builder.unlimited_attempts().unlimited_elapsed().build().ok();
     let (Some(one), Some(other)) = (endless(one), endless(other)) else { return false };
     (0..12).all(|seed| one.schedule(Seed::new(seed)).take(64).eq(other.schedule(Seed::new(seed)).take(64)))
 }
 
-/// Every combination of a few values, as far as it can be built.
+/// Returns all valid combinations of a few values.
 fn combinations() -> Vec<String> {
     let mut all = vec![String::new()];
     for values in [
@@ -41,14 +41,14 @@ fn combinations() -> Vec<String> {
 }
 
 #[test]
-fn a_setting_is_called_effectless_exactly_where_calls_draw_the_same_without_it() {
-    let mut effectless = 0;
+fn a_setting_is_reported_exactly_if_calls_draw_the_same_delays_without_it() {
+    let mut unused = 0;
     let combinations = combinations();
     for text in &combinations {
         let policy: Policy = text.parse().unwrap();
         let facts = found(text, "", "S018").map_or(String::new(), |finding| finding.facts().join("\n"));
         for (key, change) in SETTINGS {
-            // What is none, or 1, says so itself.
+            // Explicit `none` and 1 are not reported.
             let told = |text: &str| text.contains(&format!("{key}="));
             if !told(text)
                 || ["cap=none", "jitter=none", "multiplier=1"].iter().any(|none| told(none) && text.contains(none))
@@ -57,8 +57,8 @@ fn a_setting_is_called_effectless_exactly_where_calls_draw_the_same_without_it()
             }
             let idle = draw_alike(policy.to_builder(), change(policy.to_builder()));
             assert_eq!(facts.contains(&format!("{key}=")), idle, "{key} of {text}: {facts}");
-            effectless += usize::from(idle);
+            unused += usize::from(idle);
         }
     }
-    assert!(combinations.len() > 300 && effectless > 30, "{} combinations, {effectless}", combinations.len());
+    assert!(combinations.len() > 300 && unused > 30, "{} combinations, {unused}", combinations.len());
 }

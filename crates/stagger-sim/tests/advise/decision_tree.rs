@@ -1,4 +1,4 @@
-//! The decision tree, answer by answer.
+//! Tests of the decision tree, answer by answer.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use stagger_sim::Progress;
 use stagger_sim::advise::{Advice, Answers, Question, Recommendation, RecommendedGuards, advise};
 use stagger_sim::lint::{Budgeted, DeploymentContext, Purpose, Severity, check};
 
-/// The advice after answers in words: `clients=10k capacity=500/s`.
+/// Returns the advice for answers as text: `clients=10k capacity=500/s`.
 #[track_caller]
 fn after(answers: &str) -> Advice {
     advise(&read(answers), Seed::new(1), &Progress::new()).unwrap()
@@ -27,7 +27,7 @@ fn policy(answers: &str) -> Policy {
 }
 
 #[test]
-fn what_must_not_be_retried_has_no_policy_and_one_reason() {
+fn without_retries_there_is_no_policy_and_one_reason() {
     for (answers, recommendation, question) in [
         ("transient=no", Recommendation::DoNotRetry, Question::Transient),
         ("idempotent=no clients=10k capacity=500/s", Recommendation::DoNotRetry, Question::Idempotent),
@@ -47,7 +47,7 @@ fn what_must_not_be_retried_has_no_policy_and_one_reason() {
 }
 
 #[test]
-fn what_may_be_retried_has_a_policy() {
+fn retryable_operations_get_a_policy() {
     for answers in
         ["", "transient=yes", "idempotent=yes", "idempotent=key", "deadline=100ms", "for=reconnecting deadline=50ms"]
     {
@@ -56,7 +56,7 @@ fn what_may_be_retried_has_a_policy() {
 }
 
 #[test]
-fn each_purpose_has_the_policy_that_is_named_for_it() {
+fn each_purpose_gets_its_profile() {
     for (purpose, want) in [
         ("interactive", profile::INTERACTIVE),
         ("serverless", profile::SERVERLESS),
@@ -70,7 +70,7 @@ fn each_purpose_has_the_policy_that_is_named_for_it() {
 }
 
 #[test]
-fn the_number_of_clients_says_what_is_needed_besides() {
+fn the_number_of_clients_determines_the_guards() {
     for (clients, guards, optional) in [
         ("9", RecommendedGuards::None, true),
         ("10", RecommendedGuards::None, false),
@@ -81,23 +81,23 @@ fn the_number_of_clients_says_what_is_needed_besides() {
         assert_eq!(advice.guards(), guards, "{clients}");
         let reason = advice.reasons().iter().find(|reason| reason.question == Question::Clients).unwrap();
         assert_eq!(reason.conclusion.contains("jitter is optional"), optional, "{clients}");
-        assert_ne!(advice.policy().unwrap().jitter(), Jitter::None, "it does no harm");
+        assert_ne!(advice.policy().unwrap().jitter(), Jitter::None, "jitter does no harm");
     }
 }
 
 #[test]
-fn a_least_wait_is_kept_and_patience_limits_what_somebody_waits_for() {
+fn the_min_delay_is_a_floor_and_the_deadline_limits_calls() {
     let kept = policy("for=interactive min-delay=200ms");
     assert_eq!(kept.floor(), Duration::from_millis(200));
     assert!(
         (1..=kept.max_attempts().unwrap().get()).all(|n| kept.bounds(n).is_none_or(|(least, _)| least >= kept.floor()))
     );
     assert_eq!(policy("for=far deadline=5s").max_elapsed(), Some(Duration::from_secs(5)));
-    assert_eq!(policy("for=reconnecting deadline=5s").max_elapsed(), None, "a connection is kept up");
+    assert_eq!(policy("for=reconnecting deadline=5s").max_elapsed(), None, "connections are long-lived");
 }
 
 #[test]
-fn figures_come_with_clients_and_capacity_and_not_without() {
+fn figures_require_clients_and_capacity() {
     assert!(after("clients=100 capacity=50/s").front().is_some());
     for answers in ["clients=100", "capacity=50/s", "clients=9 capacity=50/s"] {
         assert_eq!(after(answers).front(), None, "{answers}");
@@ -105,14 +105,14 @@ fn figures_come_with_clients_and_capacity_and_not_without() {
 }
 
 #[test]
-fn nobody_can_be_faster_than_the_server_takes_everyone_once_it_is_there() {
+fn the_min_recovery_time_is_the_outage_plus_clients_by_capacity() {
     let least = |answers: &str| after(answers).front().unwrap().min_recovery_time;
     assert_eq!(least("for=reconnecting clients=1k capacity=100/s"), Duration::from_secs(10));
     assert_eq!(least("for=reconnecting clients=1k capacity=100/s outage=5s"), Duration::from_secs(15));
 }
 
 #[test]
-fn the_front_is_sorted_and_its_best_is_advised() {
+fn the_front_is_sorted_and_its_best_policy_is_recommended() {
     let advice = after("for=reconnecting clients=2k capacity=100/s deadline=25s");
     let front = advice.front().unwrap();
     assert_eq!(Some(&front.best().policy), advice.policy());
@@ -125,17 +125,17 @@ fn the_front_is_sorted_and_its_best_is_advised() {
 }
 
 #[test]
-fn patience_that_nothing_can_keep_is_told_and_changes_nothing() {
+fn an_unreachable_deadline_is_reported_and_ignored() {
     let hasty = after("for=reconnecting clients=2k capacity=100/s deadline=15s");
     let reason = hasty.reasons().iter().find(|reason| reason.question == Question::Deadline).unwrap();
-    assert!(reason.conclusion.contains("nothing that was tried"), "{reason:?}");
+    assert!(reason.conclusion.contains("no evaluated policy"), "{reason:?}");
     assert_eq!(hasty.policy(), after("for=reconnecting clients=2k capacity=100/s").policy());
     let patient = after("for=reconnecting clients=2k capacity=100/s deadline=30s");
-    assert!(!patient.reasons().iter().any(|reason| reason.conclusion.contains("nothing that was tried")));
+    assert!(!patient.reasons().iter().any(|reason| reason.conclusion.contains("no evaluated policy")));
 }
 
 #[test]
-fn figures_of_a_large_fleet_are_in_proportion() {
+fn figures_of_a_large_fleet_are_scaled_in_proportion() {
     let of = |answers: &str| *after(answers).front().unwrap().best();
     let small = of("for=reconnecting clients=500k capacity=25k/s");
     let large = of("for=reconnecting clients=500M capacity=25M/s");
@@ -145,7 +145,7 @@ fn figures_of_a_large_fleet_are_in_proportion() {
 }
 
 #[test]
-fn the_lint_has_nothing_to_warn_of_in_what_is_advised() {
+fn recommended_policies_have_no_lint_warnings() {
     for purpose in ["interactive", "serverless", "background", "reconnecting", "near", "far"] {
         for fleet in ["", "clients=5 capacity=1/s", "clients=2k capacity=100/s", "clients=2k capacity=100/s outage=5s"]
         {
@@ -166,7 +166,7 @@ fn the_lint_has_nothing_to_warn_of_in_what_is_advised() {
 }
 
 #[test]
-fn a_watch_that_is_cancelled_leaves_the_advice_of_the_answers() {
+fn cancelled_advice_is_based_on_the_answers_alone() {
     let progress = Progress::new();
     progress.cancel_token().cancel();
     let answers = read("for=reconnecting clients=2k capacity=100/s");
@@ -181,7 +181,7 @@ fn the_same_seed_gives_the_same_advice() {
 }
 
 #[test]
-fn a_fleet_beyond_any_simulation_is_refused_with_the_way_out() {
+fn a_fleet_that_cannot_be_simulated_is_an_error_with_a_fix() {
     let error = advise(&read("clients=100 capacity=1/s outage=100h"), Seed::new(1), &Progress::new()).unwrap_err();
     assert!(error.to_string().contains("raise the horizon"), "{error}");
 }

@@ -1,23 +1,23 @@
-//! What plain models of the scenarios are made of: floating point, a heap, and chance from elsewhere. Nothing here is shared
-//! with what it is held against.
+//! Building blocks of independent reference models: floating point, a heap, and another random generator. They share no code
+//! with the simulator that is compared with them.
 
 use core::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Uniform numbers: xorshift64*, Vigna 2016.
-pub(super) struct Dice(u64);
+/// A random generator: xorshift64*, Vigna 2016.
+pub(super) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
-        let mut dice = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Seeds that are alike begin alike.
+        let mut rng = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        // Similar seeds start with similar numbers.
         for _ in 0..20 {
-            let _ = dice.share();
+            let _ = rng.share();
         }
-        dice
+        rng
     }
 
-    /// In `[0, 1)`.
+    /// Returns a uniform number in `[0, 1)`.
     pub(super) fn share(&mut self) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -33,7 +33,7 @@ impl Dice {
         (self.share() * count as f64) as usize
     }
 
-    /// Box and Muller, 1958.
+    /// Returns a normal deviate (Box and Muller, 1958).
     pub(super) fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.share()).ln()).sqrt();
         mean + deviation * radius * (core::f64::consts::TAU * self.share()).cos()
@@ -44,8 +44,8 @@ impl Dice {
     }
 }
 
-/// What is to happen, the earliest first.
-pub(super) struct Agenda<T> {
+/// A queue of events, ordered by time.
+pub(super) struct EventQueue<T> {
     entries: BinaryHeap<Entry<T>>,
 }
 
@@ -54,7 +54,7 @@ struct Entry<T> {
     what: T,
 }
 
-impl<T> Agenda<T> {
+impl<T> EventQueue<T> {
     pub(super) const fn new() -> Self {
         Self { entries: BinaryHeap::new() }
     }
@@ -88,7 +88,7 @@ impl<T> PartialEq for Entry<T> {
 
 impl<T> Eq for Entry<T> {}
 
-/// Mean and standard deviation of several runs.
+/// Returns the mean and the standard deviation of several runs.
 pub(super) fn moments(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let values: Vec<_> = values.into_iter().collect();
     let count = values.len() as f64;

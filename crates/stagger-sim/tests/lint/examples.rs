@@ -1,20 +1,20 @@
-//! Every rule on an example that is bad, and silent on one that is good.
+//! Tests each rule with examples to which it applies, and to which it does not.
 
 use stagger_sim::lint::Rule;
 
 use super::support::{codes, context, found, policy};
 
 /// A rule, a bad example and a good one, each with its context.
-const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
+const EXAMPLES: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S001", ("exponential base=1s cap=30s jitter=none", ""), ("exponential base=1s cap=30s", "")),
     ("S001", ("websockets", "for=reconnecting"), ("centrifuge", "for=reconnecting")),
     ("S001", ("exponential base=1s cap=30s jitter=±0%", ""), ("exponential base=1s cap=30s jitter=±5%", "")),
     ("S001", ("curl", ""), ("curl", "clients=1")),
     ("S001", ("constant base=1s jitter=none", "clients=2"), ("zero", "clients=2")),
-    // What is lost at the cap is S002's to tell.
+    // Jitter lost at the cap is reported by S002.
     ("S001", ("partysocket", ""), ("socket.io", "")),
     ("S002", ("socket.io", ""), ("socket.io jitter=full", "")),
-    // There was no jitter before the cap that could be lost at it.
+    // Without jitter before the cap, none can be lost at it.
     ("S002", ("socket.io", ""), ("websockets", "")),
     ("S002", ("aws-blog", ""), ("exponential base=5ms cap=2s jitter=decorrelated max-attempts=inf", "")),
     ("S002", ("tenacity cap=60s max-attempts=9", ""), ("tenacity cap=60s max-attempts=3", "")),
@@ -75,7 +75,7 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S012", ("exponential base=1s cap=30s", "lease=6s"), ("exponential base=1s cap=30s max-elapsed=6s", "lease=6s")),
     ("S012", ("exponential base=1s cap=30s", "invocation=10s timeout=1s"), ("serverless", "invocation=10s timeout=1s")),
     ("S012", ("exponential max-attempts=inf", "deadline=1h"), ("background-job", "deadline=1h")),
-    // Nobody waits for this many to be counted.
+    // Too many attempts to add up.
     ("S012", ("constant base=1s max-attempts=4294967295", "deadline=1h"), ("stop", "deadline=1h")),
     (
         "S013",
@@ -91,7 +91,7 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
     ("S014", ("exponential max-elapsed=30s", "hint=1m"), ("exponential max-elapsed=1m", "hint=1m")),
     ("S014", ("exponential max-hint=5s", "hint=10s"), ("exponential max-hint=inf", "hint=10s")),
     ("S015", ("centrifuge", "for=reconnecting"), ("web-socket", "for=reconnecting")),
-    // Nothing grows and nothing ends, so nothing starts again.
+    // Without growth and limits, there is nothing to reset.
     ("S015", ("pusher spread=1s", "for=reconnecting"), ("pusher", "for=reconnecting")),
     ("S016", ("default", "clients=1001"), ("default", "clients=1000")),
     ("S016", ("default", "rps=101/s"), ("default", "rps=101/s budget=yes")),
@@ -112,7 +112,7 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
         ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", ""),
         ("constant base=10s jitter=none max-attempts=4 max-elapsed=35s", ""),
     ),
-    // So many attempts are not sure to be too late.
+    // This many attempts may still fit.
     (
         "S018",
         ("constant base=10s jitter=equal max-attempts=100 max-elapsed=35s", ""),
@@ -145,23 +145,23 @@ const PAIRS: &[(&str, (&str, &str), (&str, &str))] = &[
 ];
 
 #[test]
-fn every_rule_fires_on_its_bad_example_and_is_silent_on_the_good_one() {
-    for (code, bad, good) in PAIRS {
-        let fires = |(text, words): &(&str, &str)| codes(&policy(text), &context(words)).contains(code);
-        assert!(fires(bad), "{code} is silent on {bad:?}");
-        assert!(!fires(good), "{code} fires on {good:?}: {:#?}", found(good.0, good.1, code));
+fn every_rule_applies_to_its_bad_example_and_not_to_the_good_one() {
+    for (code, bad, good) in EXAMPLES {
+        let applies = |(text, words): &(&str, &str)| codes(&policy(text), &context(words)).contains(code);
+        assert!(applies(bad), "{code} does not apply to {bad:?}");
+        assert!(!applies(good), "{code} applies to {good:?}: {:#?}", found(good.0, good.1, code));
     }
 }
 
 #[test]
-fn no_rule_about_policies_lacks_its_pair() {
+fn every_policy_rule_has_an_example() {
     for rule in Rule::all().filter(|rule| rule.code().starts_with('S')) {
-        assert!(PAIRS.iter().any(|(code, ..)| *code == rule.code()), "{rule:?}");
+        assert!(EXAMPLES.iter().any(|(code, ..)| *code == rule.code()), "{rule:?}");
     }
 }
 
 #[test]
-fn codes_and_names_are_known_once_and_every_rule_explains_itself() {
+fn codes_and_names_are_unique_and_every_rule_is_documented() {
     let rules: Vec<&Rule> = Rule::all().collect();
     for (at, rule) in rules.iter().enumerate() {
         assert!(rules[..at].iter().all(|other| other.code() != rule.code() && other.name() != rule.name()), "{rule:?}");
@@ -175,36 +175,36 @@ fn codes_and_names_are_known_once_and_every_rule_explains_itself() {
     assert_eq!(Rule::find("S999"), None);
 }
 
-/// The figures come from the forecasts; here they are checked by hand.
+/// Compares figures from forecasts with values computed by hand.
 #[test]
-fn findings_carry_the_figures_of_the_policy() {
+fn findings_have_the_figures_of_the_policy() {
     for (text, words, code, want) in [
         ("socket.io", "", "S002", "from retry 5 on every client waits exactly 5s"),
-        ("socket.io", "", "S002", "before that, of the clients: retry 3: 30%, retry 4: 90%"),
+        ("socket.io", "", "S002", "share of clients before that: retry 3: 30%, retry 4: 90%"),
         ("socket.io max-attempts=4", "", "S002", "from retry 3 on many clients wait exactly 5s"),
-        ("aws-blog", "", "S002", "of the clients: retry 12: 11%, retry 29: 26%"),
-        ("zero max-attempts=inf", "", "S011", "without a pause, for ever"),
+        ("aws-blog", "", "S002", "share of clients: retry 12: 11%, retry 29: 26%"),
+        ("zero max-attempts=inf", "", "S011", "without a pause, forever"),
         (
             "exponential max-attempts=inf",
             "timeout=31s deadline=30s",
             "S013",
             "an attempt may take 31s; the deadline is 30s",
         ),
-        ("exponential base=1s cap=30s jitter=none", "", "S001", "every client waits exactly the same: 1s, 2s, 4s"),
-        ("websockets", "", "S001", "before retry 3 every client waits exactly 3.1s"),
-        ("signalr", "", "S003", "the first retry of every client follows at once"),
+        ("exponential base=1s cap=30s jitter=none", "", "S001", "every client waits the same delays: 1s, 2s, 4s"),
+        ("websockets", "", "S001", "every client waits exactly 3.1s before retry 3"),
+        ("signalr", "", "S003", "the first retry of every client follows immediately"),
         ("aws-mqtt5", "", "S003", "exactly 1s after a common failure"),
         (
             "exponential base=1s cap=30s",
             "clients=10k capacity=500/s",
             "S004",
-            "10,000 clients at 500/s take 20s; this policy spreads the first wave over 1s",
+            "10,000 clients at 500/s need 20s; this policy spreads the first wave over 1s",
         ),
         (
             "exponential base=500ms cap=30s",
             "clients=10k capacity=500/s",
             "S004",
-            "estimate: about 4.9 attempts for each client, 1 at best; with 4 many give up",
+            "estimate: about 4.9 attempts per client; the optimum is 1; with a limit of 4, many give up",
         ),
         (
             "exponential base=100ms cap=none max-attempts=inf",
@@ -216,52 +216,52 @@ fn findings_carry_the_figures_of_the_policy() {
             "exponential base=1s cap=5s max-attempts=9",
             "",
             "S006",
-            "the cap of 5s is 5.0 times the base, and holds from retry 4 on",
+            "the cap of 5s is 5.0 times the base and applies from retry 4 on",
         ),
         ("kubernetes", "", "S007", "retry 5 waits up to 1m20s"),
         ("exponential base=1s cap=30s", "deadline=6s", "S012", "the worst case is 7s; the deadline is 6s"),
-        ("exponential base=1s cap=30s", "deadline=6s", "S012", "a call that keeps failing waits 3.5s on average"),
+        ("exponential base=1s cap=30s", "deadline=6s", "S012", "a call that always fails waits 3.5s on average"),
         ("exponential base=1s cap=30s", "lease=6s deadline=5s", "S012", "the deadline is 5s"),
         (
             "exponential",
             "timeout=10s deadline=30s",
             "S013",
-            "4 attempts of 10s are 40s; the deadline is 30s, which is time for 3",
+            "4 attempts of 10s take 40s; the deadline is 30s, which leaves time for 3",
         ),
-        ("default", "rps=700/s capacity=1000/s", "S016", "2800/s when everything fails, and the server takes 1000/s"),
-        ("default max-attempts=3", "layers=3", "S017", "3 layers with 3 attempts make 27 calls of one"),
+        ("default", "rps=700/s capacity=1000/s", "S016", "2800/s if every attempt fails; the capacity is 1000/s"),
+        ("default max-attempts=3", "layers=3", "S017", "3 layers with 3 attempts turn one call into 27 calls"),
         ("default max-attempts=inf", "layers=3", "S017", "any number of calls"),
-        ("exponential hint=exact", "hint=30s", "S020", "all who are told 30s come back exactly 30s later"),
+        ("exponential hint=exact", "hint=30s", "S020", "all clients that receive 30s come back exactly 30s later"),
     ] {
-        let finding = found(text, words, code).unwrap_or_else(|| panic!("{code} is silent on {text}, {words}"));
+        let finding = found(text, words, code).unwrap_or_else(|| panic!("{code} does not apply to {text}, {words}"));
         assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{code}, {text}: {:#?}", finding.facts());
     }
 }
 
 #[test]
-fn a_share_is_told_once() {
-    let finding = found("socket.io max-attempts=4", "", "S002").expect("it is lost at the cap");
-    assert_eq!(finding.facts()[1], "of the clients: retry 3: 30%");
+fn a_share_is_reported_once() {
+    let finding = found("socket.io max-attempts=4", "", "S002").expect("jitter is lost at the cap");
+    assert_eq!(finding.facts()[1], "share of clients: retry 3: 30%");
 }
 
 #[test]
 fn a_setting_without_effect_is_named() {
     for (text, want) in [
-        ("exponential base=1s cap=30s multiplier=1", "cap=30s: nothing grows"),
-        ("exponential base=1s cap=1s multiplier=3", "multiplier=3: the delays are the same with any other"),
+        ("exponential base=1s cap=30s multiplier=1", "cap=30s: the delays do not grow"),
+        ("exponential base=1s cap=1s multiplier=3", "multiplier=3: any other multiplier gives the same delays"),
         ("linear base=1s step=2s cap=1s", "step=2s: the cap leaves no room"),
-        ("exponential base=1s cap=30s floor=100ms jitter=equal", "floor=100ms: no delay is drawn below it"),
-        ("exponential base=1s cap=9s floor=9s", "jitter=full: every interval is a single length"),
-        ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", "leaves time for 4 at most"),
-        ("list delays=1s,2s,5s max-attempts=3", "delays: 3 are given, and 3 attempts have 2 between them"),
-        ("stop max-attempts=8", "max-attempts: there is no retry"),
-        ("exponential max-attempts=1 max-elapsed=9s hint=exact", "max-elapsed, hint: there is no retry"),
+        ("exponential base=1s cap=30s floor=100ms jitter=equal", "floor=100ms: no delay would be shorter without it"),
+        ("exponential base=1s cap=9s floor=9s", "jitter=full: every interval has a single length"),
+        ("constant base=10s jitter=none max-attempts=9 max-elapsed=35s", "leaves time for at most 4"),
+        ("list delays=1s,2s,5s max-attempts=3", "delays: 3 are listed, but 3 attempts use only 2"),
+        ("stop max-attempts=8", "max-attempts: the policy makes no retry"),
+        ("exponential max-attempts=1 max-elapsed=9s hint=exact", "max-elapsed, hint: the policy makes no retry"),
         ("exponential hint=clamp:0s", "hint=clamp:0s"),
         ("pusher", "stable-after=0s"),
-        ("exponential base=1s throttled-base=1s", "throttled-base=1s: it would be that without"),
+        ("exponential base=1s throttled-base=1s", "throttled-base=1s: this is the default"),
         ("exponential base=100ms local-base=1s", "local-base=1s"),
     ] {
-        let finding = found(text, "", "S018").unwrap_or_else(|| panic!("silent on {text}"));
+        let finding = found(text, "", "S018").unwrap_or_else(|| panic!("S018 does not apply to {text}"));
         assert!(finding.facts().iter().any(|fact| fact.contains(want)), "{text}: {:#?}", finding.facts());
     }
 }

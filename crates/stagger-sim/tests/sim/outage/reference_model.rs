@@ -1,11 +1,11 @@
-//! A plain model of an outage: seconds in floating point, a heap, and limiters by their rules alone.
+//! A reference model of an outage: seconds in floating point, a heap, and independent implementations of the limiters.
 
 use std::collections::VecDeque;
 
-use crate::sim::plain::{Agenda, Dice};
+use crate::sim::reference::{EventQueue, Rng};
 
-/// What comes, and what it meets. The server does a thousand jobs a second and is out from 20 s to 22 s; a client waits for a
-/// second, a message takes 5 ms, and everything ends after two minutes.
+/// A cell of the grid. The server processes a thousand jobs per second, and the outage lasts from 20 s to 22 s; the timeout
+/// is one second, the one-way delay 5 ms, and the horizon two minutes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) rate: u32,
@@ -14,7 +14,7 @@ pub(super) struct Cell {
     pub(super) stalls: bool,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     pub(super) amplification: f64,
@@ -29,14 +29,14 @@ const HORIZON: f64 = 120.0;
 const WAY: f64 = 5e-3;
 
 struct Request {
-    born: f64,
+    arrived_at: f64,
     process: usize,
-    /// Attempts that have failed.
+    /// Number of failed attempts.
     failed: i32,
     succeeded: bool,
 }
 
-enum Happens {
+enum Event {
     Send,
     Arrive(f64),
     Hear(bool),
@@ -50,39 +50,39 @@ pub(super) fn run(cell: Cell, strategy: &str, seed: u64) -> Figures {
         _ => 3,
     };
     let rate = f64::from(cell.rate);
-    let mut dice = Dice::new(seed);
-    let mut agenda = Agenda::new();
+    let mut rng = Rng::new(seed);
+    let mut events = EventQueue::new();
     let mut requests = Vec::new();
     let mut limiters: Vec<_> = (0..cell.processes).map(|_| Limiter::named(limiter)).collect();
-    let mut at = dice.exponential(1.0 / rate);
+    let mut at = rng.exponential(1.0 / rate);
     while at < HORIZON {
-        agenda.put(at, (requests.len(), Happens::Send));
-        let process = dice.below(cell.processes);
-        requests.push(Request { born: at, process, failed: 0, succeeded: false });
-        at += dice.exponential(1.0 / rate);
+        events.put(at, (requests.len(), Event::Send));
+        let process = rng.below(cell.processes);
+        requests.push(Request { arrived_at: at, process, failed: 0, succeeded: false });
+        at += rng.exponential(1.0 / rate);
     }
     let mut done: VecDeque<f64> = VecDeque::new();
     let (mut attempts, mut successes) = (0.0, vec![0.0; HORIZON as usize]);
-    while let Some((now, (id, happens))) = agenda.take() {
+    while let Some((now, (id, event))) = events.take() {
         if now >= HORIZON {
             break;
         }
         let request = &mut requests[id];
         let limiter = &mut limiters[request.process];
-        match happens {
-            Happens::Send => {
-                if limiter.sends(now, request.failed == 0, &mut dice) {
+        match event {
+            Event::Send => {
+                if limiter.sends(now, request.failed == 0, &mut rng) {
                     attempts += f64::from(u8::from(now >= OUT.0));
-                    agenda.put(now + WAY, (id, Happens::Arrive(now)));
+                    events.put(now + WAY, (id, Event::Arrive(now)));
                 }
             }
-            Happens::Arrive(sent) => {
+            Event::Arrive(sent) => {
                 let is_out = (OUT.0..OUT.1).contains(&now);
                 while done.front().is_some_and(|&done| done <= now) {
                     done.pop_front();
                 }
                 if (is_out && !cell.stalls) || done.len() >= cell.queue {
-                    agenda.put(now + WAY, (id, Happens::Hear(false)));
+                    events.put(now + WAY, (id, Event::Hear(false)));
                     continue;
                 }
                 let begins = done.back().map_or(now, |&last| last.max(now));
@@ -94,55 +94,56 @@ pub(super) fn run(cell: Cell, strategy: &str, seed: u64) -> Figures {
                 }
                 done.push_back(ends);
                 let (answered, gives_up) = (ends + WAY, sent + 1.0);
-                agenda.put(answered.min(gives_up), (id, Happens::Hear(answered <= gives_up)));
+                events.put(answered.min(gives_up), (id, Event::Hear(answered <= gives_up)));
             }
-            Happens::Hear(true) => {
+            Event::Hear(true) => {
                 limiter.succeeded(now, request.failed == 0);
                 request.succeeded = true;
                 successes[now as usize] += 1.0;
             }
-            Happens::Hear(false) => {
+            Event::Hear(false) => {
                 limiter.failed(now);
                 request.failed += 1;
-                if request.failed <= most && limiter.lends(now) {
+                if request.failed <= most && limiter.try_acquire(now) {
                     let delay = match retries {
                         "imm3" => 0.0,
                         "fixed3" => 0.1,
-                        _ => dice.uniform(0.0, 2_f64.min(0.1 * 2_f64.powi(request.failed - 1))),
+                        _ => rng.uniform(0.0, 2_f64.min(0.1 * 2_f64.powi(request.failed - 1))),
                     };
-                    agenda.put(now + delay, (id, Happens::Send));
+                    events.put(now + delay, (id, Event::Send));
                 }
             }
         }
     }
-    let born = |from: f64, until: f64| requests.iter().filter(move |r| (from..until).contains(&r.born));
+    let arrived_at = |from: f64, until: f64| requests.iter().filter(move |r| (from..until).contains(&r.arrived_at));
     let healthy = |from: &usize| successes[*from..from + 5].iter().all(|&count| count >= 0.9 * rate);
     Figures {
-        amplification: attempts / born(OUT.0, HORIZON).count() as f64,
-        success: born(OUT.0, 100.0).filter(|r| r.succeeded).count() as f64 / born(OUT.0, 100.0).count() as f64,
+        amplification: attempts / arrived_at(OUT.0, HORIZON).count() as f64,
+        success: arrived_at(OUT.0, 100.0).filter(|r| r.succeeded).count() as f64
+            / arrived_at(OUT.0, 100.0).count() as f64,
         recovery: (22..=115).find(healthy).map(|second| second as f64 - OUT.1),
         goodput: successes[110..].iter().sum::<f64>() / (10.0 * rate),
     }
 }
 
-/// What one process lets itself send.
+/// The limiter of one process.
 enum Limiter {
     None,
-    /// 500 tokens; a retry costs five, and gives them back when it succeeds; a first attempt that does gives one.
+    /// 500 tokens; a retry costs five, which are refunded if it succeeds; a successful first attempt adds one.
     Aws(f64),
-    /// A tenth of the requests of ten seconds and a hundred, less the retries: both by the second.
+    /// Allows a tenth of the requests of the last ten seconds plus a hundred retries, with a resolution of a second.
     Window(Slots),
-    /// A bucket of a hundred: a tenth for each request.
+    /// A bucket of a hundred tokens; a request adds a tenth.
     PerRequest(f64),
-    /// The same, a tenth for each success.
+    /// A bucket of a hundred tokens; a success adds a tenth.
     PerSuccess(f64),
-    /// Ten tokens, one for each failure, a tenth back for each success; a retry wants more than five.
+    /// Ten tokens; a failure removes one, a success adds a tenth, and a retry requires more than five.
     Grpc(f64),
-    /// Requests and accepts, in twelve slots.
+    /// Requests and accepted requests, in twelve slots.
     Sre(Slots),
 }
 
-/// Two counts by slots of time, of which the last few are remembered.
+/// Two counts per time slot, for the last slots.
 struct Slots {
     length: f64,
     most: usize,
@@ -182,27 +183,27 @@ impl Limiter {
             "grpc" => Self::Grpc(10.0),
             "sre" => Self::Sre(Slots::new(10.0, 12)),
             "sre12s" => Self::Sre(Slots::new(1.0, 12)),
-            _ => panic!("there is no limiter {name}"),
+            _ => panic!("unknown limiter {name}"),
         }
     }
 
-    /// Whether an attempt is made that is due now.
-    fn sends(&mut self, now: f64, first: bool, dice: &mut Dice) -> bool {
+    /// Returns whether an attempt that is due now is sent.
+    fn sends(&mut self, now: f64, first: bool, rng: &mut Rng) -> bool {
         match self {
             Self::Window(slots) if first => slots.add(now, 1.0, 0.0),
             Self::PerRequest(tokens) if first => *tokens = 100_f64.min(*tokens + 0.1),
             Self::Sre(slots) => {
                 let (requests, accepts) = slots.sums(now);
                 slots.add(now, 1.0, 0.0);
-                return dice.share() >= (requests - 2.0 * accepts) / (requests + 1.0);
+                return rng.share() >= (requests - 2.0 * accepts) / (requests + 1.0);
             }
             _ => {}
         }
         true
     }
 
-    /// Whether a retry is paid for.
-    fn lends(&mut self, now: f64) -> bool {
+    /// Returns whether a retry is permitted.
+    fn try_acquire(&mut self, now: f64) -> bool {
         match self {
             Self::None | Self::Sre(_) => true,
             Self::Aws(tokens) => pay(tokens, 5.0),
@@ -210,9 +211,9 @@ impl Limiter {
             Self::Grpc(tokens) => *tokens > 5.0,
             Self::Window(slots) => {
                 let (requests, retries) = slots.sums(now);
-                let lends = 100.0 + 0.1 * requests - retries >= 1.0;
-                slots.add(now, 0.0, f64::from(u8::from(lends)));
-                lends
+                let permitted = 100.0 + 0.1 * requests - retries >= 1.0;
+                slots.add(now, 0.0, f64::from(u8::from(permitted)));
+                permitted
             }
         }
     }
@@ -235,7 +236,7 @@ impl Limiter {
 }
 
 fn pay(tokens: &mut f64, price: f64) -> bool {
-    let pays = *tokens >= price;
-    *tokens -= if pays { price } else { 0.0 };
-    pays
+    let enough = *tokens >= price;
+    *tokens -= if enough { price } else { 0.0 };
+    enough
 }
