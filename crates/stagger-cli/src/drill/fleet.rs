@@ -73,8 +73,8 @@ impl Fleet {
     }
 
     /// Returns when the first client reconnected after `since`.
-    pub(super) fn first_back(&self, since: Instant) -> Option<Instant> {
-        self.logs.iter().filter_map(|log| log.back(since)).min()
+    pub(super) fn first_reconnect(&self, since: Instant) -> Option<Instant> {
+        self.logs.iter().filter_map(|log| log.reconnected(since)).min()
     }
 
     pub(super) fn logs(&self) -> &[Arc<EventLog>] {

@@ -50,7 +50,7 @@ impl EventLog {
     }
 
     /// Returns when the client first connected after `since`.
-    pub(super) fn back(&self, since: Instant) -> Option<Instant> {
+    pub(super) fn reconnected(&self, since: Instant) -> Option<Instant> {
         self.with(|events| {
             events.iter().find(|(at, event)| *event == Event::Connected && *at >= since).map(|(at, _)| *at)
         })

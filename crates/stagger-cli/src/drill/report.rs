@@ -84,9 +84,9 @@ mod tests {
             seed: Seed::new(1),
         };
         let storm = report(&settings, 1, &[run("short", 0.0), run("long", 3.0)]).unwrap();
-        let ScenarioSpec::Reconnect(scene) = &storm.scenario else { panic!("{:?}", storm.scenario) };
-        assert_eq!((scene.clients, scene.backlog), (1, 5));
-        assert!((scene.down_for_s - 1.5).abs() < 1e-9 && (scene.one_way_max_s - 0.002).abs() < 1e-9, "{scene:?}");
+        let ScenarioSpec::Reconnect(spec) = &storm.scenario else { panic!("{:?}", storm.scenario) };
+        assert_eq!((spec.clients, spec.backlog), (1, 5));
+        assert!((spec.down_for_s - 1.5).abs() < 1e-9 && (spec.one_way_max_s - 0.002).abs() < 1e-9, "{spec:?}");
         let t100 = storm.strategies.iter().map(|strategy| match &strategy.runs[0].figures {
             RunFigures::Reconnect(figures) => figures.t100_s,
             other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use std::process::{Child, Command};
-use std::thread::sleep;
+use std::thread;
 use std::time::{Instant, SystemTime};
 
 use http::Uri;
@@ -107,44 +107,44 @@ impl Drill<'_> {
         let storm = self.storm(name, &fleet, &mut own);
         let run = storm.and_then(|storm| {
             // Read the logs before the server ends, which the clients would record as another loss.
-            let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.began)).collect();
-            let served = own.take().map(Server::report).transpose()?;
-            Ok(self.finish_run(name, policy, &fleet, &storm, traces, served))
+            let traces: Vec<ClientTrace> = fleet.logs().iter().filter_map(|log| log.trace(storm.started)).collect();
+            let server_counts = own.take().map(Server::report).transpose()?;
+            Ok(self.finish_run(name, policy, &fleet, &storm, traces, server_counts))
         });
         fleet.end(self.runtime);
         run
     }
 
     /// Connects all clients, kills and restarts the server, and waits until all clients have reconnected.
-    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<Storm, RunError> {
+    fn storm(&self, name: &str, fleet: &Fleet, own: &mut Option<Server>) -> Result<StormRecord, RunError> {
         let mut progress = ProgressLine::new(self.term);
         self.connect(name, fleet, &mut progress)?;
-        self.pause(SETTLE)?;
+        self.sleep(SETTLE)?;
         let counters = TcpCounters::read();
         self.timer_lag.take();
         let mut load = CpuLoad::new();
-        let (started, started_wall) = (Instant::now(), SystemTime::now());
+        let (restart_at, restart_at_wall) = (Instant::now(), SystemTime::now());
         let mut restarting = None;
         let down = match (own.take(), self.external) {
             (Some(server), _) => {
                 let address = server.address();
                 server.kill()?;
-                self.pause(self.settings.down.saturating_sub(started.elapsed()))?;
+                self.sleep(self.settings.down.saturating_sub(restart_at.elapsed()))?;
                 let Settings { rate, backlog, .. } = *self.settings;
-                let limit = Limit::Limited { rate, backlog, since: started_wall };
+                let limit = Limit::Limited { rate, backlog, since: restart_at_wall };
                 *own = Some(Server::start(&ServerConfig { address, listen_backlog: self.listen_backlog, limit })?);
-                Some(started.elapsed())
+                Some(restart_at.elapsed())
             }
             (None, external) => {
                 restarting = external.map(ExternalServer::restart_server).transpose()?.flatten();
                 None
             }
         };
-        let began = match down {
-            Some(_) => started,
-            None => self.first_loss(name, fleet, started, &mut progress)?,
+        let started = match down {
+            Some(_) => restart_at,
+            None => self.wait_for_first_loss(name, fleet, restart_at, &mut progress)?,
         };
-        self.watch(name, fleet, began, &mut load, &mut progress)?;
+        self.wait_for_recovery(name, fleet, started, &mut load, &mut progress)?;
         if let Some(mut command) = restarting {
             let status =
                 command.wait().map_err(|error| CliError::io("--restart-cmd: cannot wait for the command", error))?;
@@ -152,28 +152,28 @@ impl Drill<'_> {
                 return Err(CliError::usage(format_args!("--restart-cmd failed: {status}")).into());
             }
         }
-        Ok(Storm { began, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
+        Ok(StormRecord { started, down, counters: TcpCounters::read().since(&counters), busiest: load.busiest() })
     }
 
     /// Waits until all clients are connected for the first time.
     fn connect(&self, name: &str, fleet: &Fleet, progress: &mut ProgressLine) -> Result<(), RunError> {
-        let (mut before, mut changed, mut is_open) = (Snapshot::default(), Instant::now(), false);
+        let (mut before, mut changed, mut is_parallel) = (Snapshot::default(), Instant::now(), false);
         loop {
             let now = fleet.status.snapshot();
             if now.connected >= u64::from(self.clients) {
                 return Ok(());
             }
-            if !is_open && now.connected >= PROBES.min(self.clients as usize) as u64 {
+            if !is_parallel && now.connected >= PROBES.min(self.clients as usize) as u64 {
                 fleet.allow_parallel_connects();
-                is_open = true;
+                is_parallel = true;
             }
             if now.connected > before.connected {
                 changed = Instant::now();
             }
             if now.gave_up > 0 || changed.elapsed() > CONNECT_STALL {
-                let why = fleet.status.first_failure().unwrap_or_else(|| "no connection was established".to_owned());
+                let cause = fleet.status.first_failure().unwrap_or_else(|| "no connection was established".to_owned());
                 return Err(CliError::usage(format_args!(
-                    "only {} of {} clients could connect initially: {why}",
+                    "only {} of {} clients could connect initially: {cause}",
                     now.connected, self.clients,
                 ))
                 .into());
@@ -182,12 +182,12 @@ impl Drill<'_> {
                 now.line(&format!("{name}: connecting"), u64::from(self.clients), &before, TICKS_PER_SECOND as f64)
             });
             before = now;
-            self.pause(if is_open { TICK } else { TICK / 20 })?;
+            self.sleep(if is_parallel { TICK } else { TICK / 20 })?;
         }
     }
 
     /// Waits until the external server is restarted; returns when the first connection was lost.
-    fn first_loss(
+    fn wait_for_first_loss(
         &self,
         name: &str,
         fleet: &Fleet,
@@ -208,25 +208,25 @@ impl Drill<'_> {
             progress.update(|| {
                 now.line(&format!("{name}: waiting for the server to restart"), u64::from(self.clients), &now, 0.0)
             });
-            self.pause(TICK)?;
+            self.sleep(TICK)?;
         }
     }
 
     /// Waits until all clients have reconnected or given up, or the horizon is reached.
-    fn watch(
+    fn wait_for_recovery(
         &self,
         name: &str,
         fleet: &Fleet,
-        began: Instant,
+        started: Instant,
         load: &mut CpuLoad,
         progress: &mut ProgressLine,
     ) -> Result<(), RunError> {
         let clients = u64::from(self.clients);
         let (mut before, mut settled) = (fleet.status.snapshot(), None);
-        while began.elapsed() < self.settings.horizon {
+        while started.elapsed() < self.settings.horizon {
             load.tick();
             let now = fleet.status.snapshot();
-            let text = format!("{name}: storm, {:.1}s", began.elapsed().as_secs_f64());
+            let text = format!("{name}: storm, {:.1}s", started.elapsed().as_secs_f64());
             progress.update(|| now.line(&text, clients, &before, TICKS_PER_SECOND as f64));
             before = now;
             if now.connected + now.gave_up >= clients {
@@ -238,44 +238,47 @@ impl Drill<'_> {
             } else {
                 settled = None;
             }
-            self.pause(TICK)?;
+            self.sleep(TICK)?;
         }
         Ok(())
     }
 
-    fn pause(&self, length: Duration) -> Result<(), RunError> {
-        let began = Instant::now();
+    /// Sleeps for `duration`; fails as soon as the drill is interrupted.
+    fn sleep(&self, duration: Duration) -> Result<(), RunError> {
+        let started = Instant::now();
         loop {
             if self.interrupt.is_requested() {
                 return Err(RunError::Interrupted);
             }
-            let left = length.saturating_sub(began.elapsed());
+            let left = duration.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Ok(());
             }
-            sleep(left.min(TICK));
+            thread::sleep(left.min(TICK));
         }
     }
 
+    /// Collects the measurements of a run.
     fn finish_run(
         &self,
         name: &str,
         policy: &Policy,
         fleet: &Fleet,
-        storm: &Storm,
+        storm: &StormRecord,
         traces: Vec<ClientTrace>,
-        served: Option<ServerCounts>,
+        server_counts: Option<ServerCounts>,
     ) -> Run {
-        let disconnect_window = fleet.lost(storm.began).map_or(Duration::ZERO, |(_, last)| last - storm.began);
+        let disconnect_window = fleet.lost(storm.started).map_or(Duration::ZERO, |(_, last)| last - storm.started);
         // The downtime of an external server is known only from its clients.
-        let down = storm.down.or_else(|| fleet.first_back(storm.began).map(|back| back - storm.began));
+        let down =
+            storm.down.or_else(|| fleet.first_reconnect(storm.started).map(|reconnect| reconnect - storm.started));
         let (min, max) = fleet.round_trip();
         let mut measured = Measurements::default();
         // Half of the round trip.
         (measured.one_way_min_s, measured.one_way_max_s) = (min.as_secs_f64() / 2.0, max.as_secs_f64() / 2.0);
         measured.disconnect_window_s = disconnect_window.as_secs_f64();
         measured.down_s = down.map(|down| down.as_secs_f64());
-        measured.server = served;
+        measured.server = server_counts;
         measured.listen_overflows = storm.counters.listen_overflows;
         measured.listen_drops = storm.counters.listen_drops;
         measured.syn_retransmits = storm.counters.syn_retransmits;
@@ -299,8 +302,8 @@ impl Drill<'_> {
 
 /// What the drill itself recorded during the storm.
 #[derive(Debug)]
-struct Storm {
-    began: Instant,
+struct StormRecord {
+    started: Instant,
     down: Option<Duration>,
     counters: TcpCounters,
     busiest: Option<f64>,

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &SimulateArgs, term: &Term) -> Result<ExitCode, CliError
     let mut request = Request::new(args)?;
     let scenario = AnyScenario::new(request.kind, core::mem::take(&mut request.settings))?;
     let strategies = strategies(&request, &args.policy, scenario.guards())?;
-    let assertions = parse_assertions(&request.assert, &scenario.scene())?;
+    let assertions = parse_assertions(&request.assert, &scenario.spec())?;
     let seeds = seeds(&request, &scenario);
     if strategies.len() * seeds.len() > MAX_RUNS {
         return Err(CliError::usage(format_args!(

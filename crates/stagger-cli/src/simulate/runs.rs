@@ -58,7 +58,7 @@ pub(super) fn simulate(
         reporter.thread().unpark();
         figures
     });
-    let mut storm = StormReport::new(scenario.scene());
+    let mut storm = StormReport::new(scenario.spec());
     let mut finished = 0;
     for (strategy, runs) in strategies.iter().zip(figures) {
         let runs = seeds.iter().zip(runs).filter_map(|(seed, run)| Some((*seed, run?)));

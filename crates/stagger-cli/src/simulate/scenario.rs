@@ -45,7 +45,7 @@ impl AnyScenario {
     }
 
     /// Returns the description of the scenario for the report.
-    pub(super) fn scene(&self) -> ScenarioSpec {
+    pub(super) fn spec(&self) -> ScenarioSpec {
         match self {
             Self::Reconnect(scenario) => scenario.into(),
             Self::Fluid(scenario) => ScenarioSpec::fluid(scenario),

@@ -49,8 +49,8 @@ pub(crate) struct Failure {
 ///
 /// # Errors
 /// An assertion cannot be parsed.
-pub(crate) fn parse_assertions(lists: &[String], scene: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
-    let all = lists.iter().map(|list| Assertion::parse_list(list, metrics(scene))).collect::<Result<Vec<_>, _>>();
+pub(crate) fn parse_assertions(lists: &[String], spec: &ScenarioSpec) -> Result<Vec<Assertion>, CliError> {
+    let all = lists.iter().map(|list| Assertion::parse_list(list, metrics(spec))).collect::<Result<Vec<_>, _>>();
     Ok(all.map_err(|error| CliError::usage(format_args!("--assert: {error}")))?.concat())
 }
 
@@ -60,11 +60,11 @@ impl Assertion {
     /// # Errors
     /// An assertion cannot be parsed.
     pub(crate) fn parse_list(text: &str, metrics: &[Metric]) -> Result<Vec<Self>, String> {
-        text.split(',').map(|one| Self::parse(one.trim(), metrics)).collect()
+        text.split(',').map(|item| Self::parse(item.trim(), metrics)).collect()
     }
 
     fn parse(text: &str, metrics: &[Metric]) -> Result<Self, String> {
-        let parts = OPERATORS.iter().find_map(|(sign, comparison)| Some((text.split_once(sign)?, *comparison)));
+        let parts = OPERATORS.iter().find_map(|(operator, comparison)| Some((text.split_once(operator)?, *comparison)));
         let Some(((name, value), comparison)) = parts else {
             return Err(format!("`{text}` has no comparison; expected a form like peak_1s<=600"));
         };
@@ -118,7 +118,7 @@ fn is_name_of(key: &str, name: &str) -> bool {
 
 fn limit(text: &str, quantity: Quantity) -> Result<f64, String> {
     match quantity {
-        Quantity::Seconds => parse::duration(text).map(|length| length.as_secs_f64()),
+        Quantity::Seconds => parse::duration(text).map(|duration| duration.as_secs_f64()),
         Quantity::Bool => parse::keyword(text, &[("no", 0.0), ("yes", 1.0)]),
         Quantity::Share | Quantity::Count | Quantity::Number => {
             let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));

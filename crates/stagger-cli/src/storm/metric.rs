@@ -132,8 +132,8 @@ const OCC: [Metric; 9] = [
 ];
 
 /// Returns the metrics of a scenario, in display order.
-pub(crate) const fn metrics(scene: &ScenarioSpec) -> &'static [Metric] {
-    match scene {
+pub(crate) const fn metrics(spec: &ScenarioSpec) -> &'static [Metric] {
+    match spec {
         ScenarioSpec::Reconnect(_) => &RECONNECT,
         ScenarioSpec::Fluid(_) => &FLUID,
         ScenarioSpec::Outage(_) => &OUTAGE,

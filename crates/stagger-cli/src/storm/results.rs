@@ -121,23 +121,23 @@ impl StrategyResult {
 }
 
 /// Describes the scenario in one line.
-pub(crate) fn describe_scenario(scene: &ScenarioSpec) -> String {
+pub(crate) fn describe_scenario(spec: &ScenarioSpec) -> String {
     use crate::plot::Unit::{Count, Seconds};
     let (count, time) = (|n: f64| Count.label(n), |s: f64| Seconds.label(s));
-    let reconnect = |kind: &str, scene: &ReconnectSpec| {
+    let reconnect = |kind: &str, spec: &ReconnectSpec| {
         let mut text = format!(
             "{kind}: {} clients lose their connections within {}; server capacity {}/s, backlog {}, one-way latency {} to {}",
-            count(scene.clients as f64),
-            time(scene.disconnect_window_s),
-            count(scene.rate),
-            count(f64::from(scene.backlog)),
-            time(scene.one_way_min_s),
-            time(scene.one_way_max_s),
+            count(spec.clients as f64),
+            time(spec.disconnect_window_s),
+            count(spec.rate),
+            count(f64::from(spec.backlog)),
+            time(spec.one_way_min_s),
+            time(spec.one_way_max_s),
         );
-        if scene.down_for_s > 0.0 {
-            text.push_str(&format!(", downtime {}", time(scene.down_for_s)));
+        if spec.down_for_s > 0.0 {
+            text.push_str(&format!(", downtime {}", time(spec.down_for_s)));
         }
-        match (scene.retry_after, scene.retry_after_s) {
+        match (spec.retry_after, spec.retry_after_s) {
             (_, Some(delay)) => text.push_str(&format!(", Retry-After {}", time(delay))),
             (RetryAfterSpec::Staggered, _) => text.push_str(", staggered Retry-After"),
             (RetryAfterSpec::Reservations, _) => text.push_str(", reservations"),
@@ -145,28 +145,28 @@ pub(crate) fn describe_scenario(scene: &ScenarioSpec) -> String {
         }
         text
     };
-    match scene {
-        ScenarioSpec::Reconnect(scene) => reconnect("reconnect", scene),
-        ScenarioSpec::Fluid(scene) => reconnect("fluid", scene),
-        ScenarioSpec::Outage(scene) => format!(
+    match spec {
+        ScenarioSpec::Reconnect(spec) => reconnect("reconnect", spec),
+        ScenarioSpec::Fluid(spec) => reconnect("fluid", spec),
+        ScenarioSpec::Outage(spec) => format!(
             "outage: {} requests/s from {} processes, client timeout {}; server capacity {}/s, backlog {}, {} from {} to {}",
-            count(scene.rate),
-            count(f64::from(scene.processes)),
-            time(scene.timeout_s),
-            count(scene.capacity),
-            count(f64::from(scene.queue)),
-            match scene.outage {
+            count(spec.rate),
+            count(f64::from(spec.processes)),
+            time(spec.timeout_s),
+            count(spec.capacity),
+            count(f64::from(spec.queue)),
+            match spec.outage {
                 OutageKindSpec::Reject => "rejects all requests",
                 _ => "stalls",
             },
-            time(scene.start_s),
-            time(scene.start_s + scene.duration_s),
+            time(spec.start_s),
+            time(spec.start_s + spec.duration_s),
         ),
-        ScenarioSpec::Occ(scene) => format!(
+        ScenarioSpec::Occ(spec) => format!(
             "occ: {} clients write one row; one-way latency {}, standard deviation {}",
-            count(scene.clients as f64),
-            time(scene.one_way_mean_s),
-            time(scene.one_way_deviation_s),
+            count(spec.clients as f64),
+            time(spec.one_way_mean_s),
+            time(spec.one_way_deviation_s),
         ),
         _ => String::new(),
     }

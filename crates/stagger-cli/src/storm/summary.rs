@@ -28,11 +28,11 @@ pub(crate) fn summary(storm: &StormReport, results: &Results, options: RenderOpt
     }
     let rows =
         results.table(results.table_metrics()).into_iter().zip(&storm.strategies).map(|((name, cells), strategy)| {
-            let quiet = |text| Cell { value: None, text, is_best: false };
-            let mut row = vec![quiet(without_control(name))];
+            let plain_cell = |text| Cell { value: None, text, is_best: false };
+            let mut row = vec![plain_cell(without_control(name))];
             row.extend(cells);
             if let Some(timeline) = strategy.runs.first().and_then(|run| Timeline::from_figures(&run.figures)) {
-                row.push(quiet(sparkline(
+                row.push(plain_cell(sparkline(
                     &resample(&timeline.attempts, timeline.bin_s, until, SPARKLINE_WIDTH),
                     options.glyphs,
                 )));
@@ -77,7 +77,7 @@ pub(crate) fn seeds(results: &Results) -> Option<String> {
 pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<String> {
     let find = |key: &str| results.metrics.iter().find(|metric| metric.key == key);
     match &storm.scenario {
-        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => {
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => {
             let peak = find("peak_1s")?;
             let results = results.assertion_targets();
             let column = results.column(peak);
@@ -86,16 +86,16 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
                 .zip(&results.rows)
                 .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
             let (cell, row) = worst;
-            if cell.value? <= scene.rate {
+            if cell.value? <= spec.rate {
                 return Some("no policy exceeds the capacity of the server in any second".to_owned());
             }
-            let spread = crate::plot::Unit::Seconds.label((scene.clients as f64 / scene.rate).ceil());
+            let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
             Some(format!(
                 "{} sends {} attempts in one second, but the capacity of the server is {}/s: with a spread of {spread} or \
                  more, the first wave stays within the capacity on average",
                 without_control(&row.name),
                 cell.text,
-                crate::plot::Unit::Count.label(scene.rate),
+                crate::plot::Unit::Count.label(spec.rate),
             ))
         }
         ScenarioSpec::Outage(_) => {
@@ -103,7 +103,7 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
             let down = column.iter().zip(&results.rows).filter(|(cell, _)| cell.value > Some(0.0));
             let down: Vec<String> = down.map(|(_, row)| without_control(&row.name)).collect();
             Some(if down.is_empty() {
-                "the server recovers with every policy".to_owned()
+                "recovery with every policy: after the outage, goodput holds 90% of the request rate for 5s".to_owned()
             } else {
                 format!(
                     "no recovery with {}: after the outage, goodput never holds 90% of the request rate for 5s",

@@ -13,10 +13,8 @@ const TENTHS: usize = 10;
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let until = end_time(storm, SHOWN_SHARE);
     let (title, label, target, is_sum) = match &storm.scenario {
-        ScenarioSpec::Reconnect(scene) => ("Connections over time", "connected clients", scene.clients as f64, true),
-        ScenarioSpec::Outage(scene) => {
-            ("Successful requests over time", "successful requests in 1s", scene.rate, false)
-        }
+        ScenarioSpec::Reconnect(spec) => ("Connections over time", "connected clients", spec.clients as f64, true),
+        ScenarioSpec::Outage(spec) => ("Successful requests over time", "successful requests in 1s", spec.rate, false),
         _ => return None,
     };
     let series: Vec<(usize, &str, f64, Vec<f64>)> = first_runs(storm)

@@ -15,8 +15,8 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
     let bin_s = timelines.first()?.2.bin_s;
     let max = timelines.iter().flat_map(|(_, _, timeline)| &timeline.attempts).copied().fold(0.0, f64::max);
     let (capacity, down) = match &storm.scenario {
-        ScenarioSpec::Reconnect(scene) | ScenarioSpec::Fluid(scene) => (scene.rate, (0.0, scene.down_for_s)),
-        ScenarioSpec::Outage(scene) => (scene.capacity, (scene.start_s, scene.start_s + scene.duration_s)),
+        ScenarioSpec::Reconnect(spec) | ScenarioSpec::Fluid(spec) => (spec.rate, (0.0, spec.down_for_s)),
+        ScenarioSpec::Outage(spec) => (spec.capacity, (spec.start_s, spec.start_s + spec.duration_s)),
         _ => return None,
     };
     let max = max.max(capacity * bin_s);

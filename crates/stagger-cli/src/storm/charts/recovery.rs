@@ -9,7 +9,7 @@ const SHARES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// Returns the chart of the share of recovered clients, by the time since the server is up.
 pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
-    let ScenarioSpec::Reconnect(scene) = &storm.scenario else {
+    let ScenarioSpec::Reconnect(spec) = &storm.scenario else {
         return None;
     };
     let curves: Vec<(usize, &str, Vec<Point>)> = first_runs(storm)
@@ -19,7 +19,7 @@ pub(crate) fn chart(storm: &StormReport) -> Option<Chart> {
                 let mut sum = 0.0;
                 let share = |(bin, count): (usize, &u32)| {
                     sum += f64::from(*count);
-                    Point { x: (bin + 1) as f64 * figures.bin_s - scene.down_for_s, y: sum / figures.clients as f64 }
+                    Point { x: (bin + 1) as f64 * figures.bin_s - spec.down_for_s, y: sum / figures.clients as f64 }
                 };
                 let curve =
                     figures.connects.iter().enumerate().map(share).filter(|point| point.x > 0.0 && point.y > 0.0);
