@@ -1,10 +1,10 @@
-//! Any text is a log that can be judged, or an error that names its lines.
+//! Any text parses as a log that can be checked, or as an error with the numbers of its lines.
 
 use stagger_core::Policy;
 use stagger_sim::lint;
 use stagger_sim::lint::log::read;
 
-/// Reads `text` as a log of delays.
+/// Parses `text` as a log of delays.
 pub fn check(text: &str) {
     let lines = text.lines().count();
     match read(text) {
