@@ -60,7 +60,7 @@ mod tests {
     fn what_is_not_understood_is_asked_again() {
         let (known, said) = asked("maybe\nno\n");
         assert_eq!(known.answer_text(Question::Transient).as_deref(), Some("no"));
-        assert!(said.contains("`maybe` is not understood; use yes or no\nDoes the error"), "{said}");
+        assert!(said.contains("invalid value `maybe`; expected yes or no\nIs the error"), "{said}");
     }
 
     #[test]

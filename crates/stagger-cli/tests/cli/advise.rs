@@ -25,8 +25,8 @@ fn json(args: &[&str]) -> Value {
 fn the_answers_that_decided_stand_beside_the_policy() {
     let text = said(advise(&["--for", "far", "--idempotent", "key", "--deadline", "5s"]).env("COLUMNS", "100"));
     assert!(text.starts_with("retry, by this policy:\n  exponential base=200ms cap=10s "), "{text}");
-    assert!(text.contains("\n  idempotent key: send the same key with every attempt\n"), "{text}");
-    assert!(text.contains("\n  transient not said: taken to go away by itself"), "{text}");
+    assert!(text.contains("\n  idempotent key: send the same idempotency key with every attempt\n"), "{text}");
+    assert!(text.contains("\n  transient not said: assuming yes"), "{text}");
     assert!(text.contains("\n  deadline 5s: no attempt starts later"), "{text}");
     assert!(!text.contains("if all lose their connection"), "nothing could be computed: {text}");
 }
@@ -101,9 +101,9 @@ fn it_fits_the_terminal() {
 #[test]
 fn what_makes_no_sense_says_what_would() {
     for (args, want) in [
-        (&["--clients", "many"][..], "--clients: `many` is not understood; use a whole number"),
-        (&["--capacity", "0/s"], "--capacity: `0/s` is not understood; use a number above 0"),
-        (&["--outage", "forever"], "--outage: `forever` is not understood; use a length of time"),
+        (&["--clients", "many"][..], "--clients: invalid value `many`; expected a whole number"),
+        (&["--capacity", "0/s"], "--capacity: invalid value `0/s`; expected a rate above 0"),
+        (&["--outage", "forever"], "--outage: invalid value `forever`; expected a duration"),
         (&["--clients", "100", "--capacity", "1/s", "--outage", "100h"], "raise the horizon"),
     ] {
         let seen = see(&mut advise(args));

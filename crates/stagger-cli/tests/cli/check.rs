@@ -43,12 +43,12 @@ fn findings_are_told_as_the_compiler_does_it() {
             "socket.io: exponential base=1s cap=5s multiplier=2 jitter=socket.io max-attempts=inf stable-after=0s\n\
              warning[S002]: jitter is lost at the cap\n  \
              from retry 5 on every client waits exactly 5s\n  \
-             before that, of the clients: retry 3: 30%, retry 4: 90%\n  \
-             why: the cap comes after the draw"
+             share of clients before that: retry 3: 30%, retry 4: 90%\n  \
+             why: the cap is applied after the random draw"
         ),
         "{text}"
     );
-    assert!(text.contains("\n  help: spread=20s (or have the server give out appointments: Admission)\n"), "{text}");
+    assert!(text.contains("\n  help: spread=20s (or let the server assign reservations: Admission)\n"), "{text}");
     let mended = "mended: exponential base=1s cap=10s multiplier=2 jitter=full spread=20s max-attempts=inf";
     assert!(text.contains(&format!("\n{mended}")), "{text}");
     assert!(text.ends_with("\n3 warnings, 1 note; stagger check --explain CODE says more\n"), "{text}");
@@ -201,7 +201,7 @@ fn a_log_can_come_through_a_pipe() {
     let seen = see_with_input(check(&["--log", "-"]).env("COLUMNS", "200"), &b"5s a\n".repeat(60));
     let text = &seen.exits(1).stdout;
     assert!(text.starts_with("standard input: 60 delays of 1 client\nheld against no policy: name one"), "{text}");
-    assert!(text.contains("warning[L004]: retries without end\n  line 60: retry 60 of a\n"), "{text}");
+    assert!(text.contains("warning[L004]: retries do not end\n  line 60: retry 60 of a\n"), "{text}");
 }
 
 #[test]

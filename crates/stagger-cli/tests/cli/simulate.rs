@@ -163,10 +163,10 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
     let unknown = files.write("unknown.toml", "cleints = 3\n");
     let [not_toml, unknown] = [&not_toml, &unknown].map(|path| path.to_str().unwrap());
     for (args, code, words) in [
-        (&["--capacity=0"][..], 2, "--capacity: `0` is not understood; use a number above 0 a second"),
-        (&["--capacity=NaN"], 2, "--capacity: `NaN` is not understood; use a number above 0 a second"),
-        (&["--clients=10000000000"], 2, "figures for more are those of fewer with rate and backlog in proportion"),
-        (&["--clients=many"], 2, "--clients: `many` is not understood; use a whole number of at least 1"),
+        (&["--capacity=0"][..], 2, "--capacity: invalid value `0`; expected a rate above 0"),
+        (&["--capacity=NaN"], 2, "--capacity: invalid value `NaN`; expected a rate above 0"),
+        (&["--clients=10000000000"], 2, "to simulate more, scale clients, rate and backlog down in proportion"),
+        (&["--clients=many"], 2, "--clients: invalid value `many`; expected a whole number of at least 1"),
         (&["--file", not_toml], 2, "write it as TOML, like clients = \"10k\""),
         (&["--file", unknown], 2, "unknown.toml: cleints: `cleints` is not a setting of reconnect, which has clients,"),
         (&["--file", "/no/such.toml"], 125, "--file: cannot read /no/such.toml: No such file"),
@@ -185,7 +185,7 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
         (&["--assert", "peek<=3"], 2, "--assert: `peek` is not a figure of this scenario; it has clients, peak_100ms"),
         (&["--compare", "curl,sockt.io"], 2, "--compare: `sockt.io` is not a backoff"),
         (&["occ", "--backlog", "3"], 2, "--backlog: `backlog` is not a setting of occ, which has clients, one-way"),
-        (&["fluid", "-j", "decorrelated"], 2, "simulate the clients one by one"),
+        (&["fluid", "-j", "decorrelated"], 2, "use the exact simulation"),
         (&["fluid", "--hints", "slots"], 2, "`hints` is not a setting of fluid"),
         (&["outage", "--guards", "tokns"], 2, "--guards: `tokns` is not known here; use none, tokens, window"),
         (&["--hints", "perhaps"], 2, "use silent, slots, appointments, or a time like 5s"),

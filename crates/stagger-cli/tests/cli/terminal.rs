@@ -340,18 +340,18 @@ fn a_simulation_shows_how_far_it_is_and_an_interrupt_leaves_what_is_finished() {
 fn advise_asks_what_was_not_said_and_says_what_follows() {
     let mut terminal = Terminal::start(100, &[], STAGGER, &["advise", "--for", "reconnecting"]);
     for (question, answer) in [
-        ("Does the error go away by itself?", "yes"),
-        ("May the operation be carried out twice?", "yes"),
+        ("Is the error transient?", "yes"),
+        ("Is the operation idempotent?", "yes"),
         ("How many clients", ""),
-        ("How long may it take", ""),
-        ("How long is each wait at least?", ""),
+        ("Within what time must", ""),
+        ("What is the minimum delay", ""),
     ] {
         terminal.watch_until(question, |terminal| terminal.has(question));
         terminal.types(&format!("{answer}\n"));
     }
     assert!(terminal.end().success());
     assert!(terminal.has("retry, by this policy:"), "{:?}", terminal.rows());
-    assert!(!terminal.raw().contains("What is it for?"), "that was said by a flag");
+    assert!(!terminal.raw().contains("What is the purpose"), "that was said by a flag");
 }
 
 #[test]
