@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bin_holds_what_was_put_into_it_and_no_other_does() {
+    fn a_bin_holds_exactly_its_own_events() {
         let mut chunks = Chunks::new(100, 3, 0);
         let mut bins = [Bin::default(); 3];
         for at in 0..3_000 {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_is_used_again_before_memory_grows() {
+    fn released_chunks_are_reused_before_memory_grows() {
         let mut chunks = Chunks::new(1_000, 1, 0);
         let mut kept = Bin::default();
         (0..100).for_each(|at| push(&mut chunks, &mut kept, at));

@@ -154,7 +154,7 @@ fn the_error_names_every_invalid_line_and_what_was_expected() {
     for (text, line, want) in [
         ("soon", 1, "`soon`"),
         ("1\n\n-1", 3, "`-1`"),
-        ("1 a 0", 1, "counts from 1"),
+        ("1 a 0", 1, "retries count from 1"),
         ("1 a two", 1, "invalid retry number `two`"),
         ("1 a 1 2 3", 1, "expected DELAY [CLIENT [RETRY [TIME]]]"),
         ("- a", 1, "missing delay"),
