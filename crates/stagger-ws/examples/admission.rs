@@ -13,7 +13,7 @@ use core::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
 use stagger_http::advice::{TICKET, slot};
-use stagger_ws::Advice;
+use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -56,12 +56,12 @@ async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Erro
 }
 
 /// Says hello, and stays until it is told to leave.
-async fn stay(mut client: Client) -> Result<Option<Advice>, tungstenite::Error> {
+async fn stay(mut client: Client) -> Result<Option<ReconnectAdvice>, tungstenite::Error> {
     client.send("hello".into()).await?;
     let mut advice = None;
     while let Some(message) = client.next().await {
         if let Message::Close(Some(frame)) = message? {
-            advice = Advice::from_reason(&frame.reason);
+            advice = ReconnectAdvice::from_reason(&frame.reason);
         }
     }
     Ok(advice)

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
 use stagger::{Policy, policy};
-use stagger_ws::{Ack, Acked, Acks, BoxError, Client, Event, Message};
+use stagger_ws::{Ack, AckedClient, Acks, BoxError, Client, Event, Message};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -67,7 +67,7 @@ async fn restart(address: SocketAddr, history: History) {
 }
 
 /// Tells what happens; how often it was connected, and how many lines were said again.
-async fn watch(mut chat: Acked<u64>) -> Result<(usize, usize), BoxError> {
+async fn watch(mut chat: AckedClient<u64>) -> Result<(usize, usize), BoxError> {
     let (mut connections, mut again) = (0, 0);
     while let Some(event) = chat.next().await {
         match event? {
@@ -101,7 +101,7 @@ async fn main() -> Result<(), BoxError> {
         handle.send(Message::text(format!("{number} this is line {number}"))).await?;
         sleep(Duration::from_millis(20)).await;
     }
-    handle.settled().await?;
+    handle.flushed().await?;
     let never = handle.close().await;
     let (connections, again) = watching.await??;
     server.abort();

@@ -11,7 +11,7 @@ use std::io;
 use futures_util::{SinkExt, StreamExt};
 use http::{HeaderValue, Request, Response, Uri};
 use stagger::{Policy, policy};
-use stagger_ws::{BoxError, Client, Event, Message, Resume, Welcome};
+use stagger_ws::{BoxError, Client, Event, Message, Resume, ResumeStatus};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
@@ -39,13 +39,13 @@ impl Resume for News {
         }
     }
 
-    fn on_upgrade(&mut self, answer: &Response<()>) -> Welcome {
+    fn on_upgrade(&mut self, answer: &Response<()>) -> ResumeStatus {
         let is_complete = answer.headers().contains_key("feed-complete");
-        if is_complete && self.last > 0 { Welcome::Resumed } else { Welcome::Fresh }
+        if is_complete && self.last > 0 { ResumeStatus::Resumed } else { ResumeStatus::Fresh }
     }
 
-    fn on_open(&mut self, _: &Message) -> Welcome {
-        Welcome::Fresh
+    fn on_open(&mut self, _: &Message) -> ResumeStatus {
+        ResumeStatus::Fresh
     }
 
     fn observe(&mut self, message: &Message) {

@@ -15,15 +15,15 @@ const MAX_REASON: usize = 123;
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger_ws::Advice;
+/// use stagger_ws::ReconnectAdvice;
 ///
-/// let advice = Advice { retry_after: Duration::from_secs(8), spread: Duration::from_secs(20) };
+/// let advice = ReconnectAdvice { retry_after: Duration::from_secs(8), spread: Duration::from_secs(20) };
 /// assert_eq!(advice.to_reason(), r#"{"retry_after_ms":8000,"spread_ms":20000}"#);
-/// assert_eq!(Advice::from_reason(&advice.to_reason()), Some(advice));
-/// assert_eq!(Advice::from_reason("going away"), None);
+/// assert_eq!(ReconnectAdvice::from_reason(&advice.to_reason()), Some(advice));
+/// assert_eq!(ReconnectAdvice::from_reason("going away"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advice {
+pub struct ReconnectAdvice {
     /// Not before this has passed since the close.
     pub retry_after: Duration,
     /// How far beyond that the clients are spread, uniformly.
@@ -38,7 +38,7 @@ struct Wire {
     spread_ms: u64,
 }
 
-impl Advice {
+impl ReconnectAdvice {
     /// The reason of a close frame that says this: never more than 123 bytes. Parts of a millisecond are rounded up, and
     /// what is too long for the wire is as long as that can tell.
     #[must_use]
@@ -80,32 +80,38 @@ mod tests {
         let longest = ms(u64::MAX);
         for length in [Duration::ZERO, ms(1), ms(86_400_000), longest] {
             for advice in [
-                Advice { retry_after: length, spread: ms(20_000) },
-                Advice { retry_after: ms(8_000), spread: length },
-                Advice { retry_after: length, spread: length },
+                ReconnectAdvice { retry_after: length, spread: ms(20_000) },
+                ReconnectAdvice { retry_after: ms(8_000), spread: length },
+                ReconnectAdvice { retry_after: length, spread: length },
             ] {
                 let reason = advice.to_reason();
                 assert!(reason.len() <= MAX_REASON, "{reason}");
-                assert_eq!(Advice::from_reason(&reason), Some(advice));
+                assert_eq!(ReconnectAdvice::from_reason(&reason), Some(advice));
             }
         }
-        let beyond = Advice { retry_after: Duration::MAX, spread: Duration::MAX };
-        assert_eq!(Advice::from_reason(&beyond.to_reason()), Some(Advice { retry_after: longest, spread: longest }));
+        let beyond = ReconnectAdvice { retry_after: Duration::MAX, spread: Duration::MAX };
+        assert_eq!(
+            ReconnectAdvice::from_reason(&beyond.to_reason()),
+            Some(ReconnectAdvice { retry_after: longest, spread: longest })
+        );
     }
 
     /// To come too late is safe, too early is not.
     #[test]
     fn parts_of_a_millisecond_are_rounded_up() {
-        let advice = Advice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };
+        let advice = ReconnectAdvice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };
         assert_eq!(advice.to_reason(), r#"{"retry_after_ms":1,"spread_ms":2}"#);
     }
 
     #[test]
     fn only_an_advice_is_read_as_one() {
         let spaced = r#" { "retry_after_ms" : 8000 , "why" : ["deploy"], "spread_ms" : 20 } "#;
-        assert_eq!(Advice::from_reason(spaced), Some(Advice { retry_after: ms(8_000), spread: ms(20) }));
-        let alone = Advice::from_reason(r#"{"retry_after_ms":7}"#);
-        assert_eq!(alone, Some(Advice { retry_after: ms(7), spread: ms(0) }));
+        assert_eq!(
+            ReconnectAdvice::from_reason(spaced),
+            Some(ReconnectAdvice { retry_after: ms(8_000), spread: ms(20) })
+        );
+        let alone = ReconnectAdvice::from_reason(r#"{"retry_after_ms":7}"#);
+        assert_eq!(alone, Some(ReconnectAdvice { retry_after: ms(7), spread: ms(0) }));
         for reason in [
             "",
             "service restart",
@@ -121,10 +127,10 @@ mod tests {
             r#"{"retry_after_ms":1"#,
             r#"{"retry_after_ms":1}x"#,
         ] {
-            assert_eq!(Advice::from_reason(reason), None, "{reason}");
+            assert_eq!(ReconnectAdvice::from_reason(reason), None, "{reason}");
         }
         let long = format!(r#"{{"retry_after_ms":1{}}}"#, " ".repeat(MAX_REASON - 20));
-        assert_eq!((long.len(), Advice::from_reason(&long).is_some()), (MAX_REASON, true));
-        assert_eq!(Advice::from_reason(&format!("{long} ")), None);
+        assert_eq!((long.len(), ReconnectAdvice::from_reason(&long).is_some()), (MAX_REASON, true));
+        assert_eq!(ReconnectAdvice::from_reason(&format!("{long} ")), None);
     }
 }

@@ -46,11 +46,11 @@
 //! | to … | use |
 //! |---|---|
 //! | read events and send messages, and have the rest seen to | [`Client`], and a [`Handle`] for other tasks |
-//! | write the loop by hand: one connection at a time | [`Reconnector`] |
-//! | say how it connects: policy, credentials, limits | [`Builder`] |
+//! | write the loop by hand: one connection at a time | [`ReconnectLoop`] |
+//! | say how it connects: policy, credentials, limits | [`ClientBuilder`] |
 //! | say what close codes mean, or choose a protocol's | [`codes`] |
 //! | bound what waits to be sent | [`Outbox`] |
-//! | send again what the server has not acknowledged | [`Acked`] |
+//! | send again what the server has not acknowledged | [`AckedClient`] |
 //! | go on where the last connection left off | [`Resume`] |
 //! | go through a proxy, or test without a network | [`Connector`] |
 //!
@@ -60,9 +60,9 @@
 //! |---|---|
 //! | reset, lost without a close frame, no such name, refused connection, timeout, silence | spread, then backoff |
 //! | a close frame | by its code: [`codes`] |
-//! | 401, 403 | the request is asked for again, once, with [`ConnectAttempt::refused`]; then fatal |
+//! | 401, 403 | the request is asked for again, once, with [`ConnectAttempt::auth_rejection`]; then fatal |
 //! | 408, 425, 429, every 5xx but 501, 505 to 508, 510 and 511 | backoff; what `Retry-After` says is a floor, with a spread above it; longer than the policy's `max_hint`, it gives up at once |
-//! | 3xx | fatal, unless it is [followed](Builder::follow_redirects) |
+//! | 3xx | fatal, unless it is [followed](ClientBuilder::max_redirects) |
 //! | any other answer | fatal |
 //! | a bad certificate, a wrong name, no common version of TLS | fatal |
 //! | input or output during the TLS handshake, or babble | backoff |
@@ -75,11 +75,11 @@
 //! # When not
 //!
 //! A message that a [`Client`] has handed to an open connection may be lost with it: that is at most once. A protocol that
-//! acknowledges messages wants [`Acked`], one that numbers what the server says, [`Resume`].
+//! acknowledges messages wants [`AckedClient`], one that numbers what the server says, [`Resume`].
 //!
 //! # Metrics and logs
 //!
-//! With the features `metrics` and `tracing`; `target` is what [`Builder::named`] says.
+//! With the features `metrics` and `tracing`; `target` is what [`ClientBuilder::named`] says.
 //!
 #![cfg_attr(feature = "client", doc = include_str!("client/metrics.md"))]
 //!
@@ -101,13 +101,13 @@ mod client;
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
 
-pub use advice::Advice;
+pub use advice::ReconnectAdvice;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub use client::{
-    Ack, Acked, AckedHandle, Acks, BoxError, Builder, Cause, Client, Closed, ConnectAttempt, Connection, Connector,
-    Event, Fatal, Handle, Io, Messages, Opened, Outbox, Reconnector, Refusal, Resume, SendError, State, Tcp, Unsent,
-    Welcome, codes,
+    Ack, AckedClient, AckedHandle, Acks, BoxError, Client, ClientBuilder, Closed, ConnectAttempt, Connection,
+    ConnectionError, ConnectionState, Connector, Event, Fatal, Handle, Io, Messages, Opened, Outbox, ReconnectLoop,
+    Resume, ResumeStatus, SendError, SendErrorKind, TcpConnector, UpgradeRejected, codes,
 };
 #[cfg(feature = "client")]
 pub use tokio_tungstenite::tungstenite::{Message, protocol::WebSocketConfig};

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
 use stagger_ws::server::Sockets;
-use stagger_ws::{Builder, Client, Connection, Message, Reconnector};
+use stagger_ws::{Client, ClientBuilder, Connection, Message, ReconnectLoop};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
@@ -82,7 +82,7 @@ pub(super) struct Low<W>(Connection<'static>, PhantomData<W>);
 impl<W: Wire> Talk for Low<W> {
     async fn open() -> Self {
         // It lives as long as the process.
-        let links = Box::leak(Box::new(wired::<W>(Reconnector::builder()).reconnector()));
+        let links = Box::leak(Box::new(wired::<W>(ReconnectLoop::builder()).reconnect_loop()));
         let opened = links.next_connection().await;
         // Nobody refuses it.
         Self(opened.expect("it opens").expect("a connection"), PhantomData)
@@ -147,8 +147,8 @@ impl<W: Wire> Talk for Served<W> {
     }
 }
 
-fn wired<W: Wire>(builder: Builder) -> Builder {
-    builder.url(ADDRESS).websocket(config()).connector(|_| async { io::Result::Ok(answered::<W>().await) })
+fn wired<W: Wire>(builder: ClientBuilder) -> ClientBuilder {
+    builder.url(ADDRESS).websocket_config(config()).connector(|_| async { io::Result::Ok(answered::<W>().await) })
 }
 
 async fn dial<W: Wire>(wire: W) -> WebSocketStream<W> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use http::{Request, Uri};
 use stagger_core::{Policy, Seed};
-use stagger_ws::{Reconnector, WebSocketConfig};
+use stagger_ws::{ReconnectLoop, WebSocketConfig};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -38,7 +38,7 @@ pub(super) async fn client(
     gate: Arc<Semaphore>,
 ) {
     let mut first = gate.acquire().await.ok();
-    let mut links = reconnector(&manner, seed, source, &log, &live);
+    let mut links = reconnect_loop(&manner, seed, source, &log, &live);
     while let Ok(Some(mut link)) = links.next_connection().await {
         log.note(Event::Connected);
         live.connected();
@@ -51,10 +51,16 @@ pub(super) async fn client(
     live.gave_up();
 }
 
-fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<Log>, live: &Arc<Live>) -> Reconnector {
+fn reconnect_loop(
+    manner: &Manner,
+    seed: Seed,
+    source: Option<Ipv4Addr>,
+    log: &Arc<Log>,
+    live: &Arc<Live>,
+) -> ReconnectLoop {
     let (uri, to) = (manner.uri.clone(), manner.address);
     let (sent, failed) = ((Arc::clone(log), Arc::clone(live)), (Arc::clone(log), Arc::clone(live)));
-    Reconnector::builder()
+    ReconnectLoop::builder()
         .request(move |_| {
             let (log, live) = &sent;
             log.note(Event::Sent);
@@ -75,9 +81,9 @@ fn reconnector(manner: &Manner, seed: Seed, source: Option<Ipv4Addr>, log: &Arc<
         .seed(seed)
         .connect_timeout(manner.connect_timeout)
         // All of them are connected within a second, and would ping in step.
-        .no_heartbeat()
-        .websocket(small_buffers())
-        .reconnector()
+        .no_keepalive()
+        .websocket_config(small_buffers())
+        .reconnect_loop()
 }
 
 async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {

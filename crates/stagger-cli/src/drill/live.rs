@@ -2,7 +2,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, PoisonError};
 
-use stagger_ws::Cause;
+use stagger_ws::ConnectionError;
 
 use crate::plot::Unit;
 
@@ -45,8 +45,8 @@ impl Live {
         add(&self.attempts);
     }
 
-    pub(super) fn failed(&self, cause: &Cause) {
-        if let Cause::Io(error) = cause
+    pub(super) fn failed(&self, cause: &ConnectionError) {
+        if let ConnectionError::Io(error) = cause
             && is_exhaustion(error)
         {
             add(&self.exhausted);
@@ -128,9 +128,9 @@ mod tests {
     fn a_machine_that_has_nothing_left_is_told_from_a_server_that_is_gone() {
         let live = Live::default();
         for kind in [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable, ErrorKind::ConnectionReset] {
-            live.failed(&Cause::Io(Arc::new(kind.into())));
+            live.failed(&ConnectionError::Io(Arc::new(kind.into())));
         }
-        live.failed(&Cause::Lost);
+        live.failed(&ConnectionError::Lost);
         assert_eq!((live.look().failed, live.exhausted()), (4, 1));
         #[cfg(unix)]
         assert!(is_exhaustion(&rustix::io::Errno::MFILE.into()));

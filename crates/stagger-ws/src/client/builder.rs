@@ -7,14 +7,14 @@ use stagger::profile::WEB_SOCKET;
 use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-use super::connector::{Connector, Tcp};
+use super::connector::{Connector, TcpConnector};
 use super::handshake::Route;
 use super::judge::Judge;
-use super::reconnector::{OnClosed, Reconnector};
+use super::reconnect_loop::{OnClosed, ReconnectLoop};
 use super::request::{BoxError, ConnectAttempt};
 use super::resume::SharedResume;
-use super::{Acked, Acks, Cause, Client, Closed, Outbox, Resume};
-use crate::codes::{Codes, OnClose, rfc6455};
+use super::{AckedClient, Acks, Client, Closed, ConnectionError, Outbox, Resume};
+use crate::codes::{CloseAction, CloseCodes, rfc6455};
 
 /// Longer than anybody waits: thirty years. What is longer is cut off, so that no sum of times runs over.
 pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
@@ -31,7 +31,7 @@ pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
 /// | redirections | none is followed |
 /// | outbox, inbox | 64 messages, and then `send` waits; 64 events, and then nothing is read |
 /// | buffers | 4 KiB for reading, 4 KiB for writing, and the message at hand |
-pub struct Builder {
+pub struct ClientBuilder {
     pub(super) route: Route,
     pub(super) policy: Policy,
     pub(super) seed: Seed,
@@ -45,11 +45,13 @@ pub struct Builder {
     pub(super) resume: Option<SharedResume>,
 }
 
-impl Builder {
+impl ClientBuilder {
     pub(super) fn new() -> Self {
         let route = Route {
-            provider: Arc::new(|_| Box::pin(async { Err(Cause::Unusable("no address was given").into()) })),
-            connector: Arc::new(Tcp::new()),
+            provider: Arc::new(|_| {
+                Box::pin(async { Err(ConnectionError::InvalidRequest("no address was given").into()) })
+            }),
+            connector: Arc::new(TcpConnector::new()),
             // Tungstenite's own 128 KiB are allocated for every connection.
             socket: WebSocketConfig::default().read_buffer_size(4 << 10).write_buffer_size(4 << 10),
             connect_timeout: Duration::from_secs(10),
@@ -77,27 +79,27 @@ impl Builder {
         let url: Arc<str> = Arc::from(url.into());
         self.request(move |_| {
             let request = Request::get(&*url).body(());
-            async move { request.map_err(|_| Cause::Unusable("the address cannot be read").into()) }
+            async move { request.map_err(|_| ConnectionError::InvalidRequest("the address cannot be read").into()) }
         })
     }
 
     /// Asks for the request of every attempt, so that its token is never an old one. It needs an address and what headers
     /// are wanted; what the protocol asks for is filled in.
     ///
-    /// An error is taken for something that passes, and backed off like any other failure; a [`Cause::Unusable`] is not,
+    /// An error is taken for something that passes, and backed off like any other failure; a [`ConnectionError::InvalidRequest`] is not,
     /// and stops the client. The connect timeout is the provider's too.
     ///
     /// ```
     /// use http::Request;
-    /// use stagger_ws::Reconnector;
+    /// use stagger_ws::ReconnectLoop;
     /// # async fn token(_: Option<u16>) -> Result<String, std::io::Error> { Ok(String::new()) }
     ///
-    /// let links = Reconnector::builder()
+    /// let links = ReconnectLoop::builder()
     ///     .request(|cx| async move {
-    ///         let token = token(cx.refused()).await?;
+    ///         let token = token(cx.auth_rejection()).await?;
     ///         Ok(Request::get("wss://feed.example/v1").header("authorization", format!("Bearer {token}")).body(())?)
     ///     })
-    ///     .reconnector();
+    ///     .reconnect_loop();
     /// # let _ = links;
     /// ```
     #[must_use]
@@ -150,7 +152,7 @@ impl Builder {
     /// Sends a ping when nothing has come for `every`, and takes the peer for dead when nothing has come `dead_after` that
     /// either. Any frame counts. 20 s and 20 s by default. Neither is less than a millisecond.
     #[must_use]
-    pub fn heartbeat(mut self, every: Duration, dead_after: Duration) -> Self {
+    pub fn keepalive(mut self, every: Duration, dead_after: Duration) -> Self {
         let sensible = |length: Duration| length.clamp(Duration::from_millis(1), FAR);
         self.heartbeat = Some((sensible(every), sensible(dead_after)));
         self
@@ -158,21 +160,21 @@ impl Builder {
 
     /// Sends no pings. A peer that vanishes without a word is then found when something is sent to it, or never.
     #[must_use]
-    pub const fn no_heartbeat(mut self) -> Self {
+    pub const fn no_keepalive(mut self) -> Self {
         self.heartbeat = None;
         self
     }
 
     /// What close codes mean. [`codes::rfc6455`](rfc6455) by default.
     #[must_use]
-    pub fn close_codes(mut self, codes: Codes) -> Self {
+    pub fn close_codes(mut self, codes: CloseCodes) -> Self {
         self.judge.codes = codes;
         self
     }
 
-    /// What the close code 1000 means; [`OnClose::End`] by default.
+    /// What the close code 1000 means; [`CloseAction::End`] by default.
     #[must_use]
-    pub fn on_normal_close(mut self, then: OnClose) -> Self {
+    pub fn on_normal_close(mut self, then: CloseAction) -> Self {
         self.judge.codes = self.judge.codes.on(1000..=1000, then);
         self
     }
@@ -180,7 +182,7 @@ impl Builder {
     /// How often in a row the provider is asked again after its credentials were refused, with 401 or 403: more than once
     /// for a proxy that answers so while it starts. 1 by default. They wait their turn like every other attempt.
     #[must_use]
-    pub const fn forbidden_retries(mut self, times: u32) -> Self {
+    pub const fn max_auth_retries(mut self, times: u32) -> Self {
         self.judge.forbidden_retries = times;
         self
     }
@@ -188,12 +190,12 @@ impl Builder {
     /// Follows so many redirections in one attempt; never from `wss` to `ws`, and credentials are not shown to another
     /// host. 0 by default.
     #[must_use]
-    pub const fn follow_redirects(mut self, most: u32) -> Self {
-        self.route.redirects = most;
+    pub const fn max_redirects(mut self, redirects: u32) -> Self {
+        self.route.redirects = redirects;
         self
     }
 
-    /// Makes the stream of bytes in another way than over [`Tcp`].
+    /// Makes the stream of bytes in another way than over [`TcpConnector`].
     #[must_use]
     pub fn connector(mut self, connector: impl Connector) -> Self {
         self.route.connector = Arc::new(connector);
@@ -203,7 +205,7 @@ impl Builder {
     /// Buffers and limits of the protocol. The reading buffer is allocated at once, for every connection; messages of more
     /// than 64 MiB and frames of more than 16 MiB are not accepted by default.
     #[must_use]
-    pub fn websocket(mut self, mut config: WebSocketConfig) -> Self {
+    pub fn websocket_config(mut self, mut config: WebSocketConfig) -> Self {
         // Tungstenite panics otherwise.
         config.max_write_buffer_size = config.max_write_buffer_size.max(config.write_buffer_size.saturating_add(1));
         config.write_buffer_size = config.write_buffer_size.min(config.max_write_buffer_size - 1);
@@ -257,19 +259,22 @@ impl Builder {
     /// # Panics
     /// Outside of a tokio runtime.
     #[must_use]
-    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> Acked<K> {
-        Acked::new(self, acks)
+    pub fn acked<K: Ord + Send + 'static>(self, acks: Acks<K>) -> AckedClient<K> {
+        AckedClient::new(self, acks)
     }
 
     /// The low level: one connection at a time.
     #[must_use]
-    pub fn reconnector(self) -> Reconnector {
-        Reconnector::new(self)
+    pub fn reconnect_loop(self) -> ReconnectLoop {
+        ReconnectLoop::new(self)
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("target", &self.target).field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("ClientBuilder")
+            .field("target", &self.target)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

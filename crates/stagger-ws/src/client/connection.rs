@@ -10,14 +10,14 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::Cause;
+use super::ConnectionError;
 use super::handshake::Socket;
 use super::heartbeat::{Beat, Heartbeat};
 
 /// How a connection ended, and when.
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    pub(super) cause: Cause,
+    pub(super) cause: ConnectionError,
     pub(super) at: Instant,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct End {
 /// The stream gives texts and binaries. It ends with one error, which says why the connection ended, a close by the
 /// server included; after that there is nothing more. Pings are answered, and the heartbeat is kept, while it is polled.
 ///
-/// It borrows the [`Reconnector`](super::Reconnector) that it came from, which learns from it how it ended: there is never
+/// It borrows the [`ReconnectLoop`](super::ReconnectLoop) that it came from, which learns from it how it ended: there is never
 /// more than one.
 pub struct Connection<'r> {
     socket: Socket,
@@ -112,13 +112,13 @@ impl<'r> Connection<'r> {
     }
 
     /// It has ended so.
-    pub(super) fn over(&mut self, cause: Cause) -> Cause {
+    pub(super) fn over(&mut self, cause: ConnectionError) -> ConnectionError {
         *self.end = Some(End { cause: cause.clone(), at: Instant::now() });
         cause
     }
 
     /// What is not for the user is answered here; `None` if there is more to read.
-    fn incoming(&mut self, message: Message, cx: &mut Context<'_>) -> Option<Result<Message, Cause>> {
+    fn incoming(&mut self, message: Message, cx: &mut Context<'_>) -> Option<Result<Message, ConnectionError>> {
         match message {
             Message::Text(_) | Message::Binary(_) => Some(Ok(message)),
             Message::Close(frame) => {
@@ -126,14 +126,14 @@ impl<'r> Connection<'r> {
                 let _ = self.socket.poll_flush_unpin(cx);
                 let (code, reason) =
                     frame.map_or((1005, Utf8Bytes::default()), |frame| (frame.code.into(), frame.reason));
-                Some(Err(self.over(Cause::Closed { code, reason })))
+                Some(Err(self.over(ConnectionError::Closed { code, reason })))
             }
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => None,
         }
     }
 
     /// Nothing is there to be read: time for the heartbeat.
-    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
         let Some(heartbeat) = &mut self.heartbeat else { return Poll::Pending };
         if core::mem::replace(&mut self.heard, Heard::Nothing) == Heard::Something {
             let due = heartbeat.heard(cx);
@@ -147,7 +147,7 @@ impl<'r> Connection<'r> {
                 self.ping = Flushing::No;
             }
             match ready!(heartbeat.poll(cx)) {
-                Beat::Dead(after) => return Poll::Ready(Cause::Silent { after }),
+                Beat::Dead(after) => return Poll::Ready(ConnectionError::KeepaliveTimeout { after }),
                 Beat::Ping => {
                     if self.socket.start_send_unpin(Message::Ping(Bytes::new())).is_ok() {
                         self.ping = Flushing::Yes;
@@ -159,7 +159,7 @@ impl<'r> Connection<'r> {
 }
 
 impl Stream for Connection<'_> {
-    type Item = Result<Message, Cause>;
+    type Item = Result<Message, ConnectionError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -173,8 +173,8 @@ impl Stream for Connection<'_> {
                         None => continue,
                     }
                 }
-                Poll::Ready(Some(Err(error))) => Cause::of(error),
-                Poll::Ready(None) => Cause::Lost,
+                Poll::Ready(Some(Err(error))) => ConnectionError::of(error),
+                Poll::Ready(None) => ConnectionError::Lost,
                 Poll::Pending => ready!(this.poll_heartbeat(cx)),
             };
             return Poll::Ready(Some(Err(this.over(cause))));
@@ -186,22 +186,22 @@ impl Stream for Connection<'_> {
 /// A message that was flushed has been handed to the system; whether it arrives, only an answer tells. An error of the
 /// sink leaves it to the stream to say why: the server's close frame may be there to be read.
 impl Sink<Message> for Connection<'_> {
-    type Error = Cause;
+    type Error = ConnectionError;
 
-    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_ready_unpin(cx).map_err(Cause::of)
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_ready_unpin(cx).map_err(ConnectionError::of)
     }
 
-    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), Cause> {
-        self.socket.start_send_unpin(message).map_err(Cause::of)
+    fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), ConnectionError> {
+        self.socket.start_send_unpin(message).map_err(ConnectionError::of)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_flush_unpin(cx).map_err(Cause::of)
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_flush_unpin(cx).map_err(ConnectionError::of)
     }
 
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        self.socket.poll_close_unpin(cx).map_err(Cause::of)
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.socket.poll_close_unpin(cx).map_err(ConnectionError::of)
     }
 }
 
@@ -209,7 +209,7 @@ impl Sink<Message> for Connection<'_> {
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.over(Cause::Released);
+            self.over(ConnectionError::ClosedLocally);
         }
     }
 }

@@ -5,7 +5,7 @@ use http::uri::Uri;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Makes the stream of bytes that a handshake is made over: [`Tcp`] by default, a proxy, a Unix socket, or a pipe in a
+/// Makes the stream of bytes that a handshake is made over: [`TcpConnector`] by default, a proxy, a Unix socket, or a pipe in a
 /// test. A closure that takes the address is one.
 pub trait Connector: Send + Sync + 'static {
     /// The stream.
@@ -30,12 +30,12 @@ where
 
 /// Connects over TCP, without Nagle's delay; for `wss`, with the feature `rustls`, over TLS.
 #[derive(Clone, Debug, Default)]
-pub struct Tcp {
+pub struct TcpConnector {
     #[cfg(feature = "rustls")]
     tls: Option<std::sync::Arc<tokio_rustls::rustls::ClientConfig>>,
 }
 
-impl Tcp {
+impl TcpConnector {
     /// With the system's root certificates, which are read once, when the first `wss` is connected.
     #[must_use]
     pub fn new() -> Self {
@@ -46,13 +46,13 @@ impl Tcp {
     #[cfg(feature = "rustls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "rustls")))]
     #[must_use]
-    pub fn tls(mut self, tls: std::sync::Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
+    pub fn tls_config(mut self, tls: std::sync::Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
         self.tls = Some(tls);
         self
     }
 }
 
-impl Connector for Tcp {
+impl Connector for TcpConnector {
     type Io = Box<dyn Io>;
 
     async fn connect(&self, to: Uri) -> io::Result<Box<dyn Io>> {

@@ -4,7 +4,7 @@ use http::Response;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{Cause, Fatal};
+use super::{ConnectionError, Fatal};
 
 /// What a client has to tell, in the order in which it happened.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Opened {
     pub downtime: Option<Duration>,
     /// Whether the server goes on where the last connection left off; only a [`Resume`](crate::Resume) can tell.
     pub resumed: bool,
-    /// How many messages are sent again that were sent before and are not acknowledged; of an [`Acked`](crate::Acked) alone.
+    /// How many messages are sent again that were sent before and are not acknowledged; of an [`AckedClient`](crate::AckedClient) alone.
     pub resent: usize,
 }
 
@@ -46,7 +46,7 @@ pub struct Opened {
 #[non_exhaustive]
 pub struct Closed {
     /// Why.
-    pub cause: Cause,
+    pub cause: ConnectionError,
     /// How long it is until the next attempt; `None` if there is none.
     pub retry_in: Option<Duration>,
     /// The number of the attempt that failed, or that had opened the connection.
@@ -56,7 +56,7 @@ pub struct Closed {
 /// Where a client stands.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum State {
+pub enum ConnectionState {
     /// An attempt is being made.
     Connecting,
     /// There is a connection.

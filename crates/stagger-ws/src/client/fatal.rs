@@ -3,7 +3,7 @@ use core::fmt;
 
 use stagger::Stop;
 
-use super::Cause;
+use super::ConnectionError;
 
 /// Nothing more is tried: what went wrong last is not going to pass, or the policy's limits are used up.
 ///
@@ -11,29 +11,29 @@ use super::Cause;
 #[derive(Clone, Debug)]
 pub struct Fatal {
     stop: Stop,
-    cause: Cause,
+    cause: ConnectionError,
     attempts: u32,
 }
 
 impl Fatal {
-    pub(super) const fn new(stop: Stop, cause: Cause, attempts: u32) -> Self {
+    pub(super) const fn new(stop: Stop, cause: ConnectionError, attempts: u32) -> Self {
         Self { stop, cause, attempts }
     }
 
     /// This side has ended it.
     pub(super) const fn released() -> Self {
-        Self::new(Stop::Cancelled, Cause::Released, 0)
+        Self::new(Stop::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 
     /// Why there is no further attempt: [`Stop::Permanent`] if another one would fail in the same way.
     #[must_use]
-    pub const fn stop(&self) -> Stop {
+    pub const fn stop_reason(&self) -> Stop {
         self.stop
     }
 
     /// What went wrong last.
     #[must_use]
-    pub const fn cause(&self) -> &Cause {
+    pub const fn cause(&self) -> &ConnectionError {
         &self.cause
     }
 

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::acked::Kept;
 use super::outbox::{Gate, Offer, Queue, Via};
-use super::{Fatal, SendError, State, Unsent};
+use super::{ConnectionState, Fatal, SendError, SendErrorKind};
 
 /// What can be asked of the task that owns the connection.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) window: Option<Arc<dyn Kept>>,
     /// Unbounded, since nothing in it grows with traffic and the task never keeps it waiting.
     pub(super) commands: UnboundedSender<Command>,
-    pub(super) state: watch::Receiver<State>,
+    pub(super) state: watch::Receiver<ConnectionState>,
     /// How often it was asked to reconnect. The stream of a client that gave up goes on after it.
     pub(super) revivals: AtomicU64,
     /// How often it has done so.
@@ -61,7 +61,7 @@ impl Shared {
             }
             (via, _) => via,
         };
-        self.outbox.settle(via, Err(Unsent::TooLong));
+        self.outbox.settle(via, Err(SendErrorKind::TooLong));
     }
 }
 
@@ -81,7 +81,7 @@ impl Handle {
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
         let (told, hears) = oneshot::channel();
         self.0.outbox.put(message, Via::Send(told)).await?;
-        hears.await.unwrap_or(Err(SendError::new(Unsent::Closed, None)))
+        hears.await.unwrap_or(Err(SendError::new(SendErrorKind::Closed, None)))
     }
 
     /// Puts it into the outbox, without waiting. What becomes of it is not told; if it is dropped,
@@ -92,7 +92,7 @@ impl Handle {
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
         match self.0.outbox.offer(message, Via::Nobody) {
             Offer::Taken => Ok(()),
-            Offer::Wait(message, _) => Err(SendError::new(Unsent::Full, Some(message))),
+            Offer::Wait(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
             Offer::Refused(error) => Err(error),
         }
     }
@@ -117,7 +117,7 @@ impl Handle {
 
     /// Where it stands, to be watched.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<State> {
+    pub fn state(&self) -> watch::Receiver<ConnectionState> {
         self.0.state.clone()
     }
 
@@ -129,15 +129,17 @@ impl Handle {
         let mut state = self.state();
         let settled = state
             .wait_for(|state| match state {
-                State::Open => true,
+                ConnectionState::Open => true,
                 // What was asked for and is not begun yet may change it.
-                State::Closed(_) => self.0.revivals.load(Ordering::Acquire) == self.0.obeyed.load(Ordering::Acquire),
+                ConnectionState::Closed(_) => {
+                    self.0.revivals.load(Ordering::Acquire) == self.0.obeyed.load(Ordering::Acquire)
+                }
                 _ => false,
             })
             .await;
         match settled.as_deref() {
-            Ok(State::Open) => Ok(()),
-            Ok(State::Closed(Some(fatal))) => Err(fatal.clone()),
+            Ok(ConnectionState::Open) => Ok(()),
+            Ok(ConnectionState::Closed(Some(fatal))) => Err(fatal.clone()),
             _ => Err(Fatal::released()),
         }
     }

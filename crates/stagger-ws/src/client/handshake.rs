@@ -9,7 +9,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::connector::{AnyConnector, Io};
 use super::request::{ConnectAttempt, Provider, complete, redirected};
-use super::{Cause, observe};
+use super::{ConnectionError, observe};
 
 /// A socket whose handshake is done.
 pub(super) type Socket = WebSocketStream<Box<dyn Io>>;
@@ -26,36 +26,41 @@ pub(super) struct Route {
 
 impl Route {
     /// One attempt, from the request to the end of the handshake.
-    pub(super) async fn connect(self: Arc<Self>, attempt: ConnectAttempt) -> Result<(Socket, Response<()>), Cause> {
+    pub(super) async fn connect(
+        self: Arc<Self>,
+        attempt: ConnectAttempt,
+    ) -> Result<(Socket, Response<()>), ConnectionError> {
         let after = self.connect_timeout;
-        timeout(after, self.follow(attempt)).await.unwrap_or(Err(Cause::ConnectTimeout { after }))
+        timeout(after, self.follow(attempt)).await.unwrap_or(Err(ConnectionError::ConnectTimeout { after }))
     }
 
-    async fn follow(&self, attempt: ConnectAttempt) -> Result<(Socket, Response<()>), Cause> {
-        let mut request = (self.provider)(attempt).await.map_err(|error| match error.downcast::<Cause>() {
-            Ok(cause) => *cause,
-            Err(error) => Cause::Request(Arc::from(error)),
-        })?;
+    async fn follow(&self, attempt: ConnectAttempt) -> Result<(Socket, Response<()>), ConnectionError> {
+        let mut request =
+            (self.provider)(attempt).await.map_err(|error| match error.downcast::<ConnectionError>() {
+                Ok(cause) => *cause,
+                Err(error) => ConnectionError::Request(Arc::from(error)),
+            })?;
         let mut redirects = 0;
         loop {
             observe::host(request.uri());
             let refusal = match self.upgrade(request.clone()).await {
-                Err(Cause::Refused(refusal)) if refusal.status().is_redirection() => refusal,
+                Err(ConnectionError::Rejected(refusal)) if refusal.status().is_redirection() => refusal,
                 done => return done,
             };
             let to = refusal.location().and_then(|to| redirected(request.uri(), to));
             match to {
                 Some(to) if redirects < self.redirects => point(&mut request, to),
-                _ => return Err(Cause::Refused(refusal)),
+                _ => return Err(ConnectionError::Rejected(refusal)),
             }
             redirects += 1;
         }
     }
 
-    async fn upgrade(&self, request: Request<()>) -> Result<(Socket, Response<()>), Cause> {
+    async fn upgrade(&self, request: Request<()>) -> Result<(Socket, Response<()>), ConnectionError> {
         let request = complete(request)?;
-        let io = self.connector.connect_any(request.uri().clone()).await.map_err(Cause::io)?;
-        let (socket, response) = client_async_with_config(request, io, Some(self.socket)).await.map_err(Cause::of)?;
+        let io = self.connector.connect_any(request.uri().clone()).await.map_err(ConnectionError::io)?;
+        let (socket, response) =
+            client_async_with_config(request, io, Some(self.socket)).await.map_err(ConnectionError::of)?;
         let mut response = response.map(drop);
         // They are kept for as long as the connection: without the room for more of them.
         let headers = response.headers().clone();

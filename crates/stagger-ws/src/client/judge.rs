@@ -5,8 +5,8 @@ use stagger::{Generation, Hint, Kind, Outcome, Policy, Seed, classify, draw};
 use stagger_http::status::{Keyed, outcome};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
-use super::Cause;
-use crate::codes::{Codes, OnClose};
+use super::ConnectionError;
+use crate::codes::{CloseAction, CloseCodes};
 
 /// What a cause means for the connection that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,14 +33,14 @@ impl From<Outcome> for Verdict {
 /// Judges causes, and remembers how often credentials were refused.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
-    pub(super) codes: Codes,
+    pub(super) codes: CloseCodes,
     pub(super) forbidden_retries: u32,
     refusals: u32,
     refused: Option<u16>,
 }
 
 impl Judge {
-    pub(super) const fn new(codes: Codes) -> Self {
+    pub(super) const fn new(codes: CloseCodes) -> Self {
         Self { codes, forbidden_retries: 1, refusals: 0, refused: None }
     }
 
@@ -66,9 +66,9 @@ impl Judge {
     }
 
     /// An attempt to connect has failed.
-    pub(super) fn failed(&mut self, cause: &Cause) -> Verdict {
+    pub(super) fn failed(&mut self, cause: &ConnectionError) -> Verdict {
         match cause {
-            Cause::Refused(refusal) => match refusal.status().as_u16() {
+            ConnectionError::Rejected(refusal) => match refusal.status().as_u16() {
                 status @ (401 | 403) => self.refuse(status),
                 // A success that is no upgrade, or a redirection that is not followed: the same the next time.
                 ..=399 => Outcome::Permanent.into(),
@@ -77,51 +77,57 @@ impl Judge {
                     outcome(refusal.status(), Keyed::No, hint).into()
                 }
             },
-            Cause::Protocol(ProtocolError::SecWebSocketSubProtocolError(_)) | Cause::Tls(_) | Cause::Unusable(_) => {
-                Outcome::Permanent.into()
-            }
+            ConnectionError::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))
+            | ConnectionError::Tls(_)
+            | ConnectionError::InvalidRequest(_) => Outcome::Permanent.into(),
             // Only about the request: what came of the network is below.
-            Cause::Protocol(
+            ConnectionError::Protocol(
                 ProtocolError::InvalidHeader(_) | ProtocolError::WrongHttpMethod | ProtocolError::WrongHttpVersion,
             ) => Outcome::Permanent.into(),
-            Cause::Io(error) => io_outcome(error).into(),
+            ConnectionError::Io(error) => io_outcome(error).into(),
             _ => Outcome::TRANSIENT.into(),
         }
     }
 
     /// A connection that had been opened has ended. `number` is its generation's, for what is drawn.
-    pub(super) fn ended(&mut self, cause: &Cause, generation: Generation, policy: &Policy, seed: Seed) -> Verdict {
+    pub(super) fn ended(
+        &mut self,
+        cause: &ConnectionError,
+        generation: Generation,
+        policy: &Policy,
+        seed: Seed,
+    ) -> Verdict {
         let bits = seed.for_call(generation.get()).get();
         let meaning = match cause {
-            Cause::Closed { code, reason } => self.codes.meaning(*code, reason),
+            ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
             // What was asked of the server makes it send the same again.
-            Cause::TooLong(CapacityError::MessageTooLong { .. }) => OnClose::Fatal,
+            ConnectionError::TooLong(CapacityError::MessageTooLong { .. }) => CloseAction::Fatal,
             // Whoever is not let in was never served, and a server that lost its history sends everyone away.
-            Cause::NotResumed
-            | Cause::ConnectTimeout { .. }
-            | Cause::Protocol(_)
-            | Cause::TooLong(_)
-            | Cause::NotUtf8 => OnClose::Broken,
-            _ => OnClose::Reconnect,
+            ConnectionError::ResumeRejected
+            | ConnectionError::ConnectTimeout { .. }
+            | ConnectionError::Protocol(_)
+            | ConnectionError::TooLong(_)
+            | ConnectionError::InvalidUtf8 => CloseAction::ReconnectUnhealthy,
+            _ => CloseAction::Reconnect,
         };
-        if meaning != OnClose::Refresh {
+        if meaning != CloseAction::Reauthenticate {
             self.refusals = 0;
         }
         match meaning {
-            OnClose::End | OnClose::Fatal => Outcome::Permanent.into(),
-            OnClose::Refresh => self.refuse(cause.code().unwrap_or_default()),
-            OnClose::Reconnect => match cause {
-                Cause::Io(error) => io_outcome(error).into(),
+            CloseAction::End | CloseAction::Fatal => Outcome::Permanent.into(),
+            CloseAction::Reauthenticate => self.refuse(cause.close_code().unwrap_or_default()),
+            CloseAction::Reconnect => match cause {
+                ConnectionError::Io(error) => io_outcome(error).into(),
                 _ => Outcome::TRANSIENT.into(),
             },
             // The spread first, for it hits everyone at once; the backoff, which goes on, comes on top.
-            OnClose::Broken => {
+            CloseAction::ReconnectUnhealthy => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
                 let hint = (!spread.is_zero()).then_some(Hint::Floor(spread));
                 Verdict { outcome: Outcome::Failed { kind: Kind::Transient, hint }, trust: Trust::None }
             }
             // Each client draws its own point, and keeps to it.
-            OnClose::Within { from, to } => {
+            CloseAction::ReconnectWithin { from, to } => {
                 let hint = Hint::Slot(draw(from, to.max(from), bits));
                 Outcome::Failed { kind: Kind::Throttled, hint: Some(hint) }.into()
             }
@@ -129,9 +135,9 @@ impl Judge {
     }
 
     /// Whether this is how a connection ends that is not wanted again.
-    pub(super) fn is_the_end(&self, cause: &Cause) -> bool {
+    pub(super) fn is_the_end(&self, cause: &ConnectionError) -> bool {
         match cause {
-            Cause::Closed { code, reason } => self.codes.meaning(*code, reason) == OnClose::End,
+            ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
             _ => false,
         }
     }

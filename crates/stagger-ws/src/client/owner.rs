@@ -16,10 +16,10 @@ use super::alarm::Alarm;
 use super::backlog::{Backlog, Delivery};
 use super::builder::FAR;
 use super::handle::{Command, Shared};
-use super::outbox::{Gate, Unsent, Via};
-use super::reconnector::Happening;
+use super::outbox::{Gate, SendErrorKind, Via};
+use super::reconnect_loop::Happening;
 use super::resume::Resuming;
-use super::{Cause, Closed, Connection, Event, Fatal, Opened, Reconnector, State};
+use super::{Closed, Connection, ConnectionError, ConnectionState, Event, Fatal, Opened, ReconnectLoop};
 
 /// How many messages go one way before the other way, and other tasks, have their turn.
 const TURN: usize = 64;
@@ -27,7 +27,7 @@ const TURN: usize = 64;
 /// The task that owns a client's connection. It alone makes it, reads it, writes it and lets go of it; everybody else
 /// asks.
 pub(super) struct Owner {
-    links: Reconnector,
+    links: ReconnectLoop,
     desk: Desk,
 }
 
@@ -36,7 +36,7 @@ struct Desk {
     shared: Arc<Shared>,
     commands: UnboundedReceiver<Command>,
     events: Sender<Delivery>,
-    state: watch::Sender<State>,
+    state: watch::Sender<ConnectionState>,
     backlog: Backlog,
     /// Those whose messages are being written.
     writing: Vec<Via>,
@@ -68,11 +68,11 @@ enum Going {
 
 impl Owner {
     pub(super) fn new(
-        links: Reconnector,
+        links: ReconnectLoop,
         shared: Arc<Shared>,
         commands: UnboundedReceiver<Command>,
         events: Sender<Delivery>,
-        state: watch::Sender<State>,
+        state: watch::Sender<ConnectionState>,
         resuming: Option<Box<Resuming>>,
     ) -> Self {
         let (backlog, writing) = (Backlog::default(), Vec::new());
@@ -103,7 +103,11 @@ impl Owner {
                                 self.desk.shared.turn(Gate::Closed);
                                 let attempt = link.attempt();
                                 link.say_goodbye(|message| self.desk.hear_last(message)).await;
-                                return self.desk.closed(Closed { cause: Cause::Released, retry_in: None, attempt });
+                                return self.desk.closed(Closed {
+                                    cause: ConnectionError::ClosedLocally,
+                                    retry_in: None,
+                                    attempt,
+                                });
                             }
                             Some(Command::Leave) => return,
                             Some(Command::ReconnectNow) => {
@@ -111,7 +115,7 @@ impl Owner {
                                 drop(link);
                                 self.desk.down();
                                 self.desk.closed(Closed {
-                                    cause: Cause::Released,
+                                    cause: ConnectionError::ClosedLocally,
                                     retry_in: Some(Duration::ZERO),
                                     attempt,
                                 });
@@ -121,7 +125,7 @@ impl Owner {
                         Going::On
                     }
                     Turn::Happened(Happening::Connecting) => {
-                        self.desk.state.send_replace(State::Connecting);
+                        self.desk.state.send_replace(ConnectionState::Connecting);
                         Going::On
                     }
                     Turn::Happened(Happening::Closed(closed)) => {
@@ -171,7 +175,7 @@ impl Owner {
 
     fn revive(&mut self) {
         // In this order, or somebody would see it obeyed and still closed.
-        self.desk.state.send_replace(State::Connecting);
+        self.desk.state.send_replace(ConnectionState::Connecting);
         self.desk.shared.obeyed.fetch_add(1, Ordering::AcqRel);
         self.desk.backlog.go_on();
         self.desk.shared.turn(Gate::Down);
@@ -183,13 +187,13 @@ impl Desk {
     fn opened(&mut self, mut opened: Opened) {
         opened.resent = self.shared.turn(Gate::Open);
         self.backlog.opened(opened);
-        self.state.send_replace(State::Open);
+        self.state.send_replace(ConnectionState::Open);
     }
 
     /// The connection is gone, and with it what was being written.
     fn down(&mut self) {
         for via in self.writing.drain(..) {
-            self.shared.outbox.settle(via, Err(Unsent::Lost));
+            self.shared.outbox.settle(via, Err(SendErrorKind::Lost));
         }
         self.shared.turn(Gate::Down);
     }
@@ -199,14 +203,14 @@ impl Desk {
             let now = Instant::now();
             // Too far away to be told: that is as good as never.
             let until = now.checked_add(retry_in).unwrap_or(now + FAR);
-            self.state.send_replace(State::Waiting { until });
+            self.state.send_replace(ConnectionState::Waiting { until });
         }
         self.backlog.closed(closed);
     }
 
     fn ended(&mut self, fatal: Option<Fatal>) {
         self.shared.turn(Gate::GaveUp);
-        self.state.send_replace(State::Closed(fatal.clone()));
+        self.state.send_replace(ConnectionState::Closed(fatal.clone()));
         self.backlog.end(fatal, self.shared.obeyed.load(Ordering::Acquire));
     }
 
@@ -307,15 +311,15 @@ impl Desk {
     }
 
     /// What came has been read: an acknowledgement that has been missing for too long is not among it.
-    fn missed(&mut self, cx: &mut Context<'_>) -> Option<Cause> {
+    fn missed(&mut self, cx: &mut Context<'_>) -> Option<ConnectionError> {
         let window = self.shared.window.as_ref()?;
         let after = window.timeout()?;
-        self.missing.poll(window.due(), cx).is_ready().then_some(Cause::Unacknowledged { after })
+        self.missing.poll(window.due(), cx).is_ready().then_some(ConnectionError::AckTimeout { after })
     }
 
     /// What could be read has been read. If nothing can be written any more, that is the end of it: nobody may be reading
     /// who would find the other end.
-    fn end(link: &mut Connection<'_>, broken: Option<Cause>) -> Poll<Option<Command>> {
+    fn end(link: &mut Connection<'_>, broken: Option<ConnectionError>) -> Poll<Option<Command>> {
         match broken {
             None => Poll::Pending,
             Some(cause) => {
@@ -326,7 +330,7 @@ impl Desk {
     }
 
     /// Writes what the connection takes. Why it can no longer be written to, if it cannot.
-    fn write(&mut self, link: &mut Connection<'_>, cx: &mut Context<'_>) -> Option<Cause> {
+    fn write(&mut self, link: &mut Connection<'_>, cx: &mut Context<'_>) -> Option<ConnectionError> {
         let outbox = &self.shared.outbox;
         for turn in 0.. {
             match link.poll_ready_unpin(cx) {
@@ -342,9 +346,9 @@ impl Desk {
             match link.start_send_unpin(message) {
                 Ok(()) => self.writing.push(via),
                 // It alone does not fit; the connection is as good as before.
-                Err(Cause::Unusable(_)) => self.shared.never(via),
+                Err(ConnectionError::InvalidRequest(_)) => self.shared.never(via),
                 Err(cause) => {
-                    outbox.settle(via, Err(Unsent::Lost));
+                    outbox.settle(via, Err(SendErrorKind::Lost));
                     return Some(cause);
                 }
             }
@@ -368,7 +372,7 @@ impl Drop for Desk {
     fn drop(&mut self) {
         self.down();
         self.shared.turn(Gate::Closed);
-        self.state.send_replace(State::Closed(None));
+        self.state.send_replace(ConnectionState::Closed(None));
         // What there is room for; the stream ends in any case.
         let mut cx = Context::from_waker(core::task::Waker::noop());
         let _ = self.backlog.poll_deliver(&mut self.events, &mut cx);

@@ -7,7 +7,7 @@ use http::uri::Uri;
 use http::{HeaderValue, Request};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
-use super::Cause;
+use super::ConnectionError;
 
 /// An error of any kind, as the provider of requests gives it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -22,14 +22,14 @@ pub struct ConnectAttempt {
 impl ConnectAttempt {
     /// Its number, from 1; it starts again after a connection that was healthy.
     #[must_use]
-    pub const fn attempt(&self) -> u32 {
+    pub const fn number(&self) -> u32 {
         self.number
     }
 
     /// How the credentials of the attempt before were refused, if they were: the status (401, 403) or the close code
     /// (3000, 3003, and those that the [codes](crate::codes) name). Get fresh ones then.
     #[must_use]
-    pub const fn refused(&self) -> Option<u16> {
+    pub const fn auth_rejection(&self) -> Option<u16> {
         self.refused
     }
 }
@@ -40,9 +40,9 @@ pub(super) type Asking = Pin<Box<dyn Future<Output = Result<Request<()>, BoxErro
 pub(super) type Provider = Arc<dyn Fn(ConnectAttempt) -> Asking + Send + Sync>;
 
 /// Fills in what the protocol wants and the provider did not say.
-pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, Cause> {
+pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
     if !matches!(request.uri().scheme_str(), Some("ws" | "wss")) {
-        return Err(Cause::Unusable("the address is neither ws nor wss"));
+        return Err(ConnectionError::InvalidRequest("the address is neither ws nor wss"));
     }
     let host = host_header(request.uri())?;
     let headers = request.headers_mut();
@@ -50,14 +50,15 @@ pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, Cause> {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    let key = HeaderValue::try_from(generate_key()).map_err(|_| Cause::Unusable("the key cannot be sent"))?;
+    let key =
+        HeaderValue::try_from(generate_key()).map_err(|_| ConnectionError::InvalidRequest("the key cannot be sent"))?;
     headers.insert(SEC_WEBSOCKET_KEY, key);
     Ok(request)
 }
 
 /// What goes into `Host`: never a user's name or password.
-fn host_header(uri: &Uri) -> Result<HeaderValue, Cause> {
-    const NO_HOST: Cause = Cause::Unusable("the address has no host");
+fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
+    const NO_HOST: ConnectionError = ConnectionError::InvalidRequest("the address has no host");
     let authority = uri.authority().ok_or(NO_HOST)?.as_str();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     HeaderValue::try_from(host).map_err(|_| NO_HOST)

@@ -11,12 +11,12 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::acked::Kept;
 use super::backlog::Delivery;
-use super::builder::Builder;
+use super::builder::ClientBuilder;
 use super::handle::{Command, Handle, Shared};
 use super::outbox::{Offer, Queue, Via};
 use super::owner::Owner;
 use super::resume::{Resuming, asking};
-use super::{Event, Fatal, Reconnector, SendError, State};
+use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
 
 /// A connection that comes back: a stream of what happens, and a sink for messages.
 ///
@@ -57,16 +57,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// What can be said about how it connects. [`Builder::connect`] makes it.
+    /// What can be said about how it connects. [`ClientBuilder::connect`] makes it.
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
     }
 
-    pub(super) fn new(mut builder: Builder, window: Option<Arc<dyn Kept>>) -> Self {
+    pub(super) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn Kept>>) -> Self {
         let (tell, events) = futures_channel::mpsc::channel(builder.inbox);
         let (commands, obeys) = futures_channel::mpsc::unbounded();
-        let (state, watched) = watch::channel(State::Connecting);
+        let (state, watched) = watch::channel(ConnectionState::Connecting);
         let outbox = Queue::new(builder.outbox, &builder.target);
         let resuming = builder.resume.take().map(|resume| {
             let route = &mut builder.route;
@@ -81,7 +81,7 @@ impl Client {
             revivals: AtomicU64::new(0),
             obeyed: AtomicU64::new(0),
         });
-        let owner = Owner::new(Reconnector::new(builder), Arc::clone(&shared), obeys, tell, state, resuming);
+        let owner = Owner::new(ReconnectLoop::new(builder), Arc::clone(&shared), obeys, tell, state, resuming);
         tokio::spawn(owner.run());
         Self { handle: Handle(shared), events, ended: None }
     }

@@ -14,7 +14,7 @@ use super::{Closing, Conn, Frame};
 /// A WebSocket that is taken care of: it pings, finds out if its peer is dead, and leaves when a drain says so. Otherwise it
 /// is the stream and the sink that it was made of, with the same messages and errors.
 ///
-/// - When a drain comes to it, the client is sent a close frame with 1012 and an [`Advice`](crate::Advice). What the client
+/// - When a drain comes to it, the client is sent a close frame with 1012 and an [`ReconnectAdvice`](crate::ReconnectAdvice). What the client
 ///   still sends is read; after its answer, or without one after [`close_timeout`](super::SocketsBuilder::close_timeout),
 ///   the stream ends. Sending fails from the close on.
 /// - A dead peer is an error, once, of the kind [`TimedOut`](io::ErrorKind::TimedOut), while reading or while sending; then

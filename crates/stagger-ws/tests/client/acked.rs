@@ -3,7 +3,7 @@
 use core::future::ready;
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use stagger_ws::{Ack, Acked, Event, Message, State, Unsent, WebSocketConfig};
+use stagger_ws::{Ack, AckedClient, ConnectionState, Event, Message, SendErrorKind, WebSocketConfig};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
@@ -12,7 +12,7 @@ use super::peer::Deed::{Hang, Upgrade, Wait};
 use super::store::{Habit, Order, Store, acks, numbered, numbers};
 
 /// Sends these, and lets them arrive.
-async fn send(client: &Acked<u64>, all: impl IntoIterator<Item = u64>) {
+async fn send(client: &AckedClient<u64>, all: impl IntoIterator<Item = u64>) {
     for n in all {
         client.send(numbered(n)).await.unwrap();
     }
@@ -20,7 +20,7 @@ async fn send(client: &Acked<u64>, all: impl IntoIterator<Item = u64>) {
 }
 
 /// What has happened.
-async fn words(client: &mut Acked<u64>) -> Vec<String> {
+async fn words(client: &mut AckedClient<u64>) -> Vec<String> {
     let mut words = Vec::new();
     while let Ok(Some(Ok(event))) = timeout(ms(1), client.next()).await {
         words.push(word(&event));
@@ -29,7 +29,7 @@ async fn words(client: &mut Acked<u64>) -> Vec<String> {
 }
 
 /// How many messages each connection was said to begin with.
-async fn resent(client: &mut Acked<u64>) -> Vec<usize> {
+async fn resent(client: &mut AckedClient<u64>) -> Vec<usize> {
     let mut resent = Vec::new();
     while let Ok(Some(Ok(event))) = timeout(ms(1), client.next()).await {
         if let Event::Open(opened) = event {
@@ -112,7 +112,7 @@ async fn beyond_the_window_whoever_sends_waits_for_an_acknowledgement() {
         let store = Store::new(Habit::Nothing);
         let client = store.piped(64 << 10).acked(acks().window(window).max_bytes(bytes));
         send(&client, 1..=2).await;
-        assert_eq!(client.handle().try_send(numbered(3)).unwrap_err().why(), Unsent::Full);
+        assert_eq!(client.handle().try_send(numbered(3)).unwrap_err().kind(), SendErrorKind::Full);
         let before = Instant::now();
         let (sent, ()) = tokio::join!(client.send(numbered(3)), async {
             sleep(secs(5)).await;
@@ -129,7 +129,7 @@ async fn a_message_that_is_longer_than_the_window_is_refused_and_given_back() {
     let store = Store::new(Habit::Nothing);
     let client = store.piped(64 << 10).acked(acks().max_bytes(3));
     let error = client.send(numbered(1000)).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::TooLong, Some(numbered(1000))));
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::TooLong, Some(numbered(1000))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +153,7 @@ async fn cancelling_loses_nothing() {
     let client = store.piped(64 << 10).acked(acks().window(2));
     send(&client, 1..=2).await;
     assert!(timeout(ms(1), client.send(numbered(3))).await.is_err());
-    assert!(timeout(ms(1), client.settled()).await.is_err());
+    assert!(timeout(ms(1), client.flushed()).await.is_err());
     assert_eq!(numbers(&client.handle().unacked()), [1, 2]);
     assert!(client.close().now_or_never().is_none());
     assert_eq!(numbers(&client.close().await), [1, 2]);
@@ -171,7 +171,7 @@ async fn close_gives_back_what_was_never_acknowledged_and_what_was_never_sent() 
     send(&client, 4..=5).await;
     assert_eq!(numbers(&client.close().await), [2, 3, 4, 5]);
     assert!(client.close().await.is_empty());
-    assert_eq!(client.send(numbered(6)).await.unwrap_err().why(), Unsent::Closed);
+    assert_eq!(client.send(numbered(6)).await.unwrap_err().kind(), SendErrorKind::Closed);
 }
 
 /// The close is asked for before they are read.
@@ -188,10 +188,10 @@ async fn acknowledgements_that_come_while_it_closes_count() {
 async fn settled_waits_for_the_last_acknowledgement_and_says_when_none_can_come() {
     let store = Store::new(Habit::Nothing);
     let client = store.client();
-    assert_eq!(client.settled().now_or_never(), Some(Ok(())));
+    assert_eq!(client.flushed().now_or_never(), Some(Ok(())));
     send(&client, 1..=2).await;
     let before = Instant::now();
-    let (settled, ()) = tokio::join!(client.settled(), async {
+    let (settled, ()) = tokio::join!(client.flushed(), async {
         sleep(secs(1)).await;
         store.say("one 2");
         sleep(secs(1)).await;
@@ -199,8 +199,8 @@ async fn settled_waits_for_the_last_acknowledgement_and_says_when_none_can_come(
     });
     assert_eq!((settled, before.elapsed()), (Ok(()), secs(2)));
     send(&client, [3]).await;
-    let (settled, _) = tokio::join!(client.settled(), client.close());
-    assert_eq!(settled, Err(Unsent::Closed));
+    let (settled, _) = tokio::join!(client.flushed(), client.close());
+    assert_eq!(settled, Err(SendErrorKind::Closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,10 +211,10 @@ async fn after_giving_up_the_window_is_whole_and_reconnect_now_sends_it_again() 
     store.say("one 1");
     store.order(Order::Drop);
     store.set_up(false);
-    assert_eq!(client.settled().await, Err(Unsent::GaveUp));
+    assert_eq!(client.flushed().await, Err(SendErrorKind::GaveUp));
     let error = client.send(numbered(4)).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, Some(numbered(4))));
-    assert_eq!(SinkExt::send(&mut client, numbered(4)).await.unwrap_err().why(), Unsent::GaveUp);
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, Some(numbered(4))));
+    assert_eq!(SinkExt::send(&mut client, numbered(4)).await.unwrap_err().kind(), SendErrorKind::GaveUp);
     assert_eq!(numbers(&client.handle().unacked()), [2, 3]);
 
     store.set_up(true);
@@ -222,7 +222,7 @@ async fn after_giving_up_the_window_is_whole_and_reconnect_now_sends_it_again() 
     client.handle().client().reconnect_now();
     client.connected().await.unwrap();
     client.send(numbered(4)).await.unwrap();
-    client.settled().await.unwrap();
+    client.flushed().await.unwrap();
     assert_eq!(store.came(), [vec![1, 2, 3], vec![2, 3, 4]]);
 }
 
@@ -257,7 +257,7 @@ async fn without_an_ack_timeout_a_slow_peer_is_waited_for() {
     send(&client, [1]).await;
     sleep(secs(86_400)).await;
     assert_eq!(store.came(), [vec![1]]);
-    assert!(matches!(*client.handle().client().state().borrow(), State::Open));
+    assert!(matches!(*client.handle().client().state().borrow(), ConnectionState::Open));
 }
 
 /// Nobody reads the stream, and there are many more acknowledgements than the inbox has room for.
@@ -268,12 +268,12 @@ async fn whoever_only_sends_does_not_have_to_read() {
     for n in 0..1_000 {
         timeout(secs(60), client.send(numbered(n))).await.expect("in time").unwrap();
     }
-    client.settled().await.unwrap();
+    client.flushed().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn acknowledgements_are_shown_if_they_are_asked_for() {
-    for (acks, want) in [(acks(), &["hello"][..]), (acks().shown(), &["hello", "up to 1"])] {
+    for (acks, want) in [(acks(), &["hello"][..]), (acks().pass_through(), &["hello", "up to 1"])] {
         let store = Store::new(Habit::Nothing);
         let client = store.piped(64 << 10).acked(acks);
         send(&client, [1]).await;
@@ -320,10 +320,10 @@ async fn what_was_being_written_is_not_dropped_with_the_connection() {
 async fn a_message_that_no_connection_can_take_is_dropped_and_said_to_be() {
     let store = Store::new(Habit::Acknowledge);
     let limits = WebSocketConfig::default().write_buffer_size(1 << 10).max_write_buffer_size(8 << 10);
-    let mut client = store.piped(64 << 10).websocket(limits).acked(acks());
+    let mut client = store.piped(64 << 10).websocket_config(limits).acked(acks());
     client.send(Message::text(format!("1 {}", "x".repeat(100_000)))).await.unwrap();
     client.send(numbered(2)).await.unwrap();
-    client.settled().await.unwrap();
+    client.flushed().await.unwrap();
     assert_eq!(store.came(), [[2]]);
     assert_eq!(words(&mut client).await, ["open 1", "dropped 1"]);
 }

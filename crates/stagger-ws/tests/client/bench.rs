@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use stagger::{Jitter, Policy, PolicyBuilder, Seed};
-use stagger_ws::{Builder, Closed, Reconnector};
+use stagger_ws::{ClientBuilder, Closed, ReconnectLoop};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ impl Bench {
     }
 
     /// A client that meets it over pipes.
-    pub(super) fn piped(&self) -> Builder {
+    pub(super) fn piped(&self) -> ClientBuilder {
         let bench = self.clone();
         self.client().url("ws://bench.test/feed").connector(move |_| {
             let pipe = bench.pipe();
@@ -62,13 +62,13 @@ impl Bench {
     }
 
     /// A client that meets it over sockets.
-    pub(super) async fn socketed(&self) -> Builder {
+    pub(super) async fn socketed(&self) -> ClientBuilder {
         let port = self.listen(|stream| async { io::Result::Ok(stream) }).await;
         self.brisk().url(format!("ws://127.0.0.1:{port}/feed"))
     }
 
     /// A client with next to no waits, for real sockets.
-    pub(super) fn brisk(&self) -> Builder {
+    pub(super) fn brisk(&self) -> ClientBuilder {
         let policy = Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
         self.client().policy(policy.build().unwrap())
     }
@@ -94,12 +94,12 @@ impl Bench {
         port
     }
 
-    fn client(&self) -> Builder {
+    fn client(&self) -> ClientBuilder {
         let bench = self.clone();
-        Reconnector::builder()
+        ReconnectLoop::builder()
             .policy(DOUBLING.build().unwrap())
             .seed(Seed::new(7))
-            .no_heartbeat()
+            .no_keepalive()
             .on_closed(move |closed| bench.0.lock().unwrap().closed.push(closed.clone()))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use stagger::{Seed, Stop};
-use stagger_ws::{Advice, Builder, codes};
+use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
 use tokio::time::timeout;
 
 use super::bench::{Bench, DOUBLING, secs};
@@ -19,10 +19,10 @@ use super::peer::{close, header, refusal};
 struct Asked(Arc<Mutex<Vec<Option<u16>>>>);
 
 impl Asked {
-    fn of(&self, builder: Builder) -> Builder {
+    fn of(&self, builder: ClientBuilder) -> ClientBuilder {
         let asked = self.clone();
         builder.request(move |cx| {
-            asked.0.lock().unwrap().push(cx.refused());
+            asked.0.lock().unwrap().push(cx.auth_rejection());
             async { Ok(Request::get("ws://bench.test/").body(())?) }
         })
     }
@@ -35,7 +35,7 @@ impl Asked {
 /// The wait after a connection that lived a minute and was closed so.
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
     let bench = Bench::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
-    run(&mut bench.piped().seed(Seed::new(seed)).reconnector()).await.unwrap();
+    run(&mut bench.piped().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
     bench.waits()[0].1.unwrap()
 }
 
@@ -57,7 +57,7 @@ async fn a_restart_and_an_overload_wait_anywhere_in_their_time() {
 #[tokio::test(start_paused = true)]
 async fn advice_in_the_reason_is_kept_to() {
     for seed in 0..20 {
-        let advice = Advice { retry_after: secs(7), spread: secs(2) };
+        let advice = ReconnectAdvice { retry_after: secs(7), spread: secs(2) };
         let wait = wait_after_close(seed, 1012, &advice.to_reason()).await;
         assert!(secs(7) <= wait && wait <= secs(9), "{wait:?}");
     }
@@ -67,8 +67,8 @@ async fn advice_in_the_reason_is_kept_to() {
 async fn a_server_that_broke_down_is_never_healthy() {
     let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
     let bench = Bench::new(vec![broken; 6]);
-    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!(fatal.stop(), Stop::Attempts);
+    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    assert_eq!(fatal.stop_reason(), Stop::Attempts);
     let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
     assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
 }
@@ -79,7 +79,7 @@ async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
     for seed in 0..40 {
         let bench = Bench::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
         let policy = DOUBLING.spread(secs(100)).build().unwrap();
-        run(&mut bench.piped().policy(policy).seed(Seed::new(seed)).reconnector()).await.unwrap();
+        run(&mut bench.piped().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
         waits.push(bench.waits()[0].1.unwrap());
     }
     waits.sort();
@@ -90,9 +90,9 @@ async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
 async fn codes_that_would_come_again_are_fatal_and_say_why() {
     for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
         let bench = Bench::new([vec![Upgrade, close(code, "no"), Hang]]);
-        let mut links = bench.piped().close_codes(codes::rfc6455().fatal(4401)).reconnector();
+        let mut links = bench.piped().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().code()), (Stop::Permanent, Some(code)));
+        assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (Stop::Permanent, Some(code)));
         assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
     }
 }
@@ -119,10 +119,10 @@ async fn statuses_are_told_apart() {
         (522, true),
     ] {
         let bench = Bench::new([refusal(status, ""), vec![Upgrade, close(1000, "")]]);
-        let result = run(&mut bench.piped().reconnector()).await;
+        let result = run(&mut bench.piped().reconnect_loop()).await;
         assert_eq!(result.is_ok(), comes_back, "{status}");
         if let Err(fatal) = result {
-            assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 1), "{status}");
+            assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 1), "{status}");
         }
     }
 }
@@ -132,7 +132,7 @@ async fn retry_after_is_a_floor_with_a_spread_above_it() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let bench = Bench::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
-        run(&mut bench.piped().seed(Seed::new(seed)).reconnector()).await.unwrap();
+        run(&mut bench.piped().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
         waits.push(bench.times()[1]);
     }
     waits.sort();
@@ -143,8 +143,8 @@ async fn retry_after_is_a_floor_with_a_spread_above_it() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_beyond_the_policy_gives_up_now() {
     let bench = Bench::new([refusal(503, "Retry-After: 100000\r\n")]);
-    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Hint, 1));
+    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Hint, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +152,9 @@ async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
     for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
         let bench = Bench::new(vec![refusal(status, ""); 6]);
         let asked = Asked::default();
-        let mut links = asked.of(bench.piped()).forbidden_retries(retries).reconnector();
+        let mut links = asked.of(bench.piped()).max_auth_retries(retries).reconnect_loop();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
+        assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
         let mut want = vec![Some(status); requests];
         want[0] = None;
         assert_eq!(asked.with(), want);
@@ -164,9 +164,9 @@ async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_forgives_credentials_that_were_refused() {
     let bench = Bench::new(vec![refusal(401, ""); 9]);
-    let mut links = bench.piped().reconnector();
+    let mut links = bench.piped().reconnect_loop();
     for requests in [2, 4, 6] {
-        assert_eq!(run(&mut links).await.unwrap_err().stop(), Stop::Permanent);
+        assert_eq!(run(&mut links).await.unwrap_err().stop_reason(), Stop::Permanent);
         assert_eq!(bench.arrivals().len(), requests);
         links.reconnect_now();
     }
@@ -178,8 +178,8 @@ async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
     let bench =
         Bench::new([refusal(401, ""), day(), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
     let asked = Asked::default();
-    let fatal = run(&mut asked.of(bench.piped()).reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 7));
+    let fatal = run(&mut asked.of(bench.piped()).reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 7));
     assert_eq!(asked.with(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
@@ -187,16 +187,19 @@ async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
 async fn a_close_for_the_credentials_asks_once_too() {
     for code in [3000, 3003] {
         let bench = Bench::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
-        let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().code(), bench.arrivals().len()), (Stop::Permanent, Some(code), 2));
+        let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+        assert_eq!(
+            (fatal.stop_reason(), fatal.cause().close_code(), bench.arrivals().len()),
+            (Stop::Permanent, Some(code), 2)
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_redirection_is_told_with_its_address_and_without_its_query() {
     let bench = Bench::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
-    let fatal = run(&mut bench.piped().reconnector()).await.unwrap_err();
-    let stagger_ws::Cause::Refused(refusal) = fatal.cause() else { panic!("{fatal}") };
+    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    let stagger_ws::ConnectionError::Rejected(refusal) = fatal.cause() else { panic!("{fatal}") };
     assert_eq!(refusal.location(), Some("wss://user:pass@other.test/v2?token=secret"));
     for shown in [format!("{fatal}"), format!("{fatal:?}")] {
         assert!(shown.contains("other.test/v2") && !shown.contains("secret") && !shown.contains("pass"), "{shown}");
@@ -209,11 +212,11 @@ async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
     let bench = Bench::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
     let mut links = bench
         .piped()
-        .follow_redirects(2)
+        .max_redirects(2)
         .request(|_| async {
             Ok(Request::get("ws://bench.test/v1").header("authorization", "Bearer secret").body(())?)
         })
-        .reconnector();
+        .reconnect_loop();
     run(&mut links).await.unwrap();
     let seen: Vec<_> = bench
         .arrivals()
@@ -231,18 +234,18 @@ async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
 async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_asked_again() {
     for url in ["http://bench.test/", "/feed", "ws://", "no address at all"] {
         let bench = Bench::new([]);
-        let fatal = run(&mut bench.piped().url(url).reconnector()).await.unwrap_err();
+        let fatal = run(&mut bench.piped().url(url).reconnect_loop()).await.unwrap_err();
         assert_eq!(
-            (fatal.stop(), fatal.cause().name(), bench.arrivals().len()),
+            (fatal.stop_reason(), fatal.cause().name(), bench.arrivals().len()),
             (Stop::Permanent, "request", 0),
             "{url}"
         );
     }
     let bench = Bench::new([]);
-    let failing = bench.piped().request(|_| async { Err("no token: secret".into()) }).reconnector();
+    let failing = bench.piped().request(|_| async { Err("no token: secret".into()) }).reconnect_loop();
     let mut links = failing;
     let fatal = timeout(secs(600), run(&mut links)).await.unwrap().unwrap_err();
-    assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Attempts, 6));
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
 }
@@ -258,7 +261,7 @@ async fn what_the_network_says_may_pass_and_what_cannot_be_connected_to_does_not
         let mut links = Bench::new([])
             .piped()
             .connector(move |_| async move { Err::<tokio::io::DuplexStream, _>(io::Error::from(kind)) })
-            .reconnector();
+            .reconnect_loop();
         assert_eq!(run(&mut links).await.unwrap_err().attempts(), attempts, "{kind}");
     }
 }

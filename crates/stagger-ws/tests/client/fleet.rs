@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use futures_util::{SinkExt, StreamExt};
 use stagger::{Jitter, Policy};
-use stagger_ws::{Client, Event, Message, Outbox, State};
+use stagger_ws::{Client, ConnectionState, Event, Message, Outbox};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -124,7 +124,10 @@ async fn every_client_is_back_after_every_restart_and_none_is_there_twice() {
         // All of them notice before there is a server again.
         for handle in &handles {
             let mut state = handle.state();
-            timeout(secs(30), state.wait_for(|state| !matches!(state, State::Open))).await.expect("in time").unwrap();
+            timeout(secs(30), state.wait_for(|state| !matches!(state, ConnectionState::Open)))
+                .await
+                .expect("in time")
+                .unwrap();
         }
         server = tokio::spawn(listen(TcpListener::bind(address).await.unwrap(), Arc::clone(&present)));
     }

@@ -90,7 +90,7 @@ impl Talk {
             }
             Some(Ok(Event::Closed(closed))) => self.closed.push(closed),
             Some(Ok(_)) => {}
-            Some(Err(fatal)) => assert_eq!(fatal.stop(), Stop::Permanent),
+            Some(Err(fatal)) => assert_eq!(fatal.stop_reason(), Stop::Permanent),
             None => return false,
         }
         true
@@ -143,12 +143,12 @@ async fn a_client_comes_back_and_says_nothing_twice_and_heeds_a_close(program: P
     assert!(talk.heard.iter().all(|number| said.binary_search(number).is_ok()));
 
     let (closed, down) = talk.leave(1012, r#"{"retry_after_ms":300,"spread_ms":200}"#).await;
-    assert_eq!(closed.cause.code(), Some(1012), "{closed:?}");
+    assert_eq!(closed.cause.close_code(), Some(1012), "{closed:?}");
     assert!((ms(250)..=ms(500)).contains(&closed.retry_in.unwrap()), "{closed:?}");
     assert!(down.unwrap() >= ms(300), "{down:?}");
 
     let (closed, down) = talk.leave(1008, "not you").await;
-    assert_eq!((closed.cause.code(), closed.retry_in, down), (Some(1008), None, None), "{closed:?}");
+    assert_eq!((closed.cause.close_code(), closed.retry_in, down), (Some(1008), None, None), "{closed:?}");
     // Ten times what it waits otherwise.
     sleep(secs(1)).await;
     assert_eq!(talk.noted_times("open"), 3);

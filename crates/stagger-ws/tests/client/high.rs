@@ -2,7 +2,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use stagger::Stop;
-use stagger_ws::{Client, Event, Message, State};
+use stagger_ws::{Client, ConnectionState, Event, Message};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
@@ -27,7 +27,7 @@ pub(super) async fn events(client: &mut Client) -> Vec<String> {
         match event {
             Ok(event) => words.push(word(&event)),
             Err(fatal) => {
-                words.push(format!("fatal {}", fatal.stop().name()));
+                words.push(format!("fatal {}", fatal.stop_reason().name()));
                 break;
             }
         }
@@ -43,7 +43,7 @@ async fn opening_messages_and_closing_come_in_one_stream_in_order() {
         vec![Upgrade, text("c"), close(1000, ""), Hang],
     ]);
     let mut client = bench.piped().connect();
-    let want = ["refused Some(1)", "open 2", "a", "b", "closed Some(1)", "open 1", "c", "closed None"];
+    let want = ["rejected Some(1)", "open 2", "a", "b", "closed Some(1)", "open 1", "c", "closed None"];
     assert_eq!(events(&mut client).await, want);
     assert!(client.next().await.is_none());
 }
@@ -68,7 +68,9 @@ async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
     }
     assert_eq!(events(&mut client).await, ["lost Some(1)", "lost None", "fatal attempts"]);
     assert!(client.next().await.is_none());
-    assert!(matches!(&*handle.state().borrow(), State::Closed(Some(fatal)) if fatal.stop() == Stop::Attempts));
+    assert!(
+        matches!(&*handle.state().borrow(), ConnectionState::Closed(Some(fatal)) if fatal.stop_reason() == Stop::Attempts)
+    );
     assert_eq!(handle.connected().await.unwrap_err().attempts(), 2);
     sleep(secs(600)).await;
     assert_eq!(bench.arrivals().len(), 2);
@@ -96,7 +98,7 @@ async fn reconnect_now_replaces_a_connection_that_is_open() {
     client.connected().await.unwrap();
     sleep(secs(5)).await;
     client.handle().reconnect_now();
-    assert_eq!(events(&mut client).await, ["open 1", "released Some(0)", "open 1"]);
+    assert_eq!(events(&mut client).await, ["open 1", "closed_locally Some(0)", "open 1"]);
     assert_eq!(bench.times(), [secs(0), secs(5)]);
 }
 
@@ -106,11 +108,11 @@ async fn the_state_says_when_the_next_try_is() {
     let client = bench.piped().connect();
     let mut state = client.handle().state();
     let begin = Instant::now();
-    let waiting = state.wait_for(|state| matches!(state, State::Waiting { .. })).await.unwrap().clone();
-    assert!(matches!(waiting, State::Waiting { until } if until == begin + secs(1)), "{waiting:?}");
-    state.wait_for(|state| matches!(state, State::Connecting)).await.unwrap();
+    let waiting = state.wait_for(|state| matches!(state, ConnectionState::Waiting { .. })).await.unwrap().clone();
+    assert!(matches!(waiting, ConnectionState::Waiting { until } if until == begin + secs(1)), "{waiting:?}");
+    state.wait_for(|state| matches!(state, ConnectionState::Connecting)).await.unwrap();
     assert_eq!(begin.elapsed(), secs(1));
-    state.wait_for(|state| matches!(state, State::Open)).await.unwrap();
+    state.wait_for(|state| matches!(state, ConnectionState::Open)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,13 +120,13 @@ async fn close_leaves_no_timer_whatever_it_interrupts() {
     // In a wait, in a handshake, and with a connection.
     for (deeds, after) in [(vec![], ms(500)), (vec![Hang], ms(500)), (vec![Upgrade, Echo], ms(500))] {
         let bench = Bench::new([deeds, vec![Upgrade, Hang]]);
-        let mut client = bench.piped().heartbeat(secs(1), secs(1)).connect();
+        let mut client = bench.piped().keepalive(secs(1), secs(1)).connect();
         let handle = client.handle();
         sleep(after).await;
         let before = Instant::now();
         handle.close().await;
         assert_eq!(before.elapsed(), secs(0));
-        assert!(matches!(*handle.state().borrow(), State::Closed(None)));
+        assert!(matches!(*handle.state().borrow(), ConnectionState::Closed(None)));
         while let Some(event) = client.next().await {
             event.unwrap();
         }
@@ -207,7 +209,7 @@ async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
         client.handle().reconnect_now();
     }
     sleep(secs(1)).await;
-    for want in ["open 1", "released Some(0)"] {
+    for want in ["open 1", "closed_locally Some(0)"] {
         assert_eq!(word(&client.next().await.unwrap().unwrap()), want);
     }
     // The second connection came and went; the third is not there yet.

@@ -20,7 +20,7 @@ async fn one_loss_that_shows_in_many_ways_is_one_reconnect() {
     // A frame against the protocol, a close frame, another one, and the end of the stream.
     let loss = vec![Upgrade, text("first"), close(1001, ""), close(1001, ""), frame(0xff, b"?")];
     let bench = Bench::new([loss.clone(), loss, at_last()]);
-    run(&mut bench.socketed().await.reconnector()).await.unwrap();
+    run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
     assert_eq!(bench.arrivals().len(), 3);
     assert_eq!(bench.waits().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["closed"; 3]);
 }
@@ -42,7 +42,7 @@ async fn what_is_not_the_protocol_is_survived() {
         (vec![Upgrade, frame(0x81, b"x"), frame(0x88, &[3])], "protocol"),
     ] {
         let bench = Bench::new([deeds.clone(), at_last()]);
-        run(&mut bench.socketed().await.reconnector()).await.unwrap();
+        run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
         assert_eq!(bench.waits()[0].0, want, "{deeds:?}");
         assert_eq!(bench.arrivals().len(), 2, "{deeds:?}");
     }
@@ -52,21 +52,21 @@ async fn what_is_not_the_protocol_is_survived() {
 async fn a_flood_arrives_whole_and_a_message_that_is_too_long_stops_the_client() {
     let flood: Vec<u8> = [0x82, 1, 7].repeat(100_000);
     let bench = Bench::new([vec![Upgrade, Send(flood), close(1000, ""), Hang]]);
-    let mut links = bench.socketed().await.reconnector();
+    let mut links = bench.socketed().await.reconnect_loop();
     let texts = super::low::exhaust(links.next_connection().await.unwrap().unwrap()).await;
     assert_eq!(texts.len(), 100_000);
 
     // It says that it is 2^62 bytes long; none of them is waited for.
     let endless = vec![Upgrade, Send([&[0x82, 127, 0x40][..], &[0; 7]].concat()), Hang];
     let bench = Bench::new([endless]);
-    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.cause().name()), (Stop::Permanent, "protocol"));
+    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), fatal.cause().name()), (Stop::Permanent, "protocol"));
 }
 
 #[tokio::test]
 async fn a_flood_instead_of_a_handshake_is_cut_off() {
     let bench = Bench::new([vec![Answer("HTTP/1.1 101 x\r\n".to_owned() + &"x: y\r\n".repeat(1_000_000))], at_last()]);
-    run(&mut bench.socketed().await.reconnector()).await.unwrap();
+    run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
     assert_eq!(bench.arrivals().len(), 2);
 }
 
@@ -77,35 +77,35 @@ async fn nobody_listens_and_then_somebody_does() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let fatal = run(&mut builder.url(format!("ws://127.0.0.1:{port}/")).reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), fatal.cause().name(), fatal.attempts()), (Stop::Attempts, "io", 6));
+    let fatal = run(&mut builder.url(format!("ws://127.0.0.1:{port}/")).reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), fatal.cause().name(), fatal.attempts()), (Stop::Attempts, "io", 6));
 }
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_left_in_time() {
     let bench = Bench::new([vec![Hang], at_last()]);
     let builder = bench.socketed().await.connect_timeout(ms(30));
-    run(&mut builder.reconnector()).await.unwrap();
-    assert_eq!(bench.waits()[0].0, "timeout");
+    run(&mut builder.reconnect_loop()).await.unwrap();
+    assert_eq!(bench.waits()[0].0, "connect_timeout");
 }
 
 #[tokio::test]
 async fn policy_violations_stop_and_credentials_are_asked_for_once() {
     let bench = Bench::new([vec![Upgrade, close(1008, "go away"), Hang], at_last()]);
-    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
-    assert_eq!((fatal.cause().code(), bench.arrivals().len()), (Some(1008), 1));
+    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.cause().close_code(), bench.arrivals().len()), (Some(1008), 1));
 
     let bench = Bench::new([refusal(401, ""), refusal(401, ""), at_last()]);
-    let fatal = run(&mut bench.socketed().await.reconnector()).await.unwrap_err();
-    assert_eq!((fatal.stop(), bench.arrivals().len()), (Stop::Permanent, 2));
+    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 2));
 }
 
 #[tokio::test]
 async fn a_peer_that_falls_silent_in_mid_connection_is_left() {
     let bench = Bench::new([vec![Upgrade, text("the last word"), Hang], at_last()]);
-    let builder = bench.socketed().await.heartbeat(ms(20), ms(20));
-    run(&mut builder.reconnector()).await.unwrap();
-    assert_eq!(bench.waits()[0].0, "silent");
+    let builder = bench.socketed().await.keepalive(ms(20), ms(20));
+    run(&mut builder.reconnect_loop()).await.unwrap();
+    assert_eq!(bench.waits()[0].0, "keepalive_timeout");
     assert_eq!(bench.arrivals().len(), 2);
 }
 
@@ -113,7 +113,7 @@ async fn a_peer_that_falls_silent_in_mid_connection_is_left() {
 async fn accepted_and_dropped_again_and_again_the_waits_grow() {
     let bench = Bench::new(vec![vec![Upgrade]; 5]);
     let policy = Policy::exponential(ms(20), secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
-    run(&mut bench.socketed().await.policy(policy).reconnector()).await.unwrap_err();
+    run(&mut bench.socketed().await.policy(policy).reconnect_loop()).await.unwrap_err();
     let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
     // What has passed since the loss is not waited for again.
     for (wait, want) in waits.iter().zip([20, 40, 80, 160]) {
@@ -160,7 +160,7 @@ async fn after_giving_up_the_outbox_is_whole_and_goes_out_with_the_next_connecti
 #[tokio::test]
 async fn close_leaves_nothing_behind() {
     let bench = Bench::new([vec![Upgrade, Echo]]);
-    let client = bench.socketed().await.heartbeat(ms(5), secs(60)).connect();
+    let client = bench.socketed().await.keepalive(ms(5), secs(60)).connect();
     client.connected().await.unwrap();
     client.close().await;
     sleep(ms(50)).await;

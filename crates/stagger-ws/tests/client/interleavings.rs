@@ -104,7 +104,7 @@ async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
             store.order(Order::Drop);
             // Everything is taken, and then acknowledged.
             sleep(secs(3_600)).await;
-            timeout(secs(3_600), handle.settled()).await.expect("in time").unwrap();
+            timeout(secs(3_600), handle.flushed()).await.expect("in time").unwrap();
             drop(handle.close().await);
             Vec::new()
         }

@@ -63,7 +63,7 @@ fn attempts_connections_and_downtime_are_counted() {
         (client, Client::builder().url("ws://bench.test").named("feed").connector(never).acked(acks()))
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
-    assert_eq!(value("stagger_ws_attempts_total", "refused"), Some(1.0));
+    assert_eq!(value("stagger_ws_attempts_total", "rejected"), Some(1.0));
     assert_eq!(value("stagger_ws_attempts_total", "lost"), Some(1.0));
     assert_eq!(value("stagger_ws_attempts_total", "opened"), Some(2.0));
     assert_eq!(value("stagger_ws_downtime_seconds", ""), Some(3.0));
@@ -163,7 +163,7 @@ fn attempts_have_a_span_with_the_host_and_nothing_that_is_secret() {
                     let url = "ws://me:secret@bench.test/feed?token=secret";
                     Ok(Request::get(url).header("authorization", "Bearer secret").body(())?)
                 })
-                .reconnector();
+                .reconnect_loop();
             sleep(secs(10)).await;
             run(&mut links).await.unwrap_err();
         });

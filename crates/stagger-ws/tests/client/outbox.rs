@@ -1,7 +1,7 @@
 //! What becomes of messages that cannot be sent yet.
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use stagger_ws::{Event, Handle, Message, Outbox, Unsent};
+use stagger_ws::{Event, Handle, Message, Outbox, SendErrorKind};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
@@ -14,20 +14,20 @@ fn late() -> Bench {
     Bench::new([vec![], vec![Upgrade, Echo]])
 }
 
-fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<Unsent>> {
-    texts.iter().map(|text| handle.try_send(Message::text(*text)).err().map(|error| error.why())).collect()
+fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<SendErrorKind>> {
+    texts.iter().map(|text| handle.try_send(Message::text(*text)).err().map(|error| error.kind())).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_keeps_its_bound() {
     for (outbox, refused, sent, dropped) in [
-        (Outbox::none(), [Some(Unsent::NotConnected); 4], &[][..], 0),
-        (Outbox::backpressure(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
-        (Outbox::drop_newest(2), [None, None, Some(Unsent::Full), Some(Unsent::Full)], &["a", "b"], 0),
+        (Outbox::fail_fast(), [Some(SendErrorKind::NotConnected); 4], &[][..], 0),
+        (Outbox::backpressure(2), [None, None, Some(SendErrorKind::Full), Some(SendErrorKind::Full)], &["a", "b"], 0),
+        (Outbox::drop_newest(2), [None, None, Some(SendErrorKind::Full), Some(SendErrorKind::Full)], &["a", "b"], 0),
         (Outbox::drop_oldest(2), [None; 4], &["cc", "d"], 2),
-        (Outbox::backpressure(9).max_bytes(3), [None, None, Some(Unsent::Full), None], &["a", "b", "d"], 0),
+        (Outbox::backpressure(9).max_bytes(3), [None, None, Some(SendErrorKind::Full), None], &["a", "b", "d"], 0),
         (Outbox::drop_oldest(9).max_bytes(3), [None; 4], &["cc", "d"], 2),
-        (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(Unsent::TooLong), None], &["d"], 2),
+        (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(SendErrorKind::TooLong), None], &["d"], 2),
     ] {
         let bench = late();
         let mut client = bench.piped().outbox(outbox).connect();
@@ -80,9 +80,9 @@ async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() 
     let handle = client.handle();
     let before = Instant::now();
     let error = handle.send(Message::text("old news")).await.unwrap_err();
-    assert_eq!((error.why(), before.elapsed()), (Unsent::Expired, secs(30)));
+    assert_eq!((error.kind(), before.elapsed()), (SendErrorKind::Expired, secs(30)));
     assert_eq!(error.into_message(), Some(Message::text("old news")));
-    assert_eq!(client.send(Message::text("again")).await.unwrap_err().why(), Unsent::Expired);
+    assert_eq!(client.send(Message::text("again")).await.unwrap_err().kind(), SendErrorKind::Expired);
     assert!(matches!(client.next().await, Some(Ok(Event::Closed(_)))));
     for _ in 0..2 {
         assert!(matches!(client.next().await, Some(Ok(Event::Dropped { messages: 1 }))));
@@ -121,7 +121,7 @@ async fn room_for_many_is_given_to_many() {
     let before = Instant::now();
     let waiting = (0..3).map(|n| handle.send(Message::text(n.to_string())));
     for sent in futures_util::future::join_all(waiting).await {
-        assert_eq!(sent.unwrap_err().why(), Unsent::Expired);
+        assert_eq!(sent.unwrap_err().kind(), SendErrorKind::Expired);
     }
     assert_eq!(before.elapsed(), secs(60));
 }
@@ -132,7 +132,7 @@ async fn while_it_connects_anew_the_outbox_takes_messages_again() {
     let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     handle.connected().await.unwrap_err();
-    assert_eq!(put(&handle, &["a"]), [Some(Unsent::GaveUp)]);
+    assert_eq!(put(&handle, &["a"]), [Some(SendErrorKind::GaveUp)]);
     handle.reconnect_now();
     sleep(ms(500)).await;
     assert_eq!(put(&handle, &["b"]), [None]);
@@ -144,7 +144,7 @@ async fn while_it_connects_anew_the_outbox_takes_messages_again() {
 async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays() {
     let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
-    assert_eq!(client.send(Message::text("stays")).await.unwrap_err().why(), Unsent::GaveUp);
+    assert_eq!(client.send(Message::text("stays")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
     client.handle().reconnect_now();
     client.connected().await.unwrap();
     let events = [events(&mut client).await, events(&mut client).await].concat();
@@ -154,15 +154,18 @@ async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays
 #[tokio::test(start_paused = true)]
 async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
     let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
-    let client = bench.piped().outbox(Outbox::none()).connect();
+    let client = bench.piped().outbox(Outbox::fail_fast()).connect();
     let handle = client.handle();
     client.connected().await.unwrap();
     handle.send(Message::text("now")).await.unwrap();
     // Nobody reads, and the pipe takes 64 KiB: the second one waits for the first.
     let [first, second] = [100_000, 1].map(|length| handle.send(Message::binary(vec![0; length])));
     let (first, second) = timeout(secs(2), async { tokio::join!(first, second) }).await.unwrap();
-    assert_eq!([first, second].map(|sent| sent.unwrap_err().why()), [Unsent::Lost, Unsent::NotConnected]);
-    assert_eq!(handle.send(Message::text("later")).await.unwrap_err().why(), Unsent::NotConnected);
+    assert_eq!(
+        [first, second].map(|sent| sent.unwrap_err().kind()),
+        [SendErrorKind::Lost, SendErrorKind::NotConnected]
+    );
+    assert_eq!(handle.send(Message::text("later")).await.unwrap_err().kind(), SendErrorKind::NotConnected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,14 +188,14 @@ async fn whoever_waits_hears_when_the_client_gives_up_and_when_it_is_closed() {
     let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     let error = handle.send(Message::text("stays")).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, None));
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, None));
     let error = handle.send(Message::text("is refused")).await.unwrap_err();
-    assert_eq!((error.why(), error.into_message()), (Unsent::GaveUp, Some(Message::text("is refused"))));
-    assert_eq!(client.send(Message::text("by the sink")).await.unwrap_err().why(), Unsent::GaveUp);
+    assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, Some(Message::text("is refused"))));
+    assert_eq!(client.send(Message::text("by the sink")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
 
     client.close().await;
     for error in [handle.send(Message::text("x")).await, client.send(Message::text("x")).await] {
-        assert_eq!(error.unwrap_err().why(), Unsent::Closed);
+        assert_eq!(error.unwrap_err().kind(), SendErrorKind::Closed);
     }
 }
 
@@ -205,6 +208,6 @@ async fn what_was_being_written_is_lost_with_the_connection_and_said_to_be() {
     client.connected().await.unwrap();
     let handle = client.handle();
     let sent = handle.send(Message::binary(vec![0; 100_000])).await;
-    assert_eq!(sent.unwrap_err().why(), Unsent::Lost);
+    assert_eq!(sent.unwrap_err().kind(), SendErrorKind::Lost);
     assert_eq!(events(&mut client).await, ["open 1", "dropped 1", "lost Some(1)", "open 2"]);
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use http::{Request, Response};
-use stagger_ws::{Event, Message, Resume, Welcome};
+use stagger_ws::{Event, Message, Resume, ResumeStatus};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Bench, DOUBLING, ms, secs};
@@ -33,19 +33,19 @@ impl Resume for Feed {
         request.headers_mut().insert("last", self.last.into());
     }
 
-    fn on_upgrade(&mut self, _: &Response<()>) -> Welcome {
-        if self.asks { Welcome::Say(Message::text(format!("from {}", self.last))) } else { Welcome::Later }
+    fn on_upgrade(&mut self, _: &Response<()>) -> ResumeStatus {
+        if self.asks { ResumeStatus::Send(Message::text(format!("from {}", self.last))) } else { ResumeStatus::Pending }
     }
 
-    fn on_open(&mut self, message: &Message) -> Welcome {
+    fn on_open(&mut self, message: &Message) -> ResumeStatus {
         match message.to_text().unwrap() {
-            "resumed" => Welcome::Resumed,
-            "fresh" => Welcome::Fresh,
+            "resumed" => ResumeStatus::Resumed,
+            "fresh" => ResumeStatus::Fresh,
             "gone" => {
                 self.last = 0;
-                Welcome::Refused
+                ResumeStatus::Rejected
             }
-            _ => Welcome::Later,
+            _ => ResumeStatus::Pending,
         }
     }
 
@@ -101,7 +101,7 @@ async fn a_position_that_is_refused_costs_the_connection_and_a_backoff() {
         vec![Upgrade, text("fresh"), Hang],
     ]);
     let mut client = bench.piped().resume(Feed::default()).connect();
-    let want = ["open 1", "fresh", "9", "lost Some(1)", "not_resumed Some(2)", "open 2", "fresh"];
+    let want = ["open 1", "fresh", "9", "lost Some(1)", "resume_rejected Some(2)", "open 2", "fresh"];
     assert_eq!(events(&mut client).await, want);
     assert_eq!(positions(&bench), ["0", "9", "0"].map(|last| Some(String::from(last))));
 }
@@ -112,7 +112,7 @@ async fn a_server_that_says_nothing_is_left_after_the_connect_timeout_and_does_n
     let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
     let policy = DOUBLING.stable_after(secs(1)).build().unwrap();
     let mut client = bench.piped().policy(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
-    assert_eq!(events(&mut client).await, ["timeout Some(1)", "timeout Some(2)", "open 3", "fresh"]);
+    assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "connect_timeout Some(2)", "open 3", "fresh"]);
     assert_eq!(bench.times(), [secs(0), secs(6), secs(13)]);
 }
 
@@ -145,7 +145,7 @@ async fn what_is_said_first_goes_out_alone() {
     let bench = Bench::new([vec![Upgrade, Echo], vec![Upgrade, text("fresh"), Echo]]);
     let mut client = bench.piped().resume(Feed::asking()).connect();
     client.handle().try_send(Message::text("later")).unwrap();
-    assert_eq!(events(&mut client).await, ["timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
+    assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
 }
 
 /// As a server does that says first what it has.

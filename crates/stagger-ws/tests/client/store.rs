@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use stagger_ws::{Ack, Acked, Acks, Builder, Message};
+use stagger_ws::{Ack, AckedClient, Acks, ClientBuilder, Message};
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio_tungstenite::accept_async;
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// A client that meets it over pipes which hold so many bytes.
-    pub(super) fn piped(&self, bytes: usize) -> Builder {
+    pub(super) fn piped(&self, bytes: usize) -> ClientBuilder {
         let store = self.clone();
         Bench::new([]).piped().connector(move |_| {
             let pipe = store.pipe(bytes);
@@ -78,7 +78,7 @@ impl Store {
         })
     }
 
-    pub(super) fn client(&self) -> Acked<u64> {
+    pub(super) fn client(&self) -> AckedClient<u64> {
         self.piped(64 << 10).acked(acks())
     }
 

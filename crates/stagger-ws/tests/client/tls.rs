@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use stagger::Stop;
-use stagger_ws::{Builder, Cause, Tcp};
+use stagger_ws::{ClientBuilder, ConnectionError, TcpConnector};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
@@ -17,7 +17,7 @@ use super::peer::Deed::{Hang, Send, Upgrade};
 use super::peer::close;
 
 /// A server whose certificate is for this name, and a client that trusts it, or does not.
-async fn secured(bench: &Bench, name: &str, is_trusted: bool) -> Builder {
+async fn secured(bench: &Bench, name: &str, is_trusted: bool) -> ClientBuilder {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -36,13 +36,13 @@ async fn secured(bench: &Bench, name: &str, is_trusted: bool) -> Builder {
     trusting(bench, port, roots)
 }
 
-fn trusting(bench: &Bench, port: u16, roots: RootCertStore) -> Builder {
+fn trusting(bench: &Bench, port: u16, roots: RootCertStore) -> ClientBuilder {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    bench.brisk().url(format!("wss://localhost:{port}/")).connector(Tcp::new().tls(Arc::new(config)))
+    bench.brisk().url(format!("wss://localhost:{port}/")).connector(TcpConnector::new().tls_config(Arc::new(config)))
 }
 
 fn at_last() -> Vec<super::peer::Deed> {
@@ -52,7 +52,7 @@ fn at_last() -> Vec<super::peer::Deed> {
 #[tokio::test]
 async fn a_certificate_that_is_trusted_connects() {
     let bench = Bench::new([at_last()]);
-    run(&mut secured(&bench, "localhost", true).await.reconnector()).await.unwrap();
+    run(&mut secured(&bench, "localhost", true).await.reconnect_loop()).await.unwrap();
     assert!(bench.arrivals()[0].head.contains("localhost"));
 }
 
@@ -60,9 +60,9 @@ async fn a_certificate_that_is_trusted_connects() {
 async fn a_certificate_or_a_name_that_is_not_trusted_stops_the_client() {
     for (name, is_trusted) in [("localhost", false), ("other.test", true)] {
         let bench = Bench::new([at_last(), at_last()]);
-        let fatal = run(&mut secured(&bench, name, is_trusted).await.reconnector()).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.attempts()), (Stop::Permanent, 1));
-        assert!(matches!(fatal.cause(), Cause::Tls(_)), "{fatal}");
+        let fatal = run(&mut secured(&bench, name, is_trusted).await.reconnect_loop()).await.unwrap_err();
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Permanent, 1));
+        assert!(matches!(fatal.cause(), ConnectionError::Tls(_)), "{fatal}");
         assert_eq!(bench.arrivals().len(), 1, "{name}");
     }
 }
@@ -73,8 +73,8 @@ async fn a_connection_that_breaks_or_babbles_during_the_tls_handshake_is_tried_a
         // It speaks no TLS, and nobody gets through.
         let bench = Bench::new(vec![deeds; 6]);
         let port = bench.listen(|stream| async { io::Result::Ok(stream) }).await;
-        let mut links = trusting(&bench, port, RootCertStore::empty()).reconnector();
+        let mut links = trusting(&bench, port, RootCertStore::empty()).reconnect_loop();
         let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop(), fatal.cause().name(), bench.arrivals().len()), (Stop::Attempts, "io", 6));
+        assert_eq!((fatal.stop_reason(), fatal.cause().name(), bench.arrivals().len()), (Stop::Attempts, "io", 6));
     }
 }

@@ -13,7 +13,7 @@ use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
 use stagger_http::advice::slot;
-use stagger_ws::Advice;
+use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -107,7 +107,7 @@ async fn a_drain_closes_with_advice_and_then_the_server_ends() {
     stop.send(()).unwrap();
     for mut client in clients {
         let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!("no close") };
-        let advice = Advice::from_reason(&frame.reason).unwrap();
+        let advice = ReconnectAdvice::from_reason(&frame.reason).unwrap();
         assert_eq!((u16::from(frame.code), advice.spread), (1012, SECOND / 10));
         assert!(client.next().await.is_none());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use stagger_http::advice::hint;
-use stagger_ws::Advice;
+use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{Accepted, Drain, Sockets};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// When a client was closed, and what it was told.
-type Left = (Duration, Advice);
+type Left = (Duration, ReconnectAdvice);
 
 /// Reads until the close, which is an advice within the bound, and answers it.
 async fn stay(mut client: Client, start: Instant) -> Left {
@@ -26,7 +26,7 @@ async fn stay(mut client: Client, start: Instant) -> Left {
             let frame = frame.expect("a reason");
             assert_eq!(u16::from(frame.code), 1012);
             assert!(frame.reason.len() <= 123, "{}", frame.reason);
-            left = Some((start.elapsed(), Advice::from_reason(&frame.reason).expect("an advice")));
+            left = Some((start.elapsed(), ReconnectAdvice::from_reason(&frame.reason).expect("an advice")));
         }
     }
     left.expect("a close")
@@ -62,7 +62,7 @@ async fn five_hundred_leave_in_batches_and_never_more_than_a_batch_at_once() {
     let want: Vec<_> = (0..10).map(|n| (SECOND * n, 50)).collect();
     assert_eq!(batches(&left), want);
     // The next server meets 50 in each second, so nobody has to wait.
-    assert!(left.iter().all(|&(_, advice)| advice == Advice { retry_after: Duration::ZERO, spread: SECOND }));
+    assert!(left.iter().all(|&(_, advice)| advice == ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND }));
     let progress = draining.done().await;
     assert_eq!((progress.told, progress.left, progress.done), (500, 0, true));
     let seen = sockets.snapshot();
@@ -83,7 +83,7 @@ async fn a_drain_that_is_hurried_spreads_those_who_are_left_as_the_next_server_t
     assert_eq!(batches(&left), [(Duration::ZERO, 50), (SECOND, 50), (SECOND * 2, 50), (hurried, 350)]);
     let last = left.iter().find(|(when, _)| *when == hurried).unwrap().1;
     // Those before have come by then, and 350 take 3.5 s.
-    assert_eq!(last, Advice { retry_after: Duration::ZERO, spread: SECOND * 7 / 2 });
+    assert_eq!(last, ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND * 7 / 2 });
 }
 
 #[tokio::test(start_paused = true)]

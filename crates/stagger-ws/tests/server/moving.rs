@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::Request;
 use stagger_ws::server::{Accepted, Drain, Sockets};
-use stagger_ws::{Builder, Client, Event, Message, Outbox};
+use stagger_ws::{Client, ClientBuilder, Event, Message, Outbox};
 use tokio::io::{AsyncRead, AsyncWrite, duplex};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -102,7 +102,7 @@ async fn count(mut client: Client, mut going: watch::Receiver<bool>) -> u64 {
 
 /// A client that is to be sent to the first of two addresses, and to the second when it was told to leave. All of them come
 /// at once, so the last one may wait for long.
-fn moving(number: usize, [from, to]: [&str; 2]) -> Builder {
+fn moving(number: usize, [from, to]: [&str; 2]) -> ClientBuilder {
     let was_closed = Arc::new(AtomicBool::new(false));
     let (closed, from, to) = (Arc::clone(&was_closed), format!("{from}/{number}"), format!("{to}/{number}"));
     Client::builder()
@@ -111,16 +111,16 @@ fn moving(number: usize, [from, to]: [&str; 2]) -> Builder {
             async { Ok(request?) }
         })
         .on_closed(move |event| {
-            closed.fetch_or(event.cause.code() == Some(1012), Ordering::Relaxed);
+            closed.fetch_or(event.cause.close_code() == Some(1012), Ordering::Relaxed);
         })
         .connect_timeout(60 * SECOND)
-        .websocket(small())
-        .outbox(Outbox::none())
+        .websocket_config(small())
+        .outbox(Outbox::fail_fast())
 }
 
 /// So many clients move, of which the next server takes so many a second. The drain leaves a tenth of that free, for the
 /// clients of a batch come anywhere within its time, and a second may begin in the middle of one.
-async fn all_move(clients: usize, takes: u32, [from, to]: [Site; 2], client: impl Fn(usize) -> Builder) {
+async fn all_move(clients: usize, takes: u32, [from, to]: [Site; 2], client: impl Fn(usize) -> ClientBuilder) {
     let (go_on, going) = watch::channel(true);
     let mut counts = JoinSet::new();
     for number in 0..clients {

@@ -62,9 +62,9 @@ fn client(address: SocketAddr, causes: &Causes) -> Handle {
     let mut client = Client::builder()
         .url(format!("ws://{address}/ws"))
         .policy(policy.build().unwrap())
-        .websocket(small())
+        .websocket_config(small())
         .on_closed(move |closed| {
-            let code = closed.cause.code();
+            let code = closed.cause.close_code();
             causes.lock().unwrap().push(code.map_or_else(|| closed.cause.name().to_owned(), |code| code.to_string()));
         })
         .connect();

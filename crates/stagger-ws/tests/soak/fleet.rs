@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use stagger::{Jitter, Policy};
-use stagger_ws::{Ack, Acked, AckedHandle, Acks, Client, Event, Message, State};
+use stagger_ws::{Ack, AckedClient, AckedHandle, Acks, Client, ConnectionState, Event, Message};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
@@ -59,7 +59,7 @@ impl Fleet {
     pub(super) async fn all_gone(&self) {
         for member in &self.members {
             let mut state = member.handle.client().state();
-            let gone = state.wait_for(|state| !matches!(state, State::Open));
+            let gone = state.wait_for(|state| !matches!(state, ConnectionState::Open));
             timeout(LONG, gone).await.expect("in time").expect("its task is there");
         }
     }
@@ -70,7 +70,7 @@ impl Fleet {
         let mut sent = Vec::new();
         for Member { handle, sends, reads } in self.members {
             sent.push(sends.await.unwrap());
-            timeout(LONG, handle.settled()).await.expect("in time").unwrap();
+            timeout(LONG, handle.flushed()).await.expect("in time").unwrap();
             assert_eq!(handle.close().await, []);
             reads.await.unwrap();
         }
@@ -78,7 +78,7 @@ impl Fleet {
     }
 }
 
-fn connect(url: &str) -> Acked<u64> {
+fn connect(url: &str) -> AckedClient<u64> {
     let policy = Policy::exponential(Duration::from_millis(50), Duration::from_secs(1))
         .jitter(Jitter::Full)
         .spread(Duration::from_millis(300))
@@ -104,7 +104,7 @@ async fn send(handle: AckedHandle<u64>, lag: Duration, every: Duration, is_over:
     number
 }
 
-async fn read(mut client: Acked<u64>, seen: Arc<Seen>) {
+async fn read(mut client: AckedClient<u64>, seen: Arc<Seen>) {
     let mut is_open = false;
     while let Some(event) = client.next().await {
         match event.expect("it never gives up") {

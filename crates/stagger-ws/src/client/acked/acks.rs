@@ -23,7 +23,7 @@ impl<K: Ord> Ack<K> {
     }
 }
 
-/// How messages and their acknowledgements are told, and how many may be underway: what [`Builder::acked`] is given.
+/// How messages and their acknowledgements are told, and how many may be underway: what [`ClientBuilder::acked`] is given.
 ///
 /// | | by default |
 /// |---|---|
@@ -31,7 +31,7 @@ impl<K: Ord> Ack<K> {
 /// | their bytes | without bound |
 /// | a peer that acknowledges nothing | is waited for; the heartbeat finds one that is gone |
 ///
-/// [`Builder::acked`]: crate::Builder::acked
+/// [`ClientBuilder::acked`]: crate::ClientBuilder::acked
 pub struct Acks<K> {
     id: Box<Id<K>>,
     ack: Box<Read<K>>,
@@ -88,7 +88,7 @@ impl<K: Ord + Send + 'static> Acks<K> {
     /// Shows messages that acknowledge in the stream too, for protocols that have them say more than that. By default
     /// they are not shown, and whoever only sends does not have to read.
     #[must_use]
-    pub fn shown(mut self) -> Self {
+    pub fn pass_through(mut self) -> Self {
         self.shown = Shown::Yes;
         self
     }

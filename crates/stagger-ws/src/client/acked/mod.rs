@@ -6,5 +6,5 @@ mod stream;
 mod window;
 
 pub use acks::{Ack, Acks};
-pub use stream::{Acked, AckedHandle};
+pub use stream::{AckedClient, AckedHandle};
 pub(super) use window::{Kept, Passing};

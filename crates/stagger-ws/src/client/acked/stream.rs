@@ -8,9 +8,9 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::window::{Bound, Kept, Window};
 use super::{Ack, Acks};
-use crate::client::builder::Builder;
+use crate::client::builder::ClientBuilder;
 use crate::client::outbox::{Offer, Via};
-use crate::client::{Client, Event, Fatal, Handle, SendError, Unsent};
+use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
 
 /// A [`Client`] that delivers at least once: what the server has not acknowledged is kept, and sent again over the next
 /// connection.
@@ -58,18 +58,18 @@ use crate::client::{Client, Event, Fatal, Handle, SendError, Unsent};
 /// let chat = Client::builder().url(url).acked(acks);
 /// chat.send(Message::text("1 hello")).await?;
 /// chat.send(Message::text("2 world")).await?;
-/// chat.settled().await?;
+/// chat.flushed().await?;
 /// let never_acknowledged = chat.close().await;
 /// assert!(never_acknowledged.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
-pub struct Acked<K> {
+pub struct AckedClient<K> {
     client: Client,
     handle: AckedHandle<K>,
 }
 
-impl<K: Ord + Send + 'static> Acked<K> {
-    pub(in crate::client) fn new(builder: Builder, acks: Acks<K>) -> Self {
+impl<K: Ord + Send + 'static> AckedClient<K> {
+    pub(in crate::client) fn new(builder: ClientBuilder, acks: Acks<K>) -> Self {
         let window = Arc::new(Window::new(acks, &builder.target));
         let client = Client::new(builder, Some(Arc::clone(&window) as Arc<dyn Kept>));
         let handle = AckedHandle { client: client.handle(), window };
@@ -98,12 +98,12 @@ impl<K: Ord + Send + 'static> Acked<K> {
         self.handle.send(message).await
     }
 
-    /// Waits until everything is acknowledged; see [`AckedHandle::settled`].
+    /// Waits until everything is acknowledged; see [`AckedHandle::flushed`].
     ///
     /// # Errors
-    /// [`Unsent`] if that can no longer be.
-    pub async fn settled(&self) -> Result<(), Unsent> {
-        self.handle.settled().await
+    /// [`SendErrorKind`] if that can no longer be.
+    pub async fn flushed(&self) -> Result<(), SendErrorKind> {
+        self.handle.flushed().await
     }
 
     /// Closes it for good, and gives back what was never acknowledged; see [`AckedHandle::close`].
@@ -114,7 +114,7 @@ impl<K: Ord + Send + 'static> Acked<K> {
 }
 
 /// As of [`Client`].
-impl<K> Stream for Acked<K> {
+impl<K> Stream for AckedClient<K> {
     type Item = Result<Event, Fatal>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -124,7 +124,7 @@ impl<K> Stream for Acked<K> {
 
 /// What is put in has been taken charge of: there is nothing to flush. While others send too, it may go beyond the window
 /// by one message.
-impl<K: Ord + Send + 'static> Sink<Message> for Acked<K> {
+impl<K: Ord + Send + 'static> Sink<Message> for AckedClient<K> {
     type Error = SendError;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
@@ -144,13 +144,13 @@ impl<K: Ord + Send + 'static> Sink<Message> for Acked<K> {
     }
 }
 
-impl<K> Debug for Acked<K> {
+impl<K> Debug for AckedClient<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acked").field("handle", &self.handle).finish_non_exhaustive()
+        f.debug_struct("AckedClient").field("handle", &self.handle).finish_non_exhaustive()
     }
 }
 
-/// Another hand on an [`Acked`], from any task.
+/// Another hand on an [`AckedClient`], from any task.
 pub struct AckedHandle<K> {
     client: Handle,
     window: Arc<Window<K>>,
@@ -172,7 +172,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     /// Takes charge of a message, without waiting.
     ///
     /// # Errors
-    /// As [`send`](Self::send); [`Unsent::Full`] if there is no room.
+    /// As [`send`](Self::send); [`SendErrorKind::Full`] if there is no room.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
         self.take(message, Bound::Kept)
     }
@@ -186,9 +186,9 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     /// Waits until everything is acknowledged, that which is sent meanwhile too. Cancel-safe.
     ///
     /// # Errors
-    /// [`Unsent::GaveUp`] or [`Unsent::Closed`] if that can no longer be.
-    pub async fn settled(&self) -> Result<(), Unsent> {
-        self.window.settled().await
+    /// [`SendErrorKind::GaveUp`] or [`SendErrorKind::Closed`] if that can no longer be.
+    pub async fn flushed(&self) -> Result<(), SendErrorKind> {
+        self.window.flushed().await
     }
 
     /// Copies of what is not acknowledged, in order.
@@ -198,7 +198,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     }
 
     /// Closes it for good, as [`Handle::close`], and gives back in order what was never acknowledged, never sent included.
-    /// Some of it may have arrived. It does not wait for acknowledgements; [`settled`](Self::settled) does.
+    /// Some of it may have arrived. It does not wait for acknowledgements; [`settled`](Self::flushed) does.
     ///
     /// Cancel-safe: asked again, it gives back what it would have.
     #[must_use = "what was never acknowledged is in it"]
@@ -217,7 +217,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     fn take(&self, message: Message, bound: Bound) -> Result<(), SendError> {
         match self.window.offer(message, Via::Kept, bound) {
             Offer::Taken => Ok(()),
-            Offer::Wait(message, _) => Err(SendError::new(Unsent::Full, Some(message))),
+            Offer::Wait(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
             Offer::Refused(error) => Err(error),
         }
     }

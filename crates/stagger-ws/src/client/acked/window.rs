@@ -12,7 +12,7 @@ use super::acks::Shown;
 use super::gauges::WindowGauges;
 use super::{Ack, Acks};
 use crate::client::outbox::{Gate, Offer, Via, put, wake};
-use crate::client::{SendError, Unsent};
+use crate::client::{SendError, SendErrorKind};
 
 /// The messages that are not acknowledged, in the order in which they were sent, shared between those who send and the
 /// task that owns the connection.
@@ -102,9 +102,9 @@ impl<K: Ord + Send + 'static> Window<K> {
         let id = self.acks.id(&message);
         let mut inner = self.inner();
         let why = match inner.gate {
-            Gate::Closed => Some(Unsent::Closed),
-            Gate::GaveUp => Some(Unsent::GaveUp),
-            _ if message.len() > self.acks.bytes => Some(Unsent::TooLong),
+            Gate::Closed => Some(SendErrorKind::Closed),
+            Gate::GaveUp => Some(SendErrorKind::GaveUp),
+            _ if message.len() > self.acks.bytes => Some(SendErrorKind::TooLong),
             _ => None,
         };
         if let Some(why) = why {
@@ -125,8 +125,8 @@ impl<K: Ord + Send + 'static> Window<K> {
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
         match inner.gate {
-            Gate::Closed => Poll::Ready(Err(SendError::new(Unsent::Closed, None))),
-            Gate::GaveUp => Poll::Ready(Err(SendError::new(Unsent::GaveUp, None))),
+            Gate::Closed => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
+            Gate::GaveUp => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
             _ if inner.entries.len() >= self.acks.window || inner.bytes >= self.acks.bytes => {
                 inner.sink = Some(cx.waker().clone());
                 Poll::Pending
@@ -136,7 +136,7 @@ impl<K: Ord + Send + 'static> Window<K> {
     }
 
     /// Waits until everything is acknowledged.
-    pub(super) async fn settled(&self) -> Result<(), Unsent> {
+    pub(super) async fn flushed(&self) -> Result<(), SendErrorKind> {
         loop {
             let mut settled = core::pin::pin!(self.settled.notified());
             // Before the look, or the last acknowledgement in between would go unnoticed.
@@ -145,8 +145,8 @@ impl<K: Ord + Send + 'static> Window<K> {
                 let inner = self.inner();
                 match inner.gate {
                     _ if inner.entries.is_empty() && !inner.handed_back => return Ok(()),
-                    Gate::Closed => return Err(Unsent::Closed),
-                    Gate::GaveUp => return Err(Unsent::GaveUp),
+                    Gate::Closed => return Err(SendErrorKind::Closed),
+                    Gate::GaveUp => return Err(SendErrorKind::GaveUp),
                     Gate::Open | Gate::Down => {}
                 }
             }

@@ -4,7 +4,7 @@ use core::time::Duration;
 ///
 /// | | while it is full | while there is no connection |
 /// |---|---|---|
-/// | [`none`](Self::none) | `send` waits | `send` fails at once, and what was waiting fails |
+/// | [`fail_fast`](Self::fail_fast) | `send` waits | `send` fails at once, and what was waiting fails |
 /// | [`backpressure`](Self::backpressure), of 64 by default | `send` waits | messages wait |
 /// | [`drop_oldest`](Self::drop_oldest) | the oldest message makes room | messages wait |
 /// | [`drop_newest`](Self::drop_newest) | `send` fails at once | messages wait |
@@ -29,7 +29,7 @@ pub(super) enum Mode {
 impl Outbox {
     /// Nothing waits for a connection.
     #[must_use]
-    pub const fn none() -> Self {
+    pub const fn fail_fast() -> Self {
         Self::of(Mode::None, 64)
     }
 

@@ -6,4 +6,4 @@ mod unsent;
 
 pub use limits::Outbox;
 pub(super) use queue::{Gate, Offer, Queue, Via, put, wake};
-pub use unsent::{SendError, Unsent};
+pub use unsent::{SendError, SendErrorKind};

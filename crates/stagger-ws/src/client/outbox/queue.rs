@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::limits::Mode;
-use super::{Outbox, SendError, Unsent};
+use super::{Outbox, SendError, SendErrorKind};
 use crate::client::observe::OutboxGauges;
 
 /// The messages that wait, shared between those who send and the task that owns the connection.
@@ -37,7 +37,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Sunk {
     left: usize,
-    failed: Option<Unsent>,
+    failed: Option<SendErrorKind>,
     waker: Option<Waker>,
 }
 
@@ -103,13 +103,13 @@ impl Queue {
         let mut inner = self.inner();
         let refused = |why, message| Offer::Refused(SendError::new(why, Some(message)));
         match (inner.gate, self.limits.mode) {
-            (Gate::Closed, _) => return refused(Unsent::Closed, message),
-            (Gate::GaveUp, _) => return refused(Unsent::GaveUp, message),
-            (Gate::Down, Mode::None) => return refused(Unsent::NotConnected, message),
+            (Gate::Closed, _) => return refused(SendErrorKind::Closed, message),
+            (Gate::GaveUp, _) => return refused(SendErrorKind::GaveUp, message),
+            (Gate::Down, Mode::None) => return refused(SendErrorKind::NotConnected, message),
             _ => {}
         }
         if message.len() > self.limits.bytes {
-            return refused(Unsent::TooLong, message);
+            return refused(SendErrorKind::TooLong, message);
         }
         if !self.has_room(&inner, &message) {
             self.withdraw(&mut inner);
@@ -117,10 +117,10 @@ impl Queue {
         while !self.has_room(&inner, &message) {
             match (self.limits.mode, &via) {
                 (Mode::DropOldest, _) => match self.take(&mut inner) {
-                    Some(oldest) => self.fail(&mut inner, oldest, Unsent::Dropped),
+                    Some(oldest) => self.fail(&mut inner, oldest, SendErrorKind::Dropped),
                     None => break,
                 },
-                (Mode::DropNewest, _) => return refused(Unsent::Full, message),
+                (Mode::DropNewest, _) => return refused(SendErrorKind::Full, message),
                 // The sink has asked for room before; whoever came in between had it first.
                 (_, Via::Sink) => break,
                 _ => return Offer::Wait(message, via),
@@ -141,8 +141,8 @@ impl Queue {
         self.withdraw(&mut inner);
         let is_full = inner.items.len() >= self.limits.messages || inner.bytes >= self.limits.bytes;
         match (inner.gate, self.limits.mode) {
-            (Gate::Closed, _) => Poll::Ready(Err(SendError::new(Unsent::Closed, None))),
-            (Gate::GaveUp, _) => Poll::Ready(Err(SendError::new(Unsent::GaveUp, None))),
+            (Gate::Closed, _) => Poll::Ready(Err(SendError::new(SendErrorKind::Closed, None))),
+            (Gate::GaveUp, _) => Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None))),
             (_, Mode::Backpressure | Mode::None) if is_full => {
                 inner.sink.waker = Some(cx.waker().clone());
                 Poll::Pending
@@ -155,7 +155,7 @@ impl Queue {
     pub(in crate::client) fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
         if inner.sink.left > 0 && inner.gate == Gate::GaveUp {
-            return Poll::Ready(Err(SendError::new(Unsent::GaveUp, None)));
+            return Poll::Ready(Err(SendError::new(SendErrorKind::GaveUp, None)));
         }
         if inner.sink.left > 0 {
             inner.sink.waker = Some(cx.waker().clone());
@@ -177,7 +177,7 @@ impl Queue {
     }
 
     /// Something that was taken out has come to its end.
-    pub(in crate::client) fn settle(&self, via: Via, result: Result<(), Unsent>) {
+    pub(in crate::client) fn settle(&self, via: Via, result: Result<(), SendErrorKind>) {
         let mut inner = self.inner();
         if result.is_err() && !matches!(via, Via::Kept) {
             self.count(&mut inner);
@@ -202,7 +202,7 @@ impl Queue {
                 return Some(until);
             }
             if let Some(item) = self.take(inner) {
-                self.fail(inner, item, Unsent::Expired);
+                self.fail(inner, item, SendErrorKind::Expired);
             }
         }
     }
@@ -213,8 +213,8 @@ impl Queue {
         let mut inner = self.inner();
         inner.gate = gate;
         let why = match (gate, self.limits.mode) {
-            (Gate::Closed, _) => Some(Unsent::Closed),
-            (Gate::Down | Gate::GaveUp, Mode::None) => Some(Unsent::NotConnected),
+            (Gate::Closed, _) => Some(SendErrorKind::Closed),
+            (Gate::Down | Gate::GaveUp, Mode::None) => Some(SendErrorKind::NotConnected),
             _ => None,
         };
         if let Some(why) = why {
@@ -227,7 +227,7 @@ impl Queue {
                 if let Via::Send(_) = item.via {
                     let told = core::mem::replace(&mut item.via, Via::Nobody);
                     if let Via::Send(told) = told {
-                        let _ = told.send(Err(SendError::new(Unsent::GaveUp, None)));
+                        let _ = told.send(Err(SendError::new(SendErrorKind::GaveUp, None)));
                     }
                 }
             }
@@ -266,7 +266,7 @@ impl Queue {
         self.gauges.len(inner.items.len());
     }
 
-    fn fail(&self, inner: &mut Inner, item: Item, why: Unsent) {
+    fn fail(&self, inner: &mut Inner, item: Item, why: SendErrorKind) {
         if item.is_withdrawn() {
             return;
         }
@@ -287,7 +287,7 @@ impl Queue {
             Via::Sink => {
                 inner.sink.left = inner.sink.left.saturating_sub(1);
                 if let Err(error) = result {
-                    inner.sink.failed = Some(error.why());
+                    inner.sink.failed = Some(error.kind());
                 }
                 wake(&mut inner.sink.waker);
             }

@@ -6,8 +6,8 @@ use tokio_tungstenite::tungstenite::Message;
 /// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unsent {
-    /// There is no connection, and nothing waits for one: [`Outbox::none`](super::Outbox::none).
+pub enum SendErrorKind {
+    /// There is no connection, and nothing waits for one: [`Outbox::fail_fast`](super::Outbox::fail_fast).
     NotConnected,
     /// The outbox is full.
     Full,
@@ -26,7 +26,7 @@ pub enum Unsent {
     Closed,
 }
 
-impl fmt::Display for Unsent {
+impl fmt::Display for SendErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotConnected => "there is no connection",
@@ -44,19 +44,19 @@ impl fmt::Display for Unsent {
 /// A message was not sent. Neither `Display` nor `Debug` shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SendError {
-    why: Unsent,
+    kind: SendErrorKind,
     message: Option<Message>,
 }
 
 impl SendError {
-    pub(in crate::client) const fn new(why: Unsent, message: Option<Message>) -> Self {
-        Self { why, message }
+    pub(in crate::client) const fn new(kind: SendErrorKind, message: Option<Message>) -> Self {
+        Self { kind, message }
     }
 
     /// Why.
     #[must_use]
-    pub const fn why(&self) -> Unsent {
-        self.why
+    pub const fn kind(&self) -> SendErrorKind {
+        self.kind
     }
 
     /// The message, if the client no longer has it.
@@ -68,16 +68,16 @@ impl SendError {
 
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the message was not sent: {}", self.why)
+        write!(f, "the message was not sent: {}", self.kind)
     }
 }
 
 impl fmt::Debug for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendError").field("why", &self.why).finish_non_exhaustive()
+        f.debug_struct("SendError").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-impl Error for Unsent {}
+impl Error for SendErrorKind {}
 
 impl Error for SendError {}

@@ -6,8 +6,8 @@ use http::Response;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{SharedResume, Welcome};
-use crate::client::{Cause, Connection};
+use super::{ResumeStatus, SharedResume};
+use crate::client::{Connection, ConnectionError};
 
 /// What the task that owns the connection keeps of a [`Resume`](super::Resume).
 pub(in crate::client) struct Resuming {
@@ -32,22 +32,22 @@ impl Resuming {
         self.greeting.clear();
         let longest = self.longest;
         let cause = match timeout(longest, self.exchange(link, response)).await {
-            Ok(Some(Welcome::Refused)) => Cause::NotResumed,
-            Ok(welcome) => return Some(welcome? == Welcome::Resumed),
-            Err(_) => Cause::ConnectTimeout { after: longest },
+            Ok(Some(ResumeStatus::Rejected)) => ConnectionError::ResumeRejected,
+            Ok(welcome) => return Some(welcome? == ResumeStatus::Resumed),
+            Err(_) => ConnectionError::ConnectTimeout { after: longest },
         };
         link.over(cause);
         None
     }
 
     /// What was decided; `None` if the connection has ended.
-    async fn exchange(&mut self, link: &mut Connection<'_>, response: &Response<()>) -> Option<Welcome> {
+    async fn exchange(&mut self, link: &mut Connection<'_>, response: &Response<()>) -> Option<ResumeStatus> {
         let mut welcome = self.resume.lock().on_upgrade(response);
         loop {
             match welcome {
-                Welcome::Later => {}
+                ResumeStatus::Pending => {}
                 // If it cannot be sent, the reading half says why.
-                Welcome::Say(message) => drop(link.send(message).await),
+                ResumeStatus::Send(message) => drop(link.send(message).await),
                 decided => return Some(decided),
             }
             let message = link.next().await?.ok()?;

@@ -4,5 +4,5 @@ mod greeting;
 mod position;
 
 pub(super) use greeting::Resuming;
-pub use position::{Resume, Welcome};
+pub use position::{Resume, ResumeStatus};
 pub(super) use position::{SharedResume, asking};

@@ -5,7 +5,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::request::Provider;
 
-/// How a protocol goes on where the last connection left off: what [`Builder::resume`](crate::Builder::resume) is given.
+/// How a protocol goes on where the last connection left off: what [`ClientBuilder::resume`](crate::ClientBuilder::resume) is given.
 ///
 /// It knows a position, says it to the server when a connection is made, hears whether the server goes on from there, and
 /// follows it with every message. In the order in which it is asked:
@@ -28,7 +28,7 @@ use crate::client::request::Provider;
 ///
 /// ```
 /// use http::{Request, Response, Uri};
-/// use stagger_ws::{Message, Resume, Welcome};
+/// use stagger_ws::{Message, Resume, ResumeStatus};
 ///
 /// struct Numbered {
 ///     last: u64,
@@ -41,15 +41,15 @@ use crate::client::request::Provider;
 ///     }
 ///
 ///     // This server says in a header whether it still has everything since.
-///     fn on_upgrade(&mut self, response: &Response<()>) -> Welcome {
+///     fn on_upgrade(&mut self, response: &Response<()>) -> ResumeStatus {
 ///         match response.headers().get("feed-complete") {
-///             Some(_) if self.last > 0 => Welcome::Resumed,
-///             _ => Welcome::Fresh,
+///             Some(_) if self.last > 0 => ResumeStatus::Resumed,
+///             _ => ResumeStatus::Fresh,
 ///         }
 ///     }
 ///
-///     fn on_open(&mut self, _: &Message) -> Welcome {
-///         Welcome::Fresh
+///     fn on_open(&mut self, _: &Message) -> ResumeStatus {
+///         ResumeStatus::Fresh
 ///     }
 ///
 ///     fn observe(&mut self, message: &Message) {
@@ -65,7 +65,7 @@ use crate::client::request::Provider;
 /// feed.on_request(&mut request);
 /// assert_eq!(request.uri().query(), Some("after=17"));
 /// let complete = Response::builder().header("feed-complete", "yes").body(()).unwrap();
-/// assert_eq!(feed.on_upgrade(&complete), Welcome::Resumed);
+/// assert_eq!(feed.on_upgrade(&complete), ResumeStatus::Resumed);
 /// ```
 ///
 /// # Epoch and offset, as Centrifugo has it
@@ -74,7 +74,7 @@ use crate::client::request::Provider;
 ///
 /// ```
 /// use http::Response;
-/// use stagger_ws::{Message, Resume, Welcome};
+/// use stagger_ws::{Message, Resume, ResumeStatus};
 /// # fn field<'a>(message: &'a Message, name: &str) -> Option<&'a str> {
 /// #     message.to_text().ok()?.split(' ').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
 /// # }
@@ -86,18 +86,18 @@ use crate::client::request::Provider;
 /// }
 ///
 /// impl Resume for Channel {
-///     fn on_upgrade(&mut self, _: &Response<()>) -> Welcome {
-///         Welcome::Say(Message::text(format!("subscribe epoch={} offset={}", self.epoch, self.offset)))
+///     fn on_upgrade(&mut self, _: &Response<()>) -> ResumeStatus {
+///         ResumeStatus::Send(Message::text(format!("subscribe epoch={} offset={}", self.epoch, self.offset)))
 ///     }
 ///
-///     fn on_open(&mut self, answer: &Message) -> Welcome {
-///         let Some(epoch) = field(answer, "epoch") else { return Welcome::Refused };
+///     fn on_open(&mut self, answer: &Message) -> ResumeStatus {
+///         let Some(epoch) = field(answer, "epoch") else { return ResumeStatus::Rejected };
 ///         self.epoch = epoch.to_owned();
 ///         match field(answer, "recovered") {
-///             Some("true") => Welcome::Resumed,
+///             Some("true") => ResumeStatus::Resumed,
 ///             _ => {
 ///                 self.offset = field(answer, "offset").and_then(|offset| offset.parse().ok()).unwrap_or(0);
-///                 Welcome::Fresh
+///                 ResumeStatus::Fresh
 ///             }
 ///         }
 ///     }
@@ -110,11 +110,11 @@ use crate::client::request::Provider;
 /// }
 ///
 /// let mut channel = Channel::default();
-/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x offset=4")), Welcome::Fresh);
+/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x offset=4")), ResumeStatus::Fresh);
 /// channel.observe(&Message::text("publication=5 hello"));
-/// let Welcome::Say(first) = channel.on_upgrade(&Response::new(())) else { panic!() };
+/// let ResumeStatus::Send(first) = channel.on_upgrade(&Response::new(())) else { panic!() };
 /// assert_eq!(first, Message::text("subscribe epoch=x offset=5"));
-/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x recovered=true")), Welcome::Resumed);
+/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x recovered=true")), ResumeStatus::Resumed);
 /// ```
 ///
 /// # A session and a sequence, as Discord has it
@@ -122,7 +122,7 @@ use crate::client::request::Provider;
 /// The server speaks first, replays what was missed, and may say that the session is over.
 ///
 /// ```
-/// use stagger_ws::{Message, Resume, Welcome};
+/// use stagger_ws::{Message, Resume, ResumeStatus};
 ///
 /// #[derive(Default)]
 /// struct Gateway {
@@ -131,21 +131,21 @@ use crate::client::request::Provider;
 /// }
 ///
 /// impl Resume for Gateway {
-///     fn on_open(&mut self, message: &Message) -> Welcome {
+///     fn on_open(&mut self, message: &Message) -> ResumeStatus {
 ///         let text = message.to_text().unwrap_or_default();
 ///         match (text.split_once(' ').unwrap_or((text, "")), &self.session) {
-///             (("hello", _), None) => Welcome::Say(Message::text("identify")),
-///             (("hello", _), Some(id)) => Welcome::Say(Message::text(format!("resume {id} {}", self.sequence))),
+///             (("hello", _), None) => ResumeStatus::Send(Message::text("identify")),
+///             (("hello", _), Some(id)) => ResumeStatus::Send(Message::text(format!("resume {id} {}", self.sequence))),
 ///             (("ready", id), _) => {
 ///                 self.session = Some(id.to_owned());
-///                 Welcome::Fresh
+///                 ResumeStatus::Fresh
 ///             }
 ///             (("invalid", _), _) => {
 ///                 self.session = None;
-///                 Welcome::Refused
+///                 ResumeStatus::Rejected
 ///             }
 ///             // An event that was missed, or that all of them have been told.
-///             _ => Welcome::Resumed,
+///             _ => ResumeStatus::Resumed,
 ///         }
 ///     }
 ///
@@ -158,11 +158,11 @@ use crate::client::request::Provider;
 ///
 /// let mut gateway = Gateway::default();
 /// let mut say = |text: &'static str| gateway.on_open(&Message::text(text));
-/// assert_eq!(say("hello"), Welcome::Say(Message::text("identify")));
-/// assert_eq!(say("ready s1"), Welcome::Fresh);
-/// assert_eq!(say("hello"), Welcome::Say(Message::text("resume s1 0")));
-/// assert_eq!(say("invalid"), Welcome::Refused);
-/// assert_eq!(say("hello"), Welcome::Say(Message::text("identify")));
+/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
+/// assert_eq!(say("ready s1"), ResumeStatus::Fresh);
+/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("resume s1 0")));
+/// assert_eq!(say("invalid"), ResumeStatus::Rejected);
+/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
 /// ```
 pub trait Resume: Send + 'static {
     /// Puts the position into the request for the next upgrade. Does nothing by default.
@@ -171,14 +171,14 @@ pub trait Resume: Send + 'static {
     }
 
     /// Judges the server's answer to the upgrade. By default, it waits for the first message.
-    fn on_upgrade(&mut self, response: &Response<()>) -> Welcome {
+    fn on_upgrade(&mut self, response: &Response<()>) -> ResumeStatus {
         let _ = response;
-        Welcome::Later
+        ResumeStatus::Pending
     }
 
     /// Judges a message of the server's, while it is not decided whether it goes on. If it is part of the sequence,
     /// [`observe`](Self::observe) will be told of it too.
-    fn on_open(&mut self, message: &Message) -> Welcome;
+    fn on_open(&mut self, message: &Message) -> ResumeStatus;
 
     /// Follows the position.
     fn observe(&mut self, message: &Message);
@@ -186,18 +186,18 @@ pub trait Resume: Send + 'static {
 
 /// Whether the server goes on where the last connection left off.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Welcome {
+pub enum ResumeStatus {
     /// It does: nothing is missing.
     Resumed,
     /// It begins anew: something may be missing.
     Fresh,
-    /// It does not take the position. Forget it: the connection is let go of as [`Cause::NotResumed`](crate::Cause), and the
+    /// It does not take the position. Forget it: the connection is let go of as [`ConnectionError::ResumeRejected`](crate::ConnectionError), and the
     /// next one is made after the spread and the backoff.
-    Refused,
+    Rejected,
     /// It has not said it yet: this is sent, and the next message judged.
-    Say(Message),
+    Send(Message),
     /// It has not said it yet: the next message is judged.
-    Later,
+    Pending,
 }
 
 /// For whoever wants to see the position from outside.
@@ -206,11 +206,11 @@ impl<R: Resume> Resume for Arc<Mutex<R>> {
         lock(self).on_request(request);
     }
 
-    fn on_upgrade(&mut self, response: &Response<()>) -> Welcome {
+    fn on_upgrade(&mut self, response: &Response<()>) -> ResumeStatus {
         lock(self).on_upgrade(response)
     }
 
-    fn on_open(&mut self, message: &Message) -> Welcome {
+    fn on_open(&mut self, message: &Message) -> ResumeStatus {
         lock(self).on_open(message)
     }
 

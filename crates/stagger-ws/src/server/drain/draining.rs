@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Drain;
 use super::line::Line;
 use super::plan::Steps;
-use crate::Advice;
+use crate::ReconnectAdvice;
 use crate::server::Frame;
 use crate::server::sockets::Shared;
 
@@ -26,7 +26,7 @@ pub struct Closing {
     /// The code: 1012, service restart.
     pub code: u16,
     /// When the client is to come back.
-    pub advice: Advice,
+    pub advice: ReconnectAdvice,
 }
 
 impl Closing {
@@ -81,7 +81,7 @@ impl Course {
     }
 
     /// When the next so many come back.
-    pub(in crate::server) fn join(&self, many: usize) -> Advice {
+    pub(in crate::server) fn join(&self, many: usize) -> ReconnectAdvice {
         // A line that a panic left behind is still a line.
         self.line.lock().unwrap_or_else(PoisonError::into_inner).join(many, Tokio.now())
     }

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger::Instant;
 
-use crate::Advice;
+use crate::ReconnectAdvice;
 
 /// Those who were told to come back, one behind the other, as far apart as the next server takes them.
 ///
@@ -25,11 +25,11 @@ impl Line {
     }
 
     /// The next so many: when they come.
-    pub(super) fn join(&mut self, many: usize, now: Instant) -> Advice {
+    pub(super) fn join(&mut self, many: usize, now: Instant) -> ReconnectAdvice {
         let from = self.end.max(now);
         let spread = Duration::from_nanos(self.each.saturating_mul(u64::try_from(many).unwrap_or(u64::MAX)));
         self.end = from.saturating_add(spread);
-        Advice { retry_after: from.saturating_since(now), spread }
+        ReconnectAdvice { retry_after: from.saturating_since(now), spread }
     }
 }
 
@@ -40,8 +40,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const START: Instant = Instant::from_nanos(1_000_000_000_000);
 
-    fn advice(retry_after: Duration, spread: Duration) -> Advice {
-        Advice { retry_after, spread }
+    fn advice(retry_after: Duration, spread: Duration) -> ReconnectAdvice {
+        ReconnectAdvice { retry_after, spread }
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Advice;
+    use crate::ReconnectAdvice;
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -150,9 +150,9 @@ mod tests {
     fn by_default_the_next_server_takes_as_many_as_leave() {
         let now = Instant::from_nanos(7);
         let mut line = Drain::batches(50, SECOND).line(500, now);
-        assert_eq!(line.join(50, now), Advice { retry_after: Duration::ZERO, spread: SECOND });
+        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND });
         let mut line = Drain::batches(50, SECOND).next_takes(500).line(500, now);
-        assert_eq!(line.join(50, now), Advice { retry_after: Duration::ZERO, spread: SECOND / 10 });
+        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND / 10 });
     }
 
     #[test]
@@ -160,6 +160,6 @@ mod tests {
         let now = Instant::from_nanos(7);
         // The last of ten batches leaves after nine seconds.
         let mut line = Drain::batches(50, SECOND).back_after(ms(2_000)).line(500, now);
-        assert_eq!(line.join(50, now), Advice { retry_after: ms(11_000), spread: SECOND });
+        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: ms(11_000), spread: SECOND });
     }
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
-use super::Refusal;
+use super::UpgradeRejected;
 
 /// Why an attempt to connect failed, or a connection ended.
 ///
 /// Neither `Display` nor `Debug` shows anything of a request: no path, no query, no header.
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum ConnectionError {
     /// The server closed it, with a close frame.
     Closed {
         /// The code; 1005 if there was none in the frame.
@@ -34,38 +34,38 @@ pub enum Cause {
     /// What the server sent is longer than what is accepted.
     TooLong(CapacityError),
     /// The server sent a text that is not UTF-8.
-    NotUtf8,
+    InvalidUtf8,
     /// The server refused the upgrade.
-    Refused(Refusal),
+    Rejected(UpgradeRejected),
     /// The request could not be made: [`source`](Error::source) is what the provider said.
     Request(Arc<dyn Error + Send + Sync>),
     /// The request cannot be sent: no host, another scheme than `ws` and `wss`, `wss` without the feature `rustls`.
-    Unusable(&'static str),
+    InvalidRequest(&'static str),
     /// It took longer than the connect timeout.
     ConnectTimeout {
         /// How long that is.
         after: Duration,
     },
     /// The peer fell silent: nothing came for so long, not even an answer to a ping.
-    Silent {
+    KeepaliveTimeout {
         /// For how long at least.
         after: Duration,
     },
     /// The peer acknowledged nothing: a message was sent so long ago.
-    Unacknowledged {
+    AckTimeout {
         /// How long it was waited for.
         after: Duration,
     },
-    /// The server does not go on where the last connection left off: [`Welcome::Refused`](crate::Welcome::Refused).
-    NotResumed,
+    /// The server does not go on where the last connection left off: [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
+    ResumeRejected,
     /// This side let go of it: it was dropped, closed or replaced.
-    Released,
+    ClosedLocally,
 }
 
-impl Cause {
+impl ConnectionError {
     /// The code of the close frame, if there was one.
     #[must_use]
-    pub const fn code(&self) -> Option<u16> {
+    pub const fn close_code(&self) -> Option<u16> {
         match self {
             Self::Closed { code, .. } => Some(*code),
             _ => None,
@@ -80,14 +80,14 @@ impl Cause {
             Self::Lost => "lost",
             Self::Io(_) => "io",
             Self::Tls(_) => "tls",
-            Self::Protocol(_) | Self::TooLong(_) | Self::NotUtf8 => "protocol",
-            Self::Refused(_) => "refused",
-            Self::Request(_) | Self::Unusable(_) => "request",
-            Self::ConnectTimeout { .. } => "timeout",
-            Self::Silent { .. } => "silent",
-            Self::Unacknowledged { .. } => "unacknowledged",
-            Self::NotResumed => "not_resumed",
-            Self::Released => "released",
+            Self::Protocol(_) | Self::TooLong(_) | Self::InvalidUtf8 => "protocol",
+            Self::Rejected(_) => "rejected",
+            Self::Request(_) | Self::InvalidRequest(_) => "request",
+            Self::ConnectTimeout { .. } => "connect_timeout",
+            Self::KeepaliveTimeout { .. } => "keepalive_timeout",
+            Self::AckTimeout { .. } => "ack_timeout",
+            Self::ResumeRejected => "resume_rejected",
+            Self::ClosedLocally => "closed_locally",
         }
     }
 
@@ -96,7 +96,7 @@ impl Cause {
     pub(super) fn of(error: WsError) -> Self {
         match error {
             WsError::Io(error) => Self::io(error),
-            WsError::Http(response) => Self::Refused(Refusal::of(&response)),
+            WsError::Http(response) => Self::Rejected(UpgradeRejected::of(&response)),
             WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::HandshakeIncomplete)
             | WsError::ConnectionClosed
             | WsError::AlreadyClosed => Self::Lost,
@@ -104,11 +104,11 @@ impl Cause {
             WsError::Capacity(error) => Self::TooLong(error),
             // A handshake that is too long or comes in too many pieces.
             WsError::AttackAttempt => Self::TooLong(CapacityError::TooManyHeaders),
-            WsError::Utf8(_) => Self::NotUtf8,
-            WsError::WriteBufferFull(_) => Self::Unusable("the write buffer is full"),
-            WsError::Url(_) => Self::Unusable("the address is not that of a WebSocket"),
-            WsError::HttpFormat(_) => Self::Unusable("the request is not one of HTTP"),
-            WsError::Tls(_) => Self::Unusable("TLS was not to be had"),
+            WsError::Utf8(_) => Self::InvalidUtf8,
+            WsError::WriteBufferFull(_) => Self::InvalidRequest("the write buffer is full"),
+            WsError::Url(_) => Self::InvalidRequest("the address is not that of a WebSocket"),
+            WsError::HttpFormat(_) => Self::InvalidRequest("the request is not one of HTTP"),
+            WsError::Tls(_) => Self::InvalidRequest("TLS was not to be had"),
         }
     }
 
@@ -119,7 +119,7 @@ impl Cause {
 }
 
 /// A lower-case fragment: "closed by the server with 1008 \"policy\"".
-impl fmt::Display for Cause {
+impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed { code, reason } if reason.is_empty() => write!(f, "closed by the server with {code}"),
@@ -130,26 +130,26 @@ impl fmt::Display for Cause {
             Self::Tls(error) => write!(f, "TLS: {error}"),
             Self::Protocol(error) => write!(f, "not the WebSocket protocol: {error}"),
             Self::TooLong(error) => write!(f, "longer than what is accepted: {error}"),
-            Self::NotUtf8 => f.write_str("a text that is not UTF-8"),
-            Self::Refused(refusal) => write!(f, "{refusal}"),
+            Self::InvalidUtf8 => f.write_str("a text that is not UTF-8"),
+            Self::Rejected(refusal) => write!(f, "{refusal}"),
             Self::Request(_) => f.write_str("the request could not be made"),
-            Self::Unusable(why) => write!(f, "the request cannot be sent: {why}"),
+            Self::InvalidRequest(why) => write!(f, "the request cannot be sent: {why}"),
             Self::ConnectTimeout { after } => write!(f, "no connection after {} s", after.as_secs_f64()),
-            Self::Silent { after } => write!(f, "the peer was silent for {} s", after.as_secs_f64()),
-            Self::Unacknowledged { after } => write!(f, "nothing was acknowledged for {} s", after.as_secs_f64()),
-            Self::NotResumed => f.write_str("the server does not go on where the last connection left off"),
-            Self::Released => f.write_str("let go of by this side"),
+            Self::KeepaliveTimeout { after } => write!(f, "the peer was silent for {} s", after.as_secs_f64()),
+            Self::AckTimeout { after } => write!(f, "nothing was acknowledged for {} s", after.as_secs_f64()),
+            Self::ResumeRejected => f.write_str("the server does not go on where the last connection left off"),
+            Self::ClosedLocally => f.write_str("let go of by this side"),
         }
     }
 }
 
-impl fmt::Debug for Cause {
+impl fmt::Debug for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cause").field(&self.name()).field(&format_args!("{self}")).finish()
+        f.debug_tuple("ConnectionError").field(&self.name()).field(&format_args!("{self}")).finish()
     }
 }
 
-impl Error for Cause {
+impl Error for ConnectionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Io(error) | Self::Tls(error) => error.source(),

@@ -8,13 +8,13 @@ use http::Response;
 use stagger::{Clock, Generation, Guards, Phase, Policy, Reconnect, Seed, Step, Stop, Tokio};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::builder::Builder;
+use super::builder::ClientBuilder;
 use super::connection::{End, Fresh};
 use super::handshake::{Route, Socket};
 use super::judge::{Judge, Trust, Verdict};
 use super::observe::{self, Connected};
 use super::request::ConnectAttempt;
-use super::{Cause, Closed, Connection, Fatal};
+use super::{Closed, Connection, ConnectionError, Fatal};
 
 /// Hands out one connection at a time, and makes the next one when it is lost.
 ///
@@ -26,10 +26,10 @@ use super::{Cause, Closed, Connection, Fatal};
 /// ```no_run
 /// // Needs a server.
 /// use futures_util::{SinkExt, StreamExt};
-/// use stagger_ws::{Fatal, Message, Reconnector};
+/// use stagger_ws::{Fatal, Message, ReconnectLoop};
 ///
 /// # async fn feed() -> Result<(), Fatal> {
-/// let mut links = Reconnector::builder().url("wss://feed.example/v1").reconnector();
+/// let mut links = ReconnectLoop::builder().url("wss://feed.example/v1").reconnect_loop();
 /// while let Some(mut link) = links.next_connection().await? {
 ///     if link.send(Message::text("subscribe")).await.is_ok() {
 ///         while let Some(Ok(message)) = link.next().await {
@@ -39,7 +39,7 @@ use super::{Cause, Closed, Connection, Fatal};
 /// }
 /// # Ok(()) }
 /// ```
-pub struct Reconnector {
+pub struct ReconnectLoop {
     route: Arc<Route>,
     policy: Policy,
     seed: Seed,
@@ -61,11 +61,11 @@ pub struct Reconnector {
 /// Told of every failed attempt and every loss.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
-type Connecting = Pin<Box<dyn Future<Output = Result<(Socket, Response<()>), Cause>> + Send>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<(Socket, Response<()>), ConnectionError>> + Send>>;
 
 /// What is being done. It outlives the future of whoever asked for it, so nobody who is cancelled loses an attempt.
 enum Doing {
-    /// Nothing yet, or what was asked for by [`Reconnector::reconnect_now`].
+    /// Nothing yet, or what was asked for by [`ReconnectLoop::reconnect_now`].
     Begin,
     Connect(Generation, Connecting, Told),
     Wait(Pin<Box<Sleep>>),
@@ -91,15 +91,15 @@ pub(super) enum Happening {
     Ended(Option<Fatal>),
 }
 
-impl Reconnector {
-    /// What can be said about how it connects. [`Builder::reconnector`] makes it.
+impl ReconnectLoop {
+    /// What can be said about how it connects. [`ClientBuilder::reconnect_loop`] makes it.
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
     }
 
-    pub(super) fn new(builder: Builder) -> Self {
-        let Builder { policy, seed, target, heartbeat, close_timeout, on_closed, .. } = builder;
+    pub(super) fn new(builder: ClientBuilder) -> Self {
+        let ClientBuilder { policy, seed, target, heartbeat, close_timeout, on_closed, .. } = builder;
         Self {
             route: Arc::new(builder.route),
             policy,
@@ -164,7 +164,7 @@ impl Reconnector {
 
     /// When the next attempt is made, while it waits for one.
     #[must_use]
-    pub fn next_attempt(&self) -> Option<Instant> {
+    pub fn next_attempt_at(&self) -> Option<Instant> {
         match &self.doing {
             Doing::Wait(sleep) => Some(sleep.deadline()),
             _ => None,
@@ -211,7 +211,10 @@ impl Reconnector {
                 Doing::Lent(generation) => {
                     let generation = *generation;
                     // A connection that was never dropped, only forgotten, is as good as lost.
-                    let end = self.end.take().unwrap_or_else(|| End { cause: Cause::Released, at: Instant::now() });
+                    let end = self
+                        .end
+                        .take()
+                        .unwrap_or_else(|| End { cause: ConnectionError::ClosedLocally, at: Instant::now() });
                     self.down_since = Some(end.at);
                     self.connected = None;
                     let verdict = self.judge.ended(&end.cause, generation, &self.policy, self.seed);
@@ -249,7 +252,7 @@ impl Reconnector {
     }
 
     /// An attempt or a connection has been over for so long: the machine says what comes next.
-    fn ended(&mut self, generation: Generation, cause: Cause, verdict: Verdict, ago: Duration) -> Closed {
+    fn ended(&mut self, generation: Generation, cause: ConnectionError, verdict: Verdict, ago: Duration) -> Closed {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.machine.attempt();
@@ -289,15 +292,17 @@ impl Reconnector {
                 self.waited = after;
                 Doing::Wait(Box::pin(sleep(after.saturating_sub(ago))))
             }
-            Step::GiveUp(stop) => Doing::Ended(Some(Fatal::new(stop, Cause::Released, self.machine.attempt()))),
+            Step::GiveUp(stop) => {
+                Doing::Ended(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
+            }
             _ => return,
         };
     }
 }
 
-impl fmt::Debug for Reconnector {
+impl fmt::Debug for ReconnectLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reconnector")
+        f.debug_struct("ReconnectLoop")
             .field("target", &self.target)
             .field("policy", &self.policy)
             .field("machine", &self.machine)

@@ -5,12 +5,12 @@ use http::{HeaderMap, Response, StatusCode};
 
 /// The server's answer to a request for an upgrade that it did not grant.
 #[derive(Clone)]
-pub struct Refusal {
+pub struct UpgradeRejected {
     status: StatusCode,
     headers: Box<HeaderMap>,
 }
 
-impl Refusal {
+impl UpgradeRejected {
     pub(super) fn of<B>(response: &Response<B>) -> Self {
         Self { status: response.status(), headers: Box::new(response.headers().clone()) }
     }
@@ -35,7 +35,7 @@ impl Refusal {
 }
 
 /// The status, and where it points to, without the query, which may carry a token.
-impl fmt::Display for Refusal {
+impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "refused with {}", self.status)?;
         match self.location().and_then(|to| to.split(['?', '#']).next()) {
@@ -51,8 +51,8 @@ fn without_user(address: &str) -> &str {
 }
 
 /// What `Display` shows: headers may be secret.
-impl fmt::Debug for Refusal {
+impl fmt::Debug for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Refusal({self})")
+        write!(f, "UpgradeRejected({self})")
     }
 }
