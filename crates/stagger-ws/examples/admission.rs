@@ -75,7 +75,7 @@ fn small() -> WebSocketConfig {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let admission = Admission::per_second(PER_SECOND).secret(stagger::seed()).build()?;
-    let sockets = Sockets::builder(admission).most(10_000).websocket(small()).build()?;
+    let sockets = Sockets::builder(admission).max_connections(10_000).websocket_config(small()).build()?;
     let listener = listen(([127, 0, 0, 1], 0).into(), 4096)?;
     let address = listener.local_addr()?;
     let serving = sockets.clone();
@@ -94,7 +94,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("  all are in after {:.1} s", start.elapsed().as_secs_f64());
     println!(
         "  {} had an appointment; {:.2} attempts each, {most} at most",
-        seen.refused.rate,
+        seen.rejected.rate_limited,
         f64::from(attempts) / CLIENTS as f64
     );
 
@@ -104,7 +104,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let advised = clients.join_all().await.into_iter().filter(|left| matches!(left, Ok(Some(_)))).count();
     println!(
         "the server drains: {} left in {:.1} s, {advised} of them with advice",
-        progress.told,
+        progress.notified,
         start.elapsed().as_secs_f64()
     );
     println!("  closed, by code: {:?}", sockets.snapshot().closed);

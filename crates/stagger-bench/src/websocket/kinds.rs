@@ -124,7 +124,7 @@ impl<W: Wire> Talk for Served<W> {
     async fn open() -> Self {
         static SOCKETS: LazyLock<Sockets> = LazyLock::new(|| {
             let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build();
-            let settings = admission.map(|admission| Sockets::builder(admission).websocket(config()).build());
+            let settings = admission.map(|admission| Sockets::builder(admission).websocket_config(config()).build());
             settings.expect("a rate").expect("settings that are valid")
         });
         let (ours, theirs) = W::pair().await;

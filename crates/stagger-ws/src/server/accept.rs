@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Response};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
-use super::{Conn, Refusal, Socket, Sockets};
+use super::{ConnectionPermit, Socket, Sockets, UpgradeRejected};
 
 /// After an error of `accept` that is ours, like no more descriptors: the next one would fail, too.
 const BREATH: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub struct Accepted<S> {
 #[non_exhaustive]
 pub enum AcceptError {
     /// It was not let in, and has been told so.
-    Refused(Refusal),
+    Rejected(UpgradeRejected),
     /// It was no request for an upgrade, or the connection failed.
     Handshake(Box<tungstenite::Error>),
     /// The request was not complete within the time for it, or the answer not taken.
@@ -42,7 +42,7 @@ pub enum AcceptError {
 impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Rejected(refusal) => refusal.fmt(f),
             Self::Handshake(error) => write!(f, "the handshake failed: {error}"),
             Self::TimedOut => f.write_str("the handshake took too long"),
         }
@@ -52,7 +52,7 @@ impl fmt::Display for AcceptError {
 impl core::error::Error for AcceptError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Refused(refusal) => Some(refusal),
+            Self::Rejected(refusal) => Some(refusal),
             Self::Handshake(error) => Some(error),
             Self::TimedOut => None,
         }
@@ -63,7 +63,7 @@ impl core::error::Error for AcceptError {
 struct Door<'a> {
     sockets: &'a Sockets,
     since: Instant,
-    answer: &'a mut Option<Result<(Conn, Request<()>), Refusal>>,
+    answer: &'a mut Option<Result<(ConnectionPermit, Request<()>), UpgradeRejected>>,
 }
 
 impl Callback for Door<'_> {
@@ -103,12 +103,12 @@ impl Sockets {
         let settings = &self.shared.settings;
         let mut answer = None;
         let door = Door { sockets: self, since: Instant::now(), answer: &mut answer };
-        let handshake = accept_hdr_async_with_config(stream, door, Some(settings.websocket));
+        let handshake = accept_hdr_async_with_config(stream, door, Some(settings.websocket_config));
         // Not a part of the task's future: it would take its place there for as long as the connection lasts.
         let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
         match (opened, answer) {
-            (Ok(Ok(socket)), Some(Ok((conn, request)))) => Ok(Accepted { socket: conn.guard(socket), request }),
-            (_, Some(Err(refusal))) => Err(AcceptError::Refused(refusal)),
+            (Ok(Ok(socket)), Some(Ok((conn, request)))) => Ok(Accepted { socket: conn.wrap(socket), request }),
+            (_, Some(Err(refusal))) => Err(AcceptError::Rejected(refusal)),
             (failed, let_in) => {
                 // Who was let in is counted among those that are closed.
                 if let_in.is_none() {
@@ -125,7 +125,7 @@ impl Sockets {
     /// Accepts whoever comes, and runs the handler for each WebSocket that was let in, as a task of its own, until a
     /// [`drain`](Self::drain) is done; what has not ended by then is aborted. Without a drain it goes on for ever.
     ///
-    /// At most [`handshakes`](super::SocketsBuilder::handshakes) are underway at a time. A handler that panics ends its own
+    /// At most [`handshakes`](super::SocketsBuilder::max_handshakes) are underway at a time. A handler that panics ends its own
     /// connection and no other. `TCP_NODELAY` is set.
     ///
     /// Dropping the future aborts all connections.
@@ -138,7 +138,7 @@ impl Sockets {
         F: Future<Output = ()> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let handshakes = Arc::new(Semaphore::new(self.shared.settings.handshakes.min(Semaphore::MAX_PERMITS)));
+        let handshakes = Arc::new(Semaphore::new(self.shared.settings.max_handshakes.min(Semaphore::MAX_PERMITS)));
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {

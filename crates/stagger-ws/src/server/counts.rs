@@ -2,47 +2,47 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::Refusal;
-use super::frame::NO_CODE;
+use super::UpgradeRejected;
+use super::message::NO_CODE;
 
 /// How the connections of a server stand, and what has come of them since it began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct SocketsSnapshot {
     /// Let in and not ended.
     pub active: usize,
     /// Let in, ever.
     pub accepted: u64,
     /// Not let in, by reason.
-    pub refused: Refusals,
+    pub rejected: RejectionCounts,
     /// Ended, by the code of the first close frame of either side, as in the [contract](super#metrics). Only codes that
     /// there were.
     pub closed: BTreeMap<&'static str, u64>,
     /// Closed by a drain, and gone in time.
-    pub left: u64,
+    pub drained_in_time: u64,
     /// Closed by a drain, and dropped because no close came back.
-    pub dropped: u64,
+    pub drained_timed_out: u64,
     /// Found dead.
     pub reaped: u64,
     /// Upgrades that were completed.
     pub upgrades: u64,
     /// How long those took, together.
-    pub upgrading: Duration,
+    pub upgrade_time: Duration,
 }
 
 /// Upgrades that were not let in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusals {
+pub struct RejectionCounts {
     /// More came than the admission takes.
-    pub rate: u64,
+    pub rate_limited: u64,
     /// No place was free.
-    pub connections: u64,
+    pub at_capacity: u64,
     /// The server was draining.
     pub draining: u64,
     /// It was no request for an upgrade, or did not come in time. Counted by [`Sockets::accept`](super::Sockets::accept)
     /// only; axum answers such requests itself.
-    pub handshake: u64,
+    pub handshake_failed: u64,
 }
 
 /// No close frame at all: RFC 6455, section 7.1.5.
@@ -102,11 +102,11 @@ impl Counts {
         count(&self.accepted);
     }
 
-    pub(super) fn refused(&self, refusal: &Refusal) {
+    pub(super) fn refused(&self, refusal: &UpgradeRejected) {
         count(match refusal {
-            Refusal::Rate(_) => &self.rate,
-            Refusal::Connections(_) => &self.connections,
-            Refusal::Draining(_) => &self.draining,
+            UpgradeRejected::RateLimited(_) => &self.rate,
+            UpgradeRejected::AtCapacity(_) => &self.connections,
+            UpgradeRejected::Draining(_) => &self.draining,
         });
     }
 
@@ -136,46 +136,49 @@ impl Counts {
         self.upgrading.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self, active: usize) -> Snapshot {
+    pub(super) fn snapshot(&self, active: usize) -> SocketsSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let closed = CODES.iter().zip(&self.closed).map(|(&(_, name), counter)| (name, read(counter)));
-        Snapshot {
+        SocketsSnapshot {
             active,
             accepted: read(&self.accepted),
-            refused: Refusals {
-                rate: read(&self.rate),
-                connections: read(&self.connections),
+            rejected: RejectionCounts {
+                rate_limited: read(&self.rate),
+                at_capacity: read(&self.connections),
                 draining: read(&self.draining),
-                handshake: read(&self.handshake),
+                handshake_failed: read(&self.handshake),
             },
             closed: closed.filter(|&(_, number)| number > 0).collect(),
-            left: read(&self.left),
-            dropped: read(&self.dropped),
+            drained_in_time: read(&self.left),
+            drained_timed_out: read(&self.dropped),
             reaped: read(&self.reaped),
             upgrades: read(&self.upgrades),
-            upgrading: Duration::from_nanos(read(&self.upgrading)),
+            upgrade_time: Duration::from_nanos(read(&self.upgrading)),
         }
     }
 }
 
 #[cfg(feature = "metrics")]
-impl Snapshot {
+impl SocketsSnapshot {
     pub(super) fn record(&self, target: &str) {
         use metrics::{counter, gauge};
 
         let target = || target.to_owned();
         gauge!("stagger_ws_connections_active", "target" => target()).set(self.active as f64);
         counter!("stagger_ws_accepted_total", "target" => target()).absolute(self.accepted);
-        let Refusals { rate, connections, draining, handshake } = self.refused;
-        for (reason, number) in
-            [("rate", rate), ("connections", connections), ("draining", draining), ("handshake", handshake)]
-        {
-            counter!("stagger_ws_refused_total", "target" => target(), "reason" => reason).absolute(number);
+        let RejectionCounts { rate_limited, at_capacity, draining, handshake_failed } = self.rejected;
+        for (reason, number) in [
+            ("rate_limited", rate_limited),
+            ("at_capacity", at_capacity),
+            ("draining", draining),
+            ("handshake_failed", handshake_failed),
+        ] {
+            counter!("stagger_ws_rejected_total", "target" => target(), "reason" => reason).absolute(number);
         }
         for (&code, &number) in &self.closed {
             counter!("stagger_ws_closed_total", "target" => target(), "code" => code).absolute(number);
         }
-        for (result, number) in [("left", self.left), ("dropped", self.dropped)] {
+        for (result, number) in [("in_time", self.drained_in_time), ("timed_out", self.drained_timed_out)] {
             counter!("stagger_ws_drained_total", "target" => target(), "result" => result).absolute(number);
         }
         counter!("stagger_ws_reaped_total", "target" => target()).absolute(self.reaped);

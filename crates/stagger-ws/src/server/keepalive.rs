@@ -4,32 +4,32 @@ use tokio::time::Instant;
 
 /// How dead peers are found: whoever says nothing for a while is sent a ping, and is dropped if still nothing comes.
 ///
-/// Any frame counts as a sign of life, not only the pong. A peer is reaped `every + dead_after` after its last frame, and a
+/// Any frame counts as a sign of life, not only the pong. A peer is reaped `interval + timeout` after its last frame, and a
 /// message that does not get through for as long is as good as no peer. To find that takes somebody who polls the
 /// [`Socket`](super::Socket).
 ///
-/// The first ping comes after 3/4 to all of `every`, a length that each connection draws for itself: a fleet that came back
+/// The first ping comes after 3/4 to all of `interval`, a length that each connection draws for itself: a fleet that came back
 /// within a second is not to be pinged within a second for ever.
 ///
 /// Complete: a period and a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
     /// A ping is sent after so long without a frame. Default 20 s. More than zero.
-    pub every: Duration,
+    pub interval: Duration,
     /// And the peer is dead after so long without an answer. Default 10 s. More than zero.
-    pub dead_after: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Keepalive {
     fn default() -> Self {
-        Self { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) }
+        Self { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) }
     }
 }
 
 impl Keepalive {
     /// The longest silence that there is.
     pub(super) const fn silence(&self) -> Duration {
-        self.every.saturating_add(self.dead_after)
+        self.interval.saturating_add(self.timeout)
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(keepalive: Keepalive, bits: u64, now: Instant) -> Self {
-        let patience = stagger::draw(keepalive.every / 4 * 3, keepalive.every, bits);
+        let patience = stagger::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
         Self { keepalive, patience, heard: now }
     }
 
@@ -76,7 +76,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    const KEEPALIVE: Keepalive = Keepalive { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) };
+    const KEEPALIVE: Keepalive = Keepalive { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) };
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)

@@ -2,13 +2,13 @@
 //!
 //! [`Sockets`] is all the connections of one server. It lets in what the server can take and gives each of the others an
 //! appointment, it finds peers that are gone, it moves everybody to the next server at the pace which that can take, and it
-//! counts. An application's own code stays as it is: each connection has a [`Conn`], which admission has let in and which
-//! gives its place back however the connection ends, and [`Conn::guard`] makes of a WebSocket a [`Socket`], which is a
+//! counts. An application's own code stays as it is: each connection has a [`ConnectionPermit`], which admission has let in and which
+//! gives its place back however the connection ends, and [`ConnectionPermit::wrap`] makes of a WebSocket a [`Socket`], which is a
 //! `Stream` and a `Sink` of the same messages.
 //!
 //! # On axum, with the feature `axum`
 //!
-//! [`Conn`] is an extractor. Whoever may not come in gets a 503 before anything is made for the connection. A layer around
+//! [`ConnectionPermit`] is an extractor. Whoever may not come in gets a 503 before anything is made for the connection. A layer around
 //! the route, like `stagger_http::tower::AdmissionLayer`, would count requests, and a request for an
 //! upgrade is over when the connection begins.
 //!
@@ -18,11 +18,11 @@
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
 //! use stagger::Admission;
-//! use stagger_ws::server::{Conn, Drain, Sockets, listen};
+//! use stagger_ws::server::{ConnectionPermit, Drain, Sockets, listen};
 //!
-//! async fn echo(ws: WebSocketUpgrade, conn: Conn) -> Response {
+//! async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit) -> Response {
 //!     ws.on_upgrade(async move |socket| {
-//!         let mut socket = conn.guard(socket);
+//!         let mut socket = permit.wrap(socket);
 //!         while let Some(Ok(message)) = socket.next().await {
 //!             if socket.send(message).await.is_err() {
 //!                 break;
@@ -32,7 +32,7 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).most(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
 //! let app = Router::new().route("/ws", any(echo)).with_state(sockets.clone());
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! axum::serve(listener, app)
@@ -63,7 +63,7 @@
 //! }
 //!
 //! # async fn example(stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
-//! let sockets = Sockets::builder(Admission::per_second(500).build()?).most(20_000).build()?;
+//! let sockets = Sockets::builder(Admission::per_second(500).build()?).max_connections(20_000).build()?;
 //! let listener = listen("0.0.0.0:8080".parse()?, 4096)?;
 //! let draining = sockets.clone();
 //! tokio::spawn(async move {
@@ -82,11 +82,11 @@
 //!   the close come that way.
 //! - Pings, the drain's close and the search for dead peers happen while somebody polls the socket. A task that waits for
 //!   something else for long selects on [`Socket::next`](futures_util::StreamExt::next) as well, or, with a socket that is
-//!   not guarded, on [`Conn::closing`].
+//!   not guarded, on [`ConnectionPermit::close_requested`].
 //!
 //! # Metrics
 //!
-//! [`Sockets::snapshot`] has the numbers. With the feature `metrics`, [`Sockets::record`] gives them to whatever collects
+//! [`Sockets::snapshot`] has the numbers. With the feature `metrics`, [`Sockets::record_metrics`] gives them to whatever collects
 //! metrics, at each scrape; the duration of upgrades is told as they happen. The names, labels and their values are part of
 //! the interface. `target` is the name that the program gave, with [`SocketsBuilder::named`]. How the admission stands is
 //! collected by [`Gauges::admission`](stagger::sinks), if that is wanted, too.
@@ -94,7 +94,7 @@
 #![doc = include_str!("contract.md")]
 //!
 //! All the same clients leave and come back at once: a sawtooth in `stagger_ws_connections_active`. They leave together when
-//! this server, or what stands before it, is restarted without a [`Drain`], and `stagger_ws_refused_total` says how the
+//! this server, or what stands before it, is restarted without a [`Drain`], and `stagger_ws_rejected_total` says how the
 //! return was met.
 //!
 //! # Events
@@ -110,26 +110,26 @@
 mod accept;
 #[cfg(feature = "axum")]
 mod axum;
-mod conn;
 mod counts;
 mod drain;
-mod frame;
 mod keepalive;
 mod listen;
-mod refusal;
+mod message;
+mod permit;
+mod rejected;
 mod roll;
 mod settings;
 mod socket;
 mod sockets;
 
 pub use accept::{AcceptError, Accepted};
-pub use conn::Conn;
-pub use counts::{Refusals, Snapshot};
-pub use drain::{Closing, Drain, Draining, Progress};
-pub use frame::Frame;
+pub use counts::{RejectionCounts, SocketsSnapshot};
+pub use drain::{CloseRequest, Drain, DrainHandle, DrainProgress};
 pub use keepalive::Keepalive;
 pub use listen::listen;
-pub use refusal::Refusal;
+pub use message::SocketMessage;
+pub use permit::ConnectionPermit;
+pub use rejected::UpgradeRejected;
 pub use settings::{SettingsError, SocketsBuilder};
 pub use socket::Socket;
 pub use sockets::Sockets;

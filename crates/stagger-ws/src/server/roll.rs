@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::drain::{Closing, Course};
+use super::drain::{CloseRequest, Course};
 
 /// The connections of a server.
 #[derive(Default)]
@@ -22,14 +22,14 @@ pub(super) struct Roll {
 #[derive(Default)]
 struct Names {
     /// Those who have not been told, the oldest first.
-    untold: BTreeMap<u64, oneshot::Sender<Closing>>,
+    untold: BTreeMap<u64, oneshot::Sender<CloseRequest>>,
     next: u64,
     course: Option<Arc<Course>>,
 }
 
 impl Roll {
     /// Writes a newcomer down, unless a drain has begun. Both under one lock, or somebody would never be told.
-    pub(super) fn enter(&self) -> Result<(u64, oneshot::Receiver<Closing>), Arc<Course>> {
+    pub(super) fn enter(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<Course>> {
         let mut names = self.names();
         if let Some(course) = &names.course {
             return Err(Arc::clone(course));
@@ -81,7 +81,7 @@ impl Roll {
     }
 
     /// Crosses off the next so many, who are to be told.
-    pub(super) fn leaving(&self, most: usize) -> Vec<oneshot::Sender<Closing>> {
+    pub(super) fn leaving(&self, most: usize) -> Vec<oneshot::Sender<CloseRequest>> {
         let mut names = self.names();
         let many = most.min(names.untold.len());
         core::iter::from_fn(|| names.untold.pop_first()).take(many).map(|(_, tell)| tell).collect()

@@ -13,13 +13,13 @@ use super::{Keepalive, Sockets};
 pub struct SocketsBuilder {
     pub(super) admission: Arc<Admission>,
     pub(super) name: Arc<str>,
-    pub(super) most: usize,
-    pub(super) full_wait: Duration,
+    pub(super) max_connections: usize,
+    pub(super) retry_after_when_full: Duration,
     pub(super) keepalive: Option<Keepalive>,
     pub(super) close_timeout: Duration,
     pub(super) handshake_timeout: Duration,
-    pub(super) handshakes: usize,
-    pub(super) websocket: WebSocketConfig,
+    pub(super) max_handshakes: usize,
+    pub(super) websocket_config: WebSocketConfig,
 }
 
 /// What is wrong with the settings of [`Sockets`].
@@ -29,14 +29,14 @@ pub enum SettingsError {
     /// A keepalive has a length of zero in it.
     Keepalive,
     /// No handshake could ever begin.
-    Handshakes,
+    MaxHandshakes,
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Keepalive => "a keepalive of zero would ping without end: raise every and dead_after, or use None",
-            Self::Handshakes => "with 0 handshakes at a time nobody could come in: use 1 or more",
+            Self::Keepalive => "a keepalive of zero would ping without end: raise interval and timeout, or use None",
+            Self::MaxHandshakes => "with 0 handshakes at a time nobody could come in: use 1 or more",
         })
     }
 }
@@ -48,13 +48,13 @@ impl SocketsBuilder {
         Self {
             admission,
             name: "".into(),
-            most: usize::MAX,
-            full_wait: Duration::from_secs(10),
+            max_connections: usize::MAX,
+            retry_after_when_full: Duration::from_secs(10),
             keepalive: Some(Keepalive::default()),
             close_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
-            handshakes: 1024,
-            websocket: WebSocketConfig::default(),
+            max_handshakes: 1024,
+            websocket_config: WebSocketConfig::default(),
         }
     }
 
@@ -64,14 +64,14 @@ impl SocketsBuilder {
     }
 
     /// At most so many connections at a time. Default: no limit.
-    pub fn most(self, most: usize) -> Self {
-        Self { most, ..self }
+    pub fn max_connections(self, max_connections: usize) -> Self {
+        Self { max_connections, ..self }
     }
 
     /// How long those are told to stay away who come when there is no place: not an appointment, since nobody knows when
     /// one will be free, but a `Retry-After` beyond which clients spread. Default 10 s.
-    pub fn full_wait(self, full_wait: Duration) -> Self {
-        Self { full_wait, ..self }
+    pub fn retry_after_when_full(self, retry_after_when_full: Duration) -> Self {
+        Self { retry_after_when_full, ..self }
     }
 
     /// How dead peers are found; `None` if they are not. Default: [`Keepalive::default`].
@@ -91,14 +91,14 @@ impl SocketsBuilder {
 
     /// How many handshakes [`Sockets::serve`] has underway at a time. Whoever comes beyond stays in the kernel's backlog,
     /// where waiting costs nothing: see [`listen`](super::listen()). Default 1,024.
-    pub fn handshakes(self, handshakes: usize) -> Self {
-        Self { handshakes, ..self }
+    pub fn max_handshakes(self, max_handshakes: usize) -> Self {
+        Self { max_handshakes, ..self }
     }
 
     /// Sizes and buffers of the connections that [`Sockets::accept`] makes. tungstenite's default has a read buffer of
     /// 128 KiB for each.
-    pub fn websocket(self, websocket: WebSocketConfig) -> Self {
-        Self { websocket, ..self }
+    pub fn websocket_config(self, websocket_config: WebSocketConfig) -> Self {
+        Self { websocket_config, ..self }
     }
 
     /// Checks the settings.
@@ -106,11 +106,11 @@ impl SocketsBuilder {
     /// # Errors
     /// The first [`SettingsError`], with the way out.
     pub fn build(self) -> Result<Sockets, SettingsError> {
-        if self.keepalive.is_some_and(|keepalive| keepalive.every.is_zero() || keepalive.dead_after.is_zero()) {
+        if self.keepalive.is_some_and(|keepalive| keepalive.interval.is_zero() || keepalive.timeout.is_zero()) {
             return Err(SettingsError::Keepalive);
         }
-        if self.handshakes == 0 {
-            return Err(SettingsError::Handshakes);
+        if self.max_handshakes == 0 {
+            return Err(SettingsError::MaxHandshakes);
         }
         Ok(Sockets::with(self))
     }

@@ -9,7 +9,7 @@ use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::keepalive::{Pulse, Watch};
-use super::{Closing, Conn, Frame};
+use super::{CloseRequest, ConnectionPermit, SocketMessage};
 
 /// A WebSocket that is taken care of: it pings, finds out if its peer is dead, and leaves when a drain says so. Otherwise it
 /// is the stream and the sink that it was made of, with the same messages and errors.
@@ -25,7 +25,7 @@ use super::{Closing, Conn, Frame};
 /// Reading is cancel-safe, as that of what it was made of.
 pub struct Socket<W> {
     inner: W,
-    conn: Conn,
+    conn: ConnectionPermit,
     phase: Phase,
     /// Something of ours has still to be flushed.
     is_written: bool,
@@ -47,7 +47,7 @@ enum Phase {
     /// A ping is to be sent as soon as there is room.
     Ping,
     /// A close is to be sent.
-    Leave(Closing),
+    Leave(CloseRequest),
     /// The client's close is awaited.
     Left,
     Over,
@@ -60,7 +60,7 @@ enum Cut {
 }
 
 impl<W> Socket<W> {
-    pub(super) fn new(inner: W, conn: Conn) -> Self {
+    pub(super) fn new(inner: W, conn: ConnectionPermit) -> Self {
         let now = Instant::now();
         let settings = &conn.shared().settings;
         let watch = settings.keepalive.map(|keepalive| Watch::new(keepalive, conn.bits(), now));
@@ -91,7 +91,7 @@ impl<W> Socket<W> {
         matches!(self.phase, Phase::Open | Phase::Ping)
     }
 
-    fn leave(&mut self, closing: Closing) {
+    fn leave(&mut self, closing: CloseRequest) {
         self.phase = Phase::Leave(closing);
         // The reader sets it anew, for the time that a close may take.
         self.timer = None;
@@ -173,13 +173,13 @@ impl<W> Socket<W> {
     /// Sends what we have to say ourselves. Whether it fails is not told: who reads will hear of it, and better.
     fn poll_say<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
     where
-        M: Frame,
+        M: SocketMessage,
         W: Sink<M, Error = M::Error> + Unpin,
     {
         let mut inner = Pin::new(&mut self.inner);
         let said: Option<(M, Phase)> = match self.phase {
             Phase::Ping => Some((M::ping(), Phase::Open)),
-            Phase::Leave(closing) => Some((closing.frame(), Phase::Left)),
+            Phase::Leave(closing) => Some((closing.to_message(), Phase::Left)),
             Phase::Open | Phase::Left | Phase::Over => None,
         };
         if let Some((message, then)) = said {
@@ -206,10 +206,10 @@ impl<W> Socket<W> {
         write: impl FnOnce(&mut Self, &mut Context<'_>) -> Poll<Result<(), M::Error>>,
     ) -> Poll<Result<(), M::Error>>
     where
-        M: Frame,
+        M: SocketMessage,
     {
         if matches!(self.phase, Phase::Over) {
-            return Poll::Ready(Err(M::error(io::ErrorKind::ConnectionAborted.into())));
+            return Poll::Ready(Err(M::io_error(io::ErrorKind::ConnectionAborted.into())));
         }
         if let Poll::Ready(written) = write(self, cx) {
             self.stall = None;
@@ -220,7 +220,7 @@ impl<W> Socket<W> {
         ready!(self.stall.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(cx));
         let cut = if self.is_open() { Cut::Dead } else { Cut::Unanswered };
         self.cut(&cut);
-        Poll::Ready(Err(M::error(io::ErrorKind::TimedOut.into())))
+        Poll::Ready(Err(M::io_error(io::ErrorKind::TimedOut.into())))
     }
 
     fn cut(&mut self, cut: &Cut) {
@@ -235,7 +235,7 @@ impl<W> Socket<W> {
 impl<W, M> Stream for Socket<W>
 where
     W: Stream<Item = Result<M, M::Error>> + Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     type Item = Result<M, M::Error>;
 
@@ -259,7 +259,7 @@ where
         if let Poll::Ready(cut) = this.poll_cut(cx) {
             this.cut(&cut);
             return Poll::Ready(match cut {
-                Cut::Dead => Some(Err(M::error(io::ErrorKind::TimedOut.into()))),
+                Cut::Dead => Some(Err(M::io_error(io::ErrorKind::TimedOut.into()))),
                 Cut::Unanswered => None,
             });
         }
@@ -273,7 +273,7 @@ where
 impl<W, M> FusedStream for Socket<W>
 where
     W: Stream<Item = Result<M, M::Error>> + Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     fn is_terminated(&self) -> bool {
         matches!(self.phase, Phase::Over)
@@ -283,7 +283,7 @@ where
 impl<W, M> Sink<M> for Socket<W>
 where
     W: Sink<M, Error = M::Error> + Unpin,
-    M: Frame,
+    M: SocketMessage,
 {
     type Error = M::Error;
 

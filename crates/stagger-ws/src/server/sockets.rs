@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::counts::Counts;
 use super::drain::Course;
 use super::roll::Roll;
-use super::{Conn, Drain, Draining, Refusal, Snapshot, SocketsBuilder};
+use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
 
 /// All the WebSockets of one server. Its clones are the same.
 ///
@@ -35,7 +35,7 @@ impl Sockets {
     }
 
     pub(super) fn with(settings: SocketsBuilder) -> Self {
-        let places = Places::new(settings.most);
+        let places = Places::new(settings.max_connections);
         let (counts, roll) = (Counts::default(), Roll::default());
         Self { shared: Arc::new(Shared { settings, counts, roll, places, seed: stagger::seed() }) }
     }
@@ -46,13 +46,17 @@ impl Sockets {
     /// call.
     ///
     /// # Errors
-    /// The [`Refusal`], for the answer. It is counted.
-    pub fn let_in(&self, headers: &HeaderMap) -> Result<Conn, Refusal> {
+    /// The [`UpgradeRejected`], for the answer. It is counted.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
         self.let_in_since(headers, Instant::now())
     }
 
-    pub(super) fn let_in_since(&self, headers: &HeaderMap, since: Instant) -> Result<Conn, Refusal> {
-        let conn = self.shared.let_in(headers, since);
+    pub(super) fn let_in_since(
+        &self,
+        headers: &HeaderMap,
+        since: Instant,
+    ) -> Result<ConnectionPermit, UpgradeRejected> {
+        let conn = self.shared.admit(headers, since);
         match &conn {
             Ok(_) => self.shared.counts.accepted(),
             Err(refusal) => self.shared.counts.refused(refusal),
@@ -68,7 +72,7 @@ impl Sockets {
 
     /// How the connections stand, and what has come of them.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SocketsSnapshot {
         self.shared.counts.snapshot(self.active())
     }
 
@@ -76,7 +80,7 @@ impl Sockets {
     /// [contract](super#metrics) has the names.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn record(&self) {
+    pub fn record_metrics(&self) {
         self.snapshot().record(&self.shared.settings.name);
     }
 
@@ -86,33 +90,33 @@ impl Sockets {
     /// # Panics
     /// Outside of a runtime of tokio with time.
     #[expect(clippy::must_use_candidate, reason = "it goes on without being looked at")]
-    pub fn drain(&self, plan: Drain) -> Draining {
+    pub fn drain(&self, plan: Drain) -> DrainHandle {
         let shared = Arc::clone(&self.shared);
         match self.shared.roll.begin(|total| Course::new(&plan, total)) {
             Ok(course) => {
-                let draining = Draining::new(course, shared);
+                let draining = DrainHandle::new(course, shared);
                 tokio::spawn(draining.clone().run(plan));
                 draining
             }
-            Err(course) => Draining::new(course, shared),
+            Err(course) => DrainHandle::new(course, shared),
         }
     }
 }
 
 impl Shared {
-    fn let_in(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<Conn, Refusal> {
-        let draining = |course: Arc<Course>| Refusal::Draining(course.join(1).retry_after);
+    fn admit(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+        let draining = |course: Arc<Course>| UpgradeRejected::Draining(course.join(1).retry_after);
         if let Some(course) = self.roll.course() {
             return Err(draining(course));
         }
         // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or(Refusal::Connections(self.settings.full_wait))?;
+        let place = self.places.take().ok_or(UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
         let answer = ask(&self.settings.admission, headers, Tokio.now());
         if answer != Admitted::Yes {
-            return Err(Refusal::Rate(answer));
+            return Err(UpgradeRejected::RateLimited(answer));
         }
         let entry = self.roll.enter().map_err(draining)?;
-        Ok(Conn::new(Arc::clone(self), entry, place, since))
+        Ok(ConnectionPermit::new(Arc::clone(self), entry, place, since))
     }
 
     pub(super) fn upgraded(&self, took: Duration) {

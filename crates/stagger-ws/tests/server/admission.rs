@@ -21,7 +21,7 @@ const PER_SECOND: u32 = 200;
 /// One at a time and to the tick.
 fn strict() -> Sockets {
     let admission = Admission::per_second(PER_SECOND).burst(1).tolerance(Duration::ZERO, SECOND).build().unwrap();
-    Sockets::builder(admission).websocket(small()).build().unwrap()
+    Sockets::builder(admission).websocket_config(small()).build().unwrap()
 }
 
 /// The most that lie within a second of each other, wherever that second begins.
@@ -60,7 +60,7 @@ async fn of_a_thousand_at_once_no_second_lets_in_more_than_the_rate() {
     assert!(told.iter().all(|told| told.len() <= 1), "nobody came more than twice");
     assert_eq!(start.elapsed(), one * (CLIENTS - 1));
     let seen = sockets.snapshot();
-    assert_eq!((seen.accepted, seen.refused.rate), (u64::from(CLIENTS), u64::from(CLIENTS - 1)));
+    assert_eq!((seen.accepted, seen.rejected.rate_limited), (u64::from(CLIENTS), u64::from(CLIENTS - 1)));
 }
 
 /// The same over sockets, where a machine may be late, but nothing is early.
@@ -69,7 +69,7 @@ async fn over_sockets_a_thousand_come_in_one_line() {
     stagger_kit::descriptors(2 * u64::from(CLIENTS)).unwrap();
     let rate = 500;
     let admission = Admission::per_second(rate).burst(1).tolerance(Duration::ZERO, 60 * SECOND).build().unwrap();
-    let sockets = Sockets::builder(admission).websocket(small()).build().unwrap();
+    let sockets = Sockets::builder(admission).websocket_config(small()).build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
     let _served = tokio::spawn(async move { server.serve(listener, echo).await });
@@ -104,14 +104,14 @@ async fn a_refusal_is_an_answer_with_everything_that_a_client_reads() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_place_the_wait_is_told_in_seconds_and_in_milliseconds() {
-    let sockets = open_to_all().most(1).full_wait(Duration::from_millis(2_500)).build().unwrap();
+    let sockets = open_to_all().max_connections(1).retry_after_when_full(Duration::from_millis(2_500)).build().unwrap();
     let first = connect(&sockets).await;
     let headers = knock(&sockets).await;
     assert_eq!(
         (&headers["retry-after"], &headers["retry-after-ms"]),
         (&"3".parse().unwrap(), &"2500".parse().unwrap())
     );
-    assert_eq!(sockets.snapshot().refused.connections, 1);
+    assert_eq!(sockets.snapshot().rejected.at_capacity, 1);
     drop(first);
     connect(&sockets).await;
 }
@@ -119,7 +119,7 @@ async fn without_a_place_the_wait_is_told_in_seconds_and_in_milliseconds() {
 /// Before there is a request nobody has a place, and there is not for ever to send one.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_upgrade_takes_no_place_and_not_for_ever() {
-    let sockets = open_to_all().most(1).handshake_timeout(3 * SECOND).build().unwrap();
+    let sockets = open_to_all().max_connections(1).handshake_timeout(3 * SECOND).build().unwrap();
     for (text, wants) in [("GET / HTTP/1.1\r\nHost: it\r\n\r\n", Duration::ZERO), ("GET / HTT", 3 * SECOND)] {
         let (ours, mut theirs) = duplex(4096);
         theirs.write_all(text.as_bytes()).await.unwrap();
@@ -129,7 +129,7 @@ async fn what_is_no_upgrade_takes_no_place_and_not_for_ever() {
         assert_eq!(matches!(error, AcceptError::TimedOut), !wants.is_zero(), "{error}");
     }
     let seen = sockets.snapshot();
-    assert_eq!((seen.accepted, seen.refused.handshake, seen.closed.len()), (0, 2, 0));
+    assert_eq!((seen.accepted, seen.rejected.handshake_failed, seen.closed.len()), (0, 2, 0));
     connect(&sockets).await;
 }
 
@@ -144,7 +144,7 @@ async fn the_request_is_there_and_its_query_is_not_in_what_is_logged() {
 /// Those beyond wait in the kernel, and lose nothing by it.
 #[tokio::test]
 async fn handshakes_that_hang_hold_up_only_as_many_as_there_are_places_for() {
-    let sockets = open_to_all().handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
+    let sockets = open_to_all().max_handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
     let served = tokio::spawn(async move { server.serve(listener, echo).await });
@@ -163,12 +163,12 @@ async fn handshakes_that_hang_hold_up_only_as_many_as_there_are_places_for() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused_with_the_way_out() {
-    let every = Keepalive { every: Duration::ZERO, ..Keepalive::default() };
-    let dead_after = Keepalive { dead_after: Duration::ZERO, ..Keepalive::default() };
+    let every = Keepalive { interval: Duration::ZERO, ..Keepalive::default() };
+    let dead_after = Keepalive { timeout: Duration::ZERO, ..Keepalive::default() };
     for (settings, want) in [
         (open_to_all().keepalive(every), SettingsError::Keepalive),
         (open_to_all().keepalive(dead_after), SettingsError::Keepalive),
-        (open_to_all().handshakes(0), SettingsError::Handshakes),
+        (open_to_all().max_handshakes(0), SettingsError::MaxHandshakes),
     ] {
         assert_eq!(settings.build().err(), Some(want));
     }
@@ -182,5 +182,5 @@ async fn an_admission_can_be_shared() {
     let [one, other] = [(); 2].map(|()| Sockets::builder(Arc::clone(&admission)).build().unwrap());
     let _first = connect(&one).await;
     knock(&other.clone()).await;
-    assert_eq!((one.snapshot().refused.rate, other.snapshot().refused.rate), (0, 1));
+    assert_eq!((one.snapshot().rejected.rate_limited, other.snapshot().rejected.rate_limited), (0, 1));
 }

@@ -14,7 +14,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::Admission;
 use stagger_http::advice::slot;
 use stagger_ws::ReconnectAdvice;
-use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};
+use stagger_ws::server::{ConnectionPermit, Drain, Keepalive, Sockets};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -37,10 +37,10 @@ impl FromRef<App> for Sockets {
     }
 }
 
-async fn echo(ws: WebSocketUpgrade, conn: Conn, State(App { upgrades, .. }): State<App>) -> Response {
+async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit, State(App { upgrades, .. }): State<App>) -> Response {
     upgrades.fetch_add(1, Ordering::Relaxed);
     ws.on_upgrade(async move |socket| {
-        let mut socket = conn.guard(socket);
+        let mut socket = permit.wrap(socket);
         while let Some(Ok(message)) = socket.next().await {
             if socket.send(message).await.is_err() {
                 break;
@@ -75,13 +75,13 @@ async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
     tokio::time::sleep(appointment.after).await;
     let ticket = appointment.ticket.to_string();
     ask(TcpStream::connect(address).await.unwrap(), Some(&ticket)).await.unwrap();
-    assert_eq!(sockets.snapshot().refused.rate, 1);
+    assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }
 
 /// The arguments of a handler are asked for in their order.
 #[tokio::test]
 async fn what_is_no_upgrade_takes_no_place() {
-    let sockets = open_to_all().most(1).build().unwrap();
+    let sockets = open_to_all().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /feed HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -93,7 +93,7 @@ async fn what_is_no_upgrade_takes_no_place() {
 
 #[tokio::test]
 async fn a_drain_closes_with_advice_and_then_the_server_ends() {
-    let sockets = open_to_all().most(30).build().unwrap();
+    let sockets = open_to_all().max_connections(30).build().unwrap();
     let (address, _, stop, server) = serve(&sockets);
     let mut clients = Vec::new();
     for _ in 0..30 {
@@ -113,7 +113,7 @@ async fn a_drain_closes_with_advice_and_then_the_server_ends() {
     }
     server.await.unwrap();
     let seen = sockets.snapshot();
-    assert_eq!((seen.active, seen.left, seen.closed["1012"]), (0, 30, 30));
+    assert_eq!((seen.active, seen.drained_in_time, seen.closed["1012"]), (0, 30, 30));
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_client_that_leaves_is_counted_by_its_code() {
 
 #[tokio::test]
 async fn a_dead_peer_is_found() {
-    let keepalive = Keepalive { every: SECOND / 10, dead_after: SECOND / 20 };
+    let keepalive = Keepalive { interval: SECOND / 10, timeout: SECOND / 20 };
     let sockets = open_to_all().keepalive(keepalive).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     // It does not read, so it does not answer.
@@ -141,7 +141,7 @@ async fn a_dead_peer_is_found() {
 /// The client is gone before the answer, so there is no WebSocket, and nobody to say so.
 #[tokio::test]
 async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
-    let sockets = open_to_all().most(1).build().unwrap();
+    let sockets = open_to_all().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();

@@ -37,7 +37,7 @@ fn every_metric_of_the_contract_is_made_and_no_other() {
         let connections = runtime.block_on(async { [connect(&sockets).await, connect(&sockets).await] });
         let [one, _still_here] = connections;
         drop(one);
-        sockets.record();
+        sockets.record_metrics();
     });
     let mut made = BTreeMap::<String, (String, Labels)>::new();
     for (key, _, _, _) in recorder.snapshotter().snapshot().into_vec() {

@@ -57,16 +57,16 @@ async fn five_hundred_leave_in_batches_and_never_more_than_a_batch_at_once() {
     let draining = sockets.drain(Drain::batches(50, SECOND));
     sleep(SECOND * 5 / 2).await;
     let progress = draining.progress();
-    assert_eq!((progress.total, progress.told, progress.left, progress.done), (500, 150, 350, false));
+    assert_eq!((progress.total, progress.notified, progress.remaining, progress.done), (500, 150, 350, false));
     let left = clients.join_all().await;
     let want: Vec<_> = (0..10).map(|n| (SECOND * n, 50)).collect();
     assert_eq!(batches(&left), want);
     // The next server meets 50 in each second, so nobody has to wait.
     assert!(left.iter().all(|&(_, advice)| advice == ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND }));
     let progress = draining.done().await;
-    assert_eq!((progress.told, progress.left, progress.done), (500, 0, true));
+    assert_eq!((progress.notified, progress.remaining, progress.done), (500, 0, true));
     let seen = sockets.snapshot();
-    assert_eq!((seen.left, seen.dropped, seen.active, seen.closed["1012"]), (500, 0, 0, 500));
+    assert_eq!((seen.drained_in_time, seen.drained_timed_out, seen.active, seen.closed["1012"]), (500, 0, 0, 500));
 }
 
 /// Whoever is told to leave when, the next server takes them one after the other.
@@ -74,9 +74,9 @@ async fn five_hundred_leave_in_batches_and_never_more_than_a_batch_at_once() {
 async fn a_drain_that_is_hurried_spreads_those_who_are_left_as_the_next_server_takes_them() {
     let sockets = open_to_all().build().unwrap();
     let clients = crowd(&sockets, 500).await;
-    let draining = sockets.drain(Drain::batches(50, SECOND).next_takes(100));
+    let draining = sockets.drain(Drain::batches(50, SECOND).reconnect_rate(100));
     sleep(SECOND * 5 / 2).await;
-    draining.hurry();
+    draining.close_remaining();
     assert!(draining.done().await.done);
     let left = clients.join_all().await;
     let hurried = SECOND * 5 / 2;
@@ -90,7 +90,7 @@ async fn a_drain_that_is_hurried_spreads_those_who_are_left_as_the_next_server_t
 async fn while_it_drains_nobody_comes_in_and_everybody_is_told_to_come_later_than_the_one_before() {
     let sockets = open_to_all().build().unwrap();
     let _clients = crowd(&sockets, 10).await;
-    sockets.drain(Drain::batches(10, SECOND).back_after(30 * SECOND));
+    sockets.drain(Drain::batches(10, SECOND).restart_downtime(30 * SECOND));
     tokio::task::yield_now().await;
     let mut waits = Vec::new();
     for _ in 0..3 {
@@ -101,7 +101,7 @@ async fn while_it_drains_nobody_comes_in_and_everybody_is_told_to_come_later_tha
     let floor = |millis| stagger::Hint::Floor(Duration::from_millis(millis));
     // Ten were told to come within the second after the 30, and the line goes on behind them.
     assert_eq!(waits, [floor(31_000), floor(31_100), floor(31_200)]);
-    assert_eq!(sockets.snapshot().refused.draining, 3);
+    assert_eq!(sockets.snapshot().rejected.draining, 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,11 +113,11 @@ async fn who_does_not_answer_a_close_is_dropped_and_holds_nobody_up() {
     let clients = crowd(&sockets, 2).await;
     let start = Instant::now();
     let progress = sockets.drain(Drain::batches(1, SECOND)).done().await;
-    assert_eq!((progress.left, start.elapsed()), (0, 3 * SECOND));
+    assert_eq!((progress.remaining, start.elapsed()), (0, 3 * SECOND));
     assert!(application.await.unwrap(), "for the application that is an end, and no error");
     let left = clients.join_all().await;
     assert_eq!(batches(&left), [(SECOND, 1), (2 * SECOND, 1)]);
-    assert_eq!((sockets.snapshot().left, sockets.snapshot().dropped), (2, 1));
+    assert_eq!((sockets.snapshot().drained_in_time, sockets.snapshot().drained_timed_out), (2, 1));
 }
 
 /// A task that waits for something else for ever.
@@ -127,7 +127,7 @@ async fn a_drain_ends_also_if_an_application_does_not_look() {
     let (_accepted, _client) = connect(&sockets).await;
     let start = Instant::now();
     let progress = sockets.drain(Drain::per_second(10)).done().await;
-    assert_eq!((progress.told, progress.left, start.elapsed()), (1, 1, 4 * SECOND));
+    assert_eq!((progress.notified, progress.remaining, start.elapsed()), (1, 1, 4 * SECOND));
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,18 +196,18 @@ async fn the_halves_of_a_socket_that_is_split_wake_each_other() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_by_hand_is_told_what_to_close_with() {
     let sockets = open_to_all().build().unwrap();
-    let mut conn = sockets.let_in(&http::HeaderMap::new()).unwrap();
-    assert!(conn.closing().now_or_never().is_none());
+    let mut permit = sockets.admit(&http::HeaderMap::new()).unwrap();
+    assert!(permit.close_requested().now_or_never().is_none());
     let draining = sockets.drain(Drain::per_second(100));
-    let closing = conn.closing().await;
-    assert_eq!(closing, conn.closing().await);
-    let Message::Close(Some(frame)) = closing.frame() else { panic!("no close frame") };
+    let closing = permit.close_requested().await;
+    assert_eq!(closing, permit.close_requested().await);
+    let Message::Close(Some(frame)) = closing.to_message() else { panic!("no close frame") };
     assert_eq!(u16::from(frame.code), 1012);
     assert_eq!(&*frame.reason, r#"{"retry_after_ms":0,"spread_ms":10}"#);
     assert!(!draining.progress().done);
-    drop(conn);
+    drop(permit);
     assert!(draining.done().await.done);
-    assert_eq!(sockets.snapshot().left, 1);
+    assert_eq!(sockets.snapshot().drained_in_time, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,7 +216,7 @@ async fn a_second_drain_joins_the_first() {
     let clients = crowd(&sockets, 20).await;
     sockets.drain(Drain::batches(10, SECOND));
     let joined = sockets.clone().drain(Drain::batches(1, 60 * SECOND));
-    assert_eq!(joined.done().await.told, 20);
+    assert_eq!(joined.done().await.notified, 20);
     assert_eq!(batches(&clients.join_all().await), [(Duration::ZERO, 10), (SECOND, 10)]);
 }
 

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::support::{SECOND, connect, connect_through, echo, open_to_all};
 
-const KEEPALIVE: Keepalive = Keepalive { every: Duration::from_secs(20), dead_after: Duration::from_secs(10) };
+const KEEPALIVE: Keepalive = Keepalive { interval: Duration::from_secs(20), timeout: Duration::from_secs(10) };
 
 fn sockets() -> Sockets {
     open_to_all().keepalive(KEEPALIVE).build().unwrap()
@@ -61,7 +61,7 @@ async fn a_peer_that_dies_later_is_reaped_as_long_after_its_last_frame() {
         client.send("still here".into()).await.unwrap();
     }
     let last = Instant::now();
-    assert_eq!(application.await.unwrap() - last, KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert_eq!(application.await.unwrap() - last, KEEPALIVE.interval + KEEPALIVE.timeout);
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn a_writer_whose_peer_takes_nothing_is_not_stuck_for_ever() {
     let start = Instant::now();
     let error = socket.send(Message::text("x".repeat(1_000))).await.unwrap_err();
     assert!(is_timed_out(&error), "{error}");
-    assert_eq!(start.elapsed(), KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert_eq!(start.elapsed(), KEEPALIVE.interval + KEEPALIVE.timeout);
     assert!(socket.next().await.is_none());
     socket.close().await.unwrap();
     drop(socket);
@@ -123,7 +123,7 @@ async fn when_the_writer_finds_its_peer_dead_the_reader_hears_of_it() {
     assert!(writer.await.unwrap());
     assert_eq!(start.elapsed(), 20 * SECOND);
     reader.await.unwrap();
-    assert!(start.elapsed() <= KEEPALIVE.every + KEEPALIVE.dead_after);
+    assert!(start.elapsed() <= KEEPALIVE.interval + KEEPALIVE.timeout);
     assert_eq!(sockets.snapshot().reaped, 1);
 }
 

@@ -131,7 +131,7 @@ async fn all_move(clients: usize, takes: u32, [from, to]: [Site; 2], client: imp
         sleep(SECOND / 100).await;
     }
     let progress = from.sockets.drain(Drain::per_second(takes * 9 / 10)).done().await;
-    assert_eq!((progress.told, progress.left), (clients, 0));
+    assert_eq!((progress.notified, progress.remaining), (clients, 0));
     eventually("all are on the second", || to.sockets.active() == clients).await;
     go_on.send(false).unwrap();
     let counts = timeout(60 * SECOND, counts.join_all()).await.expect("all is acknowledged");

@@ -40,7 +40,7 @@ fn serve(sockets: &Sockets) -> (core::net::SocketAddr, Arc<AtomicUsize>, JoinSet
 
 #[tokio::test]
 async fn the_bound_holds_while_clients_vanish_without_a_close() {
-    let sockets = open_to_all().most(20).build().unwrap();
+    let sockets = open_to_all().max_connections(20).build().unwrap();
     let (address, most, _tasks) = serve(&sockets);
     for _ in 0..10 {
         let mut clients = JoinSet::new();
@@ -54,8 +54,8 @@ async fn the_bound_holds_while_clients_vanish_without_a_close() {
     eventually("all are gone", || sockets.active() == 0).await;
     let seen = sockets.snapshot();
     assert!(most.load(Ordering::SeqCst) <= 20);
-    assert_eq!(seen.accepted + seen.refused.connections, 400);
-    assert!(seen.accepted >= 20 && seen.refused.connections >= 200, "{seen:?}");
+    assert_eq!(seen.accepted + seen.rejected.at_capacity, 400);
+    assert!(seen.accepted >= 20 && seen.rejected.at_capacity >= 200, "{seen:?}");
     assert_eq!(seen.closed.into_iter().collect::<Vec<_>>(), [("1006", seen.accepted)]);
 }
 
@@ -68,7 +68,7 @@ async fn a_place_is_free_however_the_client_leaves() {
         client.next().await.unwrap().unwrap();
         client
     };
-    let sockets = open_to_all().most(1).build().unwrap();
+    let sockets = open_to_all().max_connections(1).build().unwrap();
     let (address, _, _tasks) = serve(&sockets);
     let mut counted = Vec::new();
     for way in 0..5 {
@@ -110,7 +110,7 @@ async fn a_handler_that_panics_gives_its_place_back_and_ends_nobody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_place_is_free_when_the_task_is_aborted_or_the_handler_returns() {
-    let sockets = open_to_all().most(1).build().unwrap();
+    let sockets = open_to_all().max_connections(1).build().unwrap();
     let (accepted, _client) = connect(&sockets).await;
     let task = tokio::spawn(echo(accepted));
     tokio::task::yield_now().await;

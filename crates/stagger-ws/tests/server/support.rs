@@ -26,7 +26,7 @@ pub(crate) fn small() -> WebSocketConfig {
 /// Lets in whoever comes.
 pub(crate) fn open_to_all() -> SocketsBuilder {
     let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build().unwrap();
-    Sockets::builder(admission).websocket(small())
+    Sockets::builder(admission).websocket_config(small())
 }
 
 /// Asks for an upgrade, with the ticket of an appointment.
@@ -50,7 +50,7 @@ pub(crate) fn refused(error: Error) -> HeaderMap {
 pub(crate) async fn knock(sockets: &Sockets) -> HeaderMap {
     let (ours, theirs) = duplex(4096);
     let (accepted, answer) = tokio::join!(sockets.accept(ours), ask(theirs, None));
-    assert!(matches!(accepted, Err(AcceptError::Refused(_))), "{accepted:?}");
+    assert!(matches!(accepted, Err(AcceptError::Rejected(_))), "{accepted:?}");
     refused(answer.unwrap_err())
 }
 

@@ -11,7 +11,7 @@ use super::Drain;
 use super::line::Line;
 use super::plan::Steps;
 use crate::ReconnectAdvice;
-use crate::server::Frame;
+use crate::server::SocketMessage;
 use crate::server::sockets::Shared;
 
 /// RFC 6455's registry: "Service Restart".
@@ -22,38 +22,38 @@ const NOTICE: Duration = Duration::from_secs(1);
 /// What a connection that is to end is closed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Closing {
+pub struct CloseRequest {
     /// The code: 1012, service restart.
     pub code: u16,
     /// When the client is to come back.
     pub advice: ReconnectAdvice,
 }
 
-impl Closing {
+impl CloseRequest {
     /// The close frame.
     #[must_use]
-    pub fn frame<F: Frame>(&self) -> F {
-        F::close(self.code, self.advice.to_reason())
+    pub fn to_message<M: SocketMessage>(&self) -> M {
+        M::close(self.code, self.advice.to_reason())
     }
 }
 
 /// How far a drain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct DrainProgress {
     /// Connections at its beginning.
     pub total: usize,
     /// Those that were told to leave.
-    pub told: usize,
+    pub notified: usize,
     /// Those that are still there, told or not. What has not gone by the end is held by a task that nothing has woken.
-    pub left: usize,
+    pub remaining: usize,
     /// It is over: nobody is left, or who is left has not gone in time.
     pub done: bool,
 }
 
 /// A drain underway, by itself: this is only a look at it, and a way to hurry it. Its clones are looks at the same.
 #[derive(Clone)]
-pub struct Draining {
+pub struct DrainHandle {
     course: Arc<Course>,
     shared: Arc<Shared>,
 }
@@ -92,7 +92,7 @@ impl Course {
     }
 }
 
-impl Draining {
+impl DrainHandle {
     pub(in crate::server) const fn new(course: Arc<Course>, shared: Arc<Shared>) -> Self {
         Self { course, shared }
     }
@@ -107,7 +107,7 @@ impl Draining {
         loop {
             let most = if course.is_hurried.load(Ordering::Acquire) { usize::MAX } else { size };
             let leaving = roll.leaving(most);
-            let closing = Closing { code: SERVICE_RESTART, advice: course.join(leaving.len()) };
+            let closing = CloseRequest { code: SERVICE_RESTART, advice: course.join(leaving.len()) };
             course.told.fetch_add(leaving.len(), Ordering::Relaxed);
             for connection in leaving {
                 // Who has gone meanwhile need not be told.
@@ -131,18 +131,18 @@ impl Draining {
 
     /// How far it is.
     #[must_use]
-    pub fn progress(&self) -> Progress {
-        Progress {
+    pub fn progress(&self) -> DrainProgress {
+        DrainProgress {
             total: self.course.total,
-            told: self.course.told.load(Ordering::Relaxed),
-            left: self.shared.roll.active(),
+            notified: self.course.told.load(Ordering::Relaxed),
+            remaining: self.shared.roll.active(),
             done: *self.course.done.borrow(),
         }
     }
 
     /// Tells all who are left at once. Each is still told to come back at its place in the line, so this is for the next
     /// server as gentle as the plan.
-    pub fn hurry(&self) {
+    pub fn close_remaining(&self) {
         self.course.is_hurried.store(true, Ordering::Release);
         self.course.hurry.notify_one();
     }
@@ -150,14 +150,14 @@ impl Draining {
     /// Waits until it is over: everybody is gone, or has not gone within the time for a close, and a second.
     ///
     /// Cancel-safe; the drain goes on without it.
-    pub async fn done(&self) -> Progress {
+    pub async fn done(&self) -> DrainProgress {
         self.course.done().await;
         self.progress()
     }
 }
 
-impl fmt::Debug for Draining {
+impl fmt::Debug for DrainHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Draining").field(&self.progress()).finish()
+        f.debug_tuple("DrainHandle").field(&self.progress()).finish()
     }
 }

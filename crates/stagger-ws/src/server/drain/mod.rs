@@ -5,5 +5,5 @@ mod line;
 mod plan;
 
 pub(super) use draining::Course;
-pub use draining::{Closing, Draining, Progress};
+pub use draining::{CloseRequest, DrainHandle, DrainProgress};
 pub use plan::Drain;

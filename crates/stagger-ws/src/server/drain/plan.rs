@@ -9,7 +9,7 @@ use super::line::Line;
 /// Each client is told, in the reason of a close frame with code 1012, when it is to come back: with a batch that is no
 /// larger than what the next server takes in that time, at once, spread over the time of the batch; with more than that,
 /// behind those who were told before. So however the drain goes, the next server never meets more than it takes, and in a
-/// drain that is [hurried](super::Draining::hurry) the spread is what the next server needs for all who are left.
+/// drain that is [hurried](super::DrainHandle::close_remaining) the spread is what the next server needs for all who are left.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,9 +18,9 @@ use super::line::Line;
 /// // What the next server takes, or how long it may take, or to the letter.
 /// let drain = Drain::per_second(500);
 /// let drain = Drain::over(Duration::from_secs(60));
-/// let drain = Drain::batches(50, Duration::from_secs(1)).next_takes(500);
+/// let drain = Drain::batches(50, Duration::from_secs(1)).reconnect_rate(500);
 /// // There is no other server: this one will be back two seconds after it has let the last one go.
-/// let drain = Drain::over(Duration::from_secs(10)).next_takes(500).back_after(Duration::from_secs(2));
+/// let drain = Drain::over(Duration::from_secs(10)).reconnect_rate(500).restart_downtime(Duration::from_secs(2));
 /// # let _ = drain;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl Drain {
     }
 
     /// How many a second the next server takes. Default: as many as leave by this plan.
-    pub const fn next_takes(self, rate: u32) -> Self {
+    pub const fn reconnect_rate(self, rate: u32) -> Self {
         Self { next_takes: Some(rate), ..self }
     }
 
     /// The clients come back to this same server, so long after the last has left. Default: there is another server, which
     /// is up.
-    pub const fn back_after(self, length: Duration) -> Self {
+    pub const fn restart_downtime(self, length: Duration) -> Self {
         Self { back_after: Some(length), ..self }
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let now = Instant::from_nanos(7);
         let mut line = Drain::batches(50, SECOND).line(500, now);
         assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND });
-        let mut line = Drain::batches(50, SECOND).next_takes(500).line(500, now);
+        let mut line = Drain::batches(50, SECOND).reconnect_rate(500).line(500, now);
         assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND / 10 });
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn who_returns_to_the_same_server_comes_after_it_is_back() {
         let now = Instant::from_nanos(7);
         // The last of ten batches leaves after nine seconds.
-        let mut line = Drain::batches(50, SECOND).back_after(ms(2_000)).line(500, now);
+        let mut line = Drain::batches(50, SECOND).restart_downtime(ms(2_000)).line(500, now);
         assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: ms(11_000), spread: SECOND });
     }
 }

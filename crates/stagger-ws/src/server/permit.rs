@@ -9,15 +9,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::sockets::Shared;
-use super::{Closing, Socket};
+use super::{CloseRequest, Socket};
 
 /// A connection that was let in: its place, and what it is told.
 ///
-/// Dropped, in whatever way, it gives the place back and is counted among those that are closed. [`guard`](Self::guard) makes
+/// Dropped, in whatever way, it gives the place back and is counted among those that are closed. [`wrap`](Self::wrap) makes
 /// a [`Socket`] of it, which does the rest by itself; an application that has another kind of WebSocket keeps it beside that
-/// for as long as the connection lasts, and selects on [`closing`](Self::closing).
+/// for as long as the connection lasts, and selects on [`close_requested`](Self::close_requested).
 #[must_use = "dropped, it is a connection that has ended"]
-pub struct Conn {
+pub struct ConnectionPermit {
     shared: Arc<Shared>,
     id: u64,
     told: Told,
@@ -29,16 +29,16 @@ pub struct Conn {
 }
 
 enum Told {
-    NotYet(oneshot::Receiver<Closing>),
-    Leave(Closing),
+    NotYet(oneshot::Receiver<CloseRequest>),
+    Leave(CloseRequest),
     /// It was told, and did not answer in time.
     Unanswered,
 }
 
-impl Conn {
+impl ConnectionPermit {
     pub(super) fn new(
         shared: Arc<Shared>,
-        (id, tell): (u64, oneshot::Receiver<Closing>),
+        (id, tell): (u64, oneshot::Receiver<CloseRequest>),
         place: Place,
         asked: Instant,
     ) -> Self {
@@ -46,21 +46,21 @@ impl Conn {
     }
 
     /// Takes care of a WebSocket from its beginning to its end. The upgrade is complete when this is called.
-    pub fn guard<W>(self, socket: W) -> Socket<W> {
+    pub fn wrap<W>(self, socket: W) -> Socket<W> {
         self.shared.upgraded(self.asked.elapsed());
         Socket::new(socket, self)
     }
 
     /// Waits until a drain comes to this connection, and has what to close it with. For those who do not
-    /// [`guard`](Self::guard) it: send [`Closing::frame`], read until the client closes, for as long as you like to wait, and
+    /// [`wrap`](Self::wrap) it: send [`CloseRequest::to_message`], read until the client closes, for as long as you like to wait, and
     /// drop this.
     ///
     /// Cancel-safe; once it is ready, it always is.
-    pub async fn closing(&mut self) -> Closing {
+    pub async fn close_requested(&mut self) -> CloseRequest {
         poll_fn(|cx| self.poll_closing(cx)).await
     }
 
-    pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<Closing> {
+    pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<CloseRequest> {
         match &mut self.told {
             Told::NotYet(tell) => match Pin::new(tell).poll(cx) {
                 Poll::Ready(Ok(closing)) => {
@@ -76,7 +76,7 @@ impl Conn {
     }
 
     /// The same without waiting.
-    pub(super) fn try_closing(&mut self) -> Option<Closing> {
+    pub(super) fn try_closing(&mut self) -> Option<CloseRequest> {
         if let Told::NotYet(tell) = &mut self.told {
             self.told = Told::Leave(tell.try_recv().ok()?);
         }
@@ -111,7 +111,7 @@ impl Conn {
     }
 }
 
-impl Drop for Conn {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         // It may have been told and not have looked.
         self.try_closing();
@@ -126,8 +126,8 @@ impl Drop for Conn {
     }
 }
 
-impl fmt::Debug for Conn {
+impl fmt::Debug for ConnectionPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conn").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("ConnectionPermit").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -11,31 +11,31 @@ use stagger_http::admission::{refuse, retry_after};
 /// [`stagger-slot`](stagger_http::advice::SLOT), any other wait `retry-after-ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum UpgradeRejected {
     /// More come than the admission takes: an appointment, or, if all of those are given, a wait.
-    Rate(Admitted),
+    RateLimited(Admitted),
     /// There is no place for another connection: so long stays away who came.
-    Connections(Duration),
+    AtCapacity(Duration),
     /// The server is on its way out: so long, until the next one is there and has taken those who were told before.
     Draining(Duration),
 }
 
-impl Refusal {
-    /// As a label: `rate`, `connections` or `draining`.
+impl UpgradeRejected {
+    /// As a label: `rate_limited`, `at_capacity` or `draining`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Rate(_) => "rate",
-            Self::Connections(_) => "connections",
+            Self::RateLimited(_) => "rate_limited",
+            Self::AtCapacity(_) => "at_capacity",
             Self::Draining(_) => "draining",
         }
     }
 
     /// When to come back, into the headers of an answer.
-    pub fn tell(&self, headers: &mut HeaderMap) {
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
         match *self {
-            Self::Rate(answer) => refuse(answer, headers),
-            Self::Connections(wait) | Self::Draining(wait) => retry_after(wait, headers),
+            Self::RateLimited(answer) => refuse(answer, headers),
+            Self::AtCapacity(wait) | Self::Draining(wait) => retry_after(wait, headers),
         }
     }
 
@@ -44,23 +44,23 @@ impl Refusal {
     pub fn response<B: Default>(&self) -> Response<B> {
         let mut response = Response::new(B::default());
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        self.tell(response.headers_mut());
+        self.write_headers(response.headers_mut());
         response
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rate(Admitted::Later(appointment)) => {
+            Self::RateLimited(Admitted::Later(appointment)) => {
                 write!(f, "not let in yet: an appointment in {:?}", appointment.after)
             }
-            Self::Rate(Admitted::Full(wait)) => write!(f, "not let in: no appointment within {wait:?}"),
-            Self::Rate(_) => f.write_str("not let in yet"),
-            Self::Connections(wait) => write!(f, "not let in: no place is free; again after {wait:?}"),
+            Self::RateLimited(Admitted::Full(wait)) => write!(f, "not let in: no appointment within {wait:?}"),
+            Self::RateLimited(_) => f.write_str("not let in yet"),
+            Self::AtCapacity(wait) => write!(f, "not let in: no place is free; again after {wait:?}"),
             Self::Draining(wait) => write!(f, "not let in: the server is draining; again after {wait:?}"),
         }
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for UpgradeRejected {}

@@ -6,7 +6,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 /// A message of some WebSocket library, as far as a [`Socket`](super::Socket) has to know it.
 ///
 /// It is there for tungstenite's and, with the feature `axum`, for axum's.
-pub trait Frame: Sized {
+pub trait SocketMessage: Sized {
     /// The errors of that library.
     type Error;
 
@@ -20,13 +20,13 @@ pub trait Frame: Sized {
     fn close_code(&self) -> Option<u16>;
 
     /// An error of ours in that library's words.
-    fn error(error: io::Error) -> Self::Error;
+    fn io_error(error: io::Error) -> Self::Error;
 }
 
 /// RFC 6455, section 7.1.5: what stands for the code of a close frame without one.
 pub(super) const NO_CODE: u16 = 1005;
 
-impl Frame for Message {
+impl SocketMessage for Message {
     type Error = tungstenite::Error;
 
     fn ping() -> Self {
@@ -44,7 +44,7 @@ impl Frame for Message {
         }
     }
 
-    fn error(error: io::Error) -> tungstenite::Error {
+    fn io_error(error: io::Error) -> tungstenite::Error {
         error.into()
     }
 }
