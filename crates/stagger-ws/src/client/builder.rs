@@ -7,9 +7,9 @@ use stagger::profile::WEB_SOCKET;
 use stagger::{Policy, Seed};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
+use super::classify::Classifier;
 use super::connector::{Connector, TcpConnector};
-use super::handshake::Route;
-use super::judge::Judge;
+use super::dialer::Dialer;
 use super::reconnect_loop::{OnClosed, ReconnectLoop};
 use super::request::{BoxError, ConnectAttempt};
 use super::resume::SharedResume;
@@ -17,7 +17,7 @@ use super::{AckedClient, Acks, Client, Closed, ConnectionError, Outbox, Resume};
 use crate::codes::{CloseAction, CloseCodes, rfc6455};
 
 /// Longer than anybody waits: thirty years. What is longer is cut off, so that no sum of times runs over.
-pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
+pub(super) const MAX_DURATION: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// How a client connects: an address or a provider of requests, and what differs from the defaults.
 ///
@@ -25,19 +25,19 @@ pub(super) const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
 /// |---|---|
 /// | policy | [`WEB_SOCKET`]: spread 10 s, then full jitter 500 ms to 30 s, 10 attempts, healthy after 10 s |
 /// | connect timeout, close timeout | 10 s, 5 s |
-/// | heartbeat | a ping after 20 s of silence, dead 20 s after it |
+/// | keepalive | a ping after 20 s of silence, dead 20 s after it |
 /// | close codes | [`codes::rfc6455`](rfc6455) |
 /// | fresh credentials after 401 or 403 | once |
 /// | redirections | none is followed |
 /// | outbox, inbox | 64 messages, and then `send` waits; 64 events, and then nothing is read |
 /// | buffers | 4 KiB for reading, 4 KiB for writing, and the message at hand |
 pub struct ClientBuilder {
-    pub(super) route: Route,
+    pub(super) dialer: Dialer,
     pub(super) policy: Policy,
     pub(super) seed: Seed,
-    pub(super) judge: Judge,
+    pub(super) classifier: Classifier,
     pub(super) target: Arc<str>,
-    pub(super) heartbeat: Option<(Duration, Duration)>,
+    pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
     pub(super) on_closed: Option<OnClosed>,
     pub(super) outbox: Outbox,
@@ -47,7 +47,7 @@ pub struct ClientBuilder {
 
 impl ClientBuilder {
     pub(super) fn new() -> Self {
-        let route = Route {
+        let dialer = Dialer {
             provider: Arc::new(|_| {
                 Box::pin(async { Err(ConnectionError::InvalidRequest("no address was given").into()) })
             }),
@@ -55,16 +55,16 @@ impl ClientBuilder {
             // Tungstenite's own 128 KiB are allocated for every connection.
             socket: WebSocketConfig::default().read_buffer_size(4 << 10).write_buffer_size(4 << 10),
             connect_timeout: Duration::from_secs(10),
-            redirects: 0,
+            max_redirects: 0,
         };
-        let usual = Duration::from_secs(20);
+        let keepalive = Duration::from_secs(20);
         Self {
-            route,
+            dialer,
             policy: WEB_SOCKET.policy(),
             seed: stagger::seed(),
-            judge: Judge::new(rfc6455()),
+            classifier: Classifier::new(rfc6455()),
             target: Arc::from("websocket"),
-            heartbeat: Some((usual, usual)),
+            keepalive: Some((keepalive, keepalive)),
             close_timeout: Duration::from_secs(5),
             on_closed: None,
             outbox: Outbox::default(),
@@ -108,7 +108,7 @@ impl ClientBuilder {
         F: Fn(ConnectAttempt) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Request<()>, BoxError>> + Send + 'static,
     {
-        self.route.provider = Arc::new(move |attempt| Box::pin(provider(attempt)));
+        self.dialer.provider = Arc::new(move |attempt| Box::pin(provider(attempt)));
         self
     }
 
@@ -138,44 +138,44 @@ impl ClientBuilder {
     /// The longest that an attempt takes: the provider, the name, TCP, TLS and the handshake together. 10 s by default.
     #[must_use]
     pub fn connect_timeout(mut self, longest: Duration) -> Self {
-        self.route.connect_timeout = longest.min(FAR);
+        self.dialer.connect_timeout = longest.min(MAX_DURATION);
         self
     }
 
     /// The longest that the closing handshake takes. 5 s by default.
     #[must_use]
     pub fn close_timeout(mut self, longest: Duration) -> Self {
-        self.close_timeout = longest.min(FAR);
+        self.close_timeout = longest.min(MAX_DURATION);
         self
     }
 
     /// Sends a ping when nothing has come for `every`, and takes the peer for dead when nothing has come `dead_after` that
     /// either. Any frame counts. 20 s and 20 s by default. Neither is less than a millisecond.
     #[must_use]
-    pub fn keepalive(mut self, every: Duration, dead_after: Duration) -> Self {
-        let sensible = |length: Duration| length.clamp(Duration::from_millis(1), FAR);
-        self.heartbeat = Some((sensible(every), sensible(dead_after)));
+    pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
+        let clamped = |length: Duration| length.clamp(Duration::from_millis(1), MAX_DURATION);
+        self.keepalive = Some((clamped(interval), clamped(timeout)));
         self
     }
 
     /// Sends no pings. A peer that vanishes without a word is then found when something is sent to it, or never.
     #[must_use]
     pub const fn no_keepalive(mut self) -> Self {
-        self.heartbeat = None;
+        self.keepalive = None;
         self
     }
 
     /// What close codes mean. [`codes::rfc6455`](rfc6455) by default.
     #[must_use]
     pub fn close_codes(mut self, codes: CloseCodes) -> Self {
-        self.judge.codes = codes;
+        self.classifier.codes = codes;
         self
     }
 
     /// What the close code 1000 means; [`CloseAction::End`] by default.
     #[must_use]
     pub fn on_normal_close(mut self, then: CloseAction) -> Self {
-        self.judge.codes = self.judge.codes.on(1000..=1000, then);
+        self.classifier.codes = self.classifier.codes.on(1000..=1000, then);
         self
     }
 
@@ -183,7 +183,7 @@ impl ClientBuilder {
     /// for a proxy that answers so while it starts. 1 by default. They wait their turn like every other attempt.
     #[must_use]
     pub const fn max_auth_retries(mut self, times: u32) -> Self {
-        self.judge.forbidden_retries = times;
+        self.classifier.max_auth_retries = times;
         self
     }
 
@@ -191,14 +191,14 @@ impl ClientBuilder {
     /// host. 0 by default.
     #[must_use]
     pub const fn max_redirects(mut self, redirects: u32) -> Self {
-        self.route.redirects = redirects;
+        self.dialer.max_redirects = redirects;
         self
     }
 
     /// Makes the stream of bytes in another way than over [`TcpConnector`].
     #[must_use]
     pub fn connector(mut self, connector: impl Connector) -> Self {
-        self.route.connector = Arc::new(connector);
+        self.dialer.connector = Arc::new(connector);
         self
     }
 
@@ -209,14 +209,14 @@ impl ClientBuilder {
         // Tungstenite panics otherwise.
         config.max_write_buffer_size = config.max_write_buffer_size.max(config.write_buffer_size.saturating_add(1));
         config.write_buffer_size = config.write_buffer_size.min(config.max_write_buffer_size - 1);
-        self.route.socket = config;
+        self.dialer.socket = config;
         self
     }
 
     /// Tells of every failed attempt and every loss, with the cause and the wait that follows.
     #[must_use]
-    pub fn on_closed(mut self, told: impl FnMut(&Closed) + Send + Sync + 'static) -> Self {
-        self.on_closed = Some(Box::new(told));
+    pub fn on_closed(mut self, listener: impl FnMut(&Closed) + Send + Sync + 'static) -> Self {
+        self.on_closed = Some(Box::new(listener));
         self
     }
 

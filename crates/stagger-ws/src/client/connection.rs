@@ -11,12 +11,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::ConnectionError;
-use super::handshake::Socket;
-use super::heartbeat::{Beat, Heartbeat};
+use super::dialer::WebSocket;
+use super::keepalive::{KeepaliveAction, KeepaliveTimer};
 
 /// How a connection ended, and when.
 #[derive(Clone, Debug)]
-pub(super) struct End {
+pub(super) struct ConnectionEnd {
     pub(super) cause: ConnectionError,
     pub(super) at: Instant,
 }
@@ -24,52 +24,52 @@ pub(super) struct End {
 /// A connection that is up: a stream of the messages that come, and a sink for those that go.
 ///
 /// The stream gives texts and binaries. It ends with one error, which says why the connection ended, a close by the
-/// server included; after that there is nothing more. Pings are answered, and the heartbeat is kept, while it is polled.
+/// server included; after that there is nothing more. Pings are answered, and the keepalive is kept, while it is polled.
 ///
 /// It borrows the [`ReconnectLoop`](super::ReconnectLoop) that it came from, which learns from it how it ended: there is never
 /// more than one.
 pub struct Connection<'r> {
-    socket: Socket,
+    socket: WebSocket,
     response: Response<()>,
-    heartbeat: Option<Heartbeat>,
+    keepalive: Option<KeepaliveTimer>,
     close_timeout: Duration,
-    heard: Heard,
-    ping: Flushing,
+    activity: Activity,
+    ping: PingFlush,
     attempt: u32,
     downtime: Option<Duration>,
-    end: &'r mut Option<End>,
+    end: &'r mut Option<ConnectionEnd>,
 }
 
-/// Whether frames have come since the heartbeat was told: it is told once for all that come in one go.
+/// Whether frames have come since the keepalive was told: it is told once for all that come in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
-    Something,
-    Nothing,
+enum Activity {
+    Received,
+    None,
 }
 
 /// Whether a ping waits for its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flushing {
-    Yes,
-    No,
+enum PingFlush {
+    Pending,
+    Done,
 }
 
 /// What a connection begins with.
-pub(super) struct Fresh {
-    pub(super) socket: Socket,
+pub(super) struct ConnectionParts {
+    pub(super) socket: WebSocket,
     pub(super) response: Response<()>,
     pub(super) attempt: u32,
     pub(super) downtime: Option<Duration>,
-    pub(super) heartbeat: Option<(Duration, Duration)>,
+    pub(super) keepalive: Option<(Duration, Duration)>,
     pub(super) close_timeout: Duration,
 }
 
 impl<'r> Connection<'r> {
-    pub(super) fn new(fresh: Fresh, end: &'r mut Option<End>) -> Self {
-        let Fresh { socket, response, attempt, downtime, heartbeat, close_timeout } = fresh;
-        let heartbeat = heartbeat.map(|(every, dead_after)| Heartbeat::new(every, dead_after));
-        let (heard, ping) = (Heard::Nothing, Flushing::No);
-        Self { socket, response, heartbeat, close_timeout, heard, ping, attempt, downtime, end }
+    pub(super) fn new(parts: ConnectionParts, end: &'r mut Option<ConnectionEnd>) -> Self {
+        let ConnectionParts { socket, response, attempt, downtime, keepalive, close_timeout } = parts;
+        let keepalive = keepalive.map(|(every, dead_after)| KeepaliveTimer::new(every, dead_after));
+        let (activity, ping) = (Activity::None, PingFlush::Done);
+        Self { socket, response, keepalive, close_timeout, activity, ping, attempt, downtime, end }
     }
 
     /// The server's answer to the request for the upgrade: its headers, among them the protocol that it has chosen.
@@ -93,17 +93,17 @@ impl<'r> Connection<'r> {
     /// Closes it with the closing handshake: code 1000, and a wait for the server's answer, which takes no longer than the
     /// close timeout. What was sent before is on its way. Cancelled in the middle, the connection is dropped.
     pub async fn close(mut self) {
-        self.say_goodbye(|_| ()).await;
+        self.close_handshake(|_| ()).await;
     }
 
     /// What still comes is looked at.
-    pub(super) async fn say_goodbye<T>(&mut self, hear: impl Fn(&Message) -> T) {
+    pub(super) async fn close_handshake<T>(&mut self, on_message: impl Fn(&Message) -> T) {
         let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let socket = &mut self.socket;
         let handshake = async {
             if socket.send(Message::Close(Some(goodbye))).await.is_ok() {
                 while let Some(Ok(message)) = socket.next().await {
-                    hear(&message);
+                    on_message(&message);
                 }
             }
         };
@@ -112,8 +112,8 @@ impl<'r> Connection<'r> {
     }
 
     /// It has ended so.
-    pub(super) fn over(&mut self, cause: ConnectionError) -> ConnectionError {
-        *self.end = Some(End { cause: cause.clone(), at: Instant::now() });
+    pub(super) fn record_end(&mut self, cause: ConnectionError) -> ConnectionError {
+        *self.end = Some(ConnectionEnd { cause: cause.clone(), at: Instant::now() });
         cause
     }
 
@@ -126,31 +126,31 @@ impl<'r> Connection<'r> {
                 let _ = self.socket.poll_flush_unpin(cx);
                 let (code, reason) =
                     frame.map_or((1005, Utf8Bytes::default()), |frame| (frame.code.into(), frame.reason));
-                Some(Err(self.over(ConnectionError::Closed { code, reason })))
+                Some(Err(self.record_end(ConnectionError::Closed { code, reason })))
             }
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => None,
         }
     }
 
-    /// Nothing is there to be read: time for the heartbeat.
-    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
-        let Some(heartbeat) = &mut self.heartbeat else { return Poll::Pending };
-        if core::mem::replace(&mut self.heard, Heard::Nothing) == Heard::Something {
-            let due = heartbeat.heard(cx);
-            if due.is_pending() && self.ping == Flushing::No {
+    /// Nothing is there to be read: time for the keepalive.
+    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
+        let Some(keepalive) = &mut self.keepalive else { return Poll::Pending };
+        if core::mem::replace(&mut self.activity, Activity::None) == Activity::Received {
+            let due = keepalive.frame_received(cx);
+            if due.is_pending() && self.ping == PingFlush::Done {
                 return Poll::Pending;
             }
         }
         loop {
-            if self.ping == Flushing::Yes && self.socket.poll_flush_unpin(cx).is_ready() {
+            if self.ping == PingFlush::Pending && self.socket.poll_flush_unpin(cx).is_ready() {
                 // An error is told by the reading half.
-                self.ping = Flushing::No;
+                self.ping = PingFlush::Done;
             }
-            match ready!(heartbeat.poll(cx)) {
-                Beat::Dead(after) => return Poll::Ready(ConnectionError::KeepaliveTimeout { after }),
-                Beat::Ping => {
+            match ready!(keepalive.poll(cx)) {
+                KeepaliveAction::PeerDead(after) => return Poll::Ready(ConnectionError::KeepaliveTimeout { after }),
+                KeepaliveAction::SendPing => {
                     if self.socket.start_send_unpin(Message::Ping(Bytes::new())).is_ok() {
-                        self.ping = Flushing::Yes;
+                        self.ping = PingFlush::Pending;
                     }
                 }
             }
@@ -167,17 +167,17 @@ impl Stream for Connection<'_> {
         while this.end.is_none() {
             let cause = match this.socket.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(message))) => {
-                    this.heard = Heard::Something;
+                    this.activity = Activity::Received;
                     match this.incoming(message, cx) {
                         Some(item) => return Poll::Ready(Some(item)),
                         None => continue,
                     }
                 }
-                Poll::Ready(Some(Err(error))) => ConnectionError::of(error),
+                Poll::Ready(Some(Err(error))) => ConnectionError::from_tungstenite(error),
                 Poll::Ready(None) => ConnectionError::Lost,
-                Poll::Pending => ready!(this.poll_heartbeat(cx)),
+                Poll::Pending => ready!(this.poll_keepalive(cx)),
             };
-            return Poll::Ready(Some(Err(this.over(cause))));
+            return Poll::Ready(Some(Err(this.record_end(cause))));
         }
         Poll::Ready(None)
     }
@@ -189,19 +189,19 @@ impl Sink<Message> for Connection<'_> {
     type Error = ConnectionError;
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_ready_unpin(cx).map_err(ConnectionError::of)
+        self.socket.poll_ready_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
     fn start_send(mut self: Pin<&mut Self>, message: Message) -> Result<(), ConnectionError> {
-        self.socket.start_send_unpin(message).map_err(ConnectionError::of)
+        self.socket.start_send_unpin(message).map_err(ConnectionError::from_tungstenite)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_flush_unpin(cx).map_err(ConnectionError::of)
+        self.socket.poll_flush_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        self.socket.poll_close_unpin(cx).map_err(ConnectionError::of)
+        self.socket.poll_close_unpin(cx).map_err(ConnectionError::from_tungstenite)
     }
 }
 
@@ -209,7 +209,7 @@ impl Sink<Message> for Connection<'_> {
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         if self.end.is_none() {
-            self.over(ConnectionError::ClosedLocally);
+            self.record_end(ConnectionError::ClosedLocally);
         }
     }
 }

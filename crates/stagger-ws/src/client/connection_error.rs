@@ -93,10 +93,10 @@ impl ConnectionError {
 
     /// What an error of reading, writing or connecting says. Most of what tungstenite would print of a request is
     /// dropped here.
-    pub(super) fn of(error: WsError) -> Self {
+    pub(super) fn from_tungstenite(error: WsError) -> Self {
         match error {
-            WsError::Io(error) => Self::io(error),
-            WsError::Http(response) => Self::Rejected(UpgradeRejected::of(&response)),
+            WsError::Io(error) => Self::from_io(error),
+            WsError::Http(response) => Self::Rejected(UpgradeRejected::from_response(&response)),
             WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::HandshakeIncomplete)
             | WsError::ConnectionClosed
             | WsError::AlreadyClosed => Self::Lost,
@@ -113,8 +113,8 @@ impl ConnectionError {
     }
 
     /// What an error of input and output says; TLS tells its own by that way too.
-    pub(super) fn io(error: io::Error) -> Self {
-        if super::tls::is_refusal(&error) { Self::Tls(Arc::new(error)) } else { Self::Io(Arc::new(error)) }
+    pub(super) fn from_io(error: io::Error) -> Self {
+        if super::tls::is_permanent(&error) { Self::Tls(Arc::new(error)) } else { Self::Io(Arc::new(error)) }
     }
 }
 

@@ -68,7 +68,7 @@ impl Connector for TcpConnector {
             return Ok(Box::new(stream));
         }
         #[cfg(feature = "rustls")]
-        return Ok(Box::new(super::tls::secure(self.tls.clone(), host, stream).await?));
+        return Ok(Box::new(super::tls::connect(self.tls.clone(), host, stream).await?));
         #[cfg(not(feature = "rustls"))]
         Err(invalid("wss needs the feature `rustls`"))
     }

@@ -10,25 +10,25 @@ use super::ConnectionError;
 /// [`source`](Error::source) is what went wrong last.
 #[derive(Clone, Debug)]
 pub struct Fatal {
-    stop: Stop,
+    stop_reason: Stop,
     cause: ConnectionError,
     attempts: u32,
 }
 
 impl Fatal {
-    pub(super) const fn new(stop: Stop, cause: ConnectionError, attempts: u32) -> Self {
-        Self { stop, cause, attempts }
+    pub(super) const fn new(stop_reason: Stop, cause: ConnectionError, attempts: u32) -> Self {
+        Self { stop_reason, cause, attempts }
     }
 
     /// This side has ended it.
-    pub(super) const fn released() -> Self {
+    pub(super) const fn closed_locally() -> Self {
         Self::new(Stop::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 
     /// Why there is no further attempt: [`Stop::Permanent`] if another one would fail in the same way.
     #[must_use]
     pub const fn stop_reason(&self) -> Stop {
-        self.stop
+        self.stop_reason
     }
 
     /// What went wrong last.
@@ -47,7 +47,7 @@ impl Fatal {
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop, self.cause)
+        write!(f, "gave up after {} attempt{s}: {}: {}", self.attempts, self.stop_reason, self.cause)
     }
 }
 

@@ -7,8 +7,8 @@ use futures_channel::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::Kept;
-use super::outbox::{Gate, Offer, Queue, Via};
+use super::acked::UnackedMessages;
+use super::outbox::{Completion, Enqueue, LinkState, OutboxQueue};
 use super::{ConnectionState, Fatal, SendError, SendErrorKind};
 
 /// What can be asked of the task that owns the connection.
@@ -18,50 +18,50 @@ pub(super) enum Command {
     /// The sender is dropped when it is done.
     Close(oneshot::Sender<()>),
     /// The client is gone.
-    Leave,
+    Shutdown,
 }
 
 /// What a client and its handles share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) outbox: Queue,
+    pub(super) outbox: OutboxQueue,
     /// What is kept until it is acknowledged.
-    pub(super) window: Option<Arc<dyn Kept>>,
+    pub(super) window: Option<Arc<dyn UnackedMessages>>,
     /// Unbounded, since nothing in it grows with traffic and the task never keeps it waiting.
     pub(super) commands: UnboundedSender<Command>,
     pub(super) state: watch::Receiver<ConnectionState>,
     /// How often it was asked to reconnect. The stream of a client that gave up goes on after it.
-    pub(super) revivals: AtomicU64,
+    pub(super) reconnect_requests: AtomicU64,
     /// How often it has done so.
-    pub(super) obeyed: AtomicU64,
+    pub(super) reconnects_handled: AtomicU64,
 }
 
 impl Shared {
     /// The way is open now, or not: how many messages are sent again.
-    pub(super) fn turn(&self, gate: Gate) -> usize {
-        self.outbox.turn(gate);
-        self.window.as_ref().map_or(0, |window| window.turn(gate))
+    pub(super) fn set_link(&self, link: LinkState) -> usize {
+        self.outbox.set_link(link);
+        self.window.as_ref().map_or(0, |window| window.set_link(link))
     }
 
     /// What is written next: what is kept first, so that what is sent again is at the head.
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<(Message, Via)> {
-        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_take(cx)) {
-            return Poll::Ready((message, Via::Kept));
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(Message, Completion)> {
+        if let Some(Poll::Ready(message)) = self.window.as_ref().map(|window| window.poll_next(cx)) {
+            return Poll::Ready((message, Completion::Unacked));
         }
-        self.outbox.poll_take(cx).map(|item| (item.message, item.via))
+        self.outbox.poll_next(cx).map(|item| (item.message, item.completion))
     }
 
     /// What was taken last can never be written.
-    pub(super) fn never(&self, via: Via) {
-        let via = match (via, &self.window) {
-            (Via::Kept, Some(window)) => {
-                window.give_up_last();
+    pub(super) fn fail_unwritable(&self, completion: Completion) {
+        let completion = match (completion, &self.window) {
+            (Completion::Unacked, Some(window)) => {
+                window.drop_last();
                 // It is told like everything else that is dropped.
-                Via::Nobody
+                Completion::Ignored
             }
-            (via, _) => via,
+            (completion, _) => completion,
         };
-        self.outbox.settle(via, Err(SendErrorKind::TooLong));
+        self.outbox.complete(completion, Err(SendErrorKind::TooLong));
     }
 }
 
@@ -79,9 +79,9 @@ impl Handle {
     /// # Errors
     /// [`SendError`] says why it was not sent, and gives the message back.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
-        let (told, hears) = oneshot::channel();
-        self.0.outbox.put(message, Via::Send(told)).await?;
-        hears.await.unwrap_or(Err(SendError::new(SendErrorKind::Closed, None)))
+        let (reply, result) = oneshot::channel();
+        self.0.outbox.enqueue(message, Completion::Send(reply)).await?;
+        result.await.unwrap_or(Err(SendError::new(SendErrorKind::Closed, None)))
     }
 
     /// Puts it into the outbox, without waiting. What becomes of it is not told; if it is dropped,
@@ -90,18 +90,18 @@ impl Handle {
     /// # Errors
     /// [`SendError`] with the message, if it was not taken.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        match self.0.outbox.offer(message, Via::Nobody) {
-            Offer::Taken => Ok(()),
-            Offer::Wait(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
-            Offer::Refused(error) => Err(error),
+        match self.0.outbox.try_enqueue(message, Completion::Ignored) {
+            Enqueue::Queued => Ok(()),
+            Enqueue::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
+            Enqueue::Rejected(error) => Err(error),
         }
     }
 
     /// Connects at once: in the middle of a wait, after giving up, after the server ended the last connection; a
     /// connection that is open is replaced. After a [`close`](Self::close) it does nothing.
     pub fn reconnect_now(&self) {
-        self.0.revivals.fetch_add(1, Ordering::AcqRel);
-        self.ask(Command::ReconnectNow);
+        self.0.reconnect_requests.fetch_add(1, Ordering::AcqRel);
+        self.command(Command::ReconnectNow);
     }
 
     /// Closes it for good: with the closing handshake if there is a connection, for no longer than the close timeout.
@@ -110,7 +110,7 @@ impl Handle {
     /// Cancel-safe: it goes on without the caller.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        self.ask(Command::Close(done));
+        self.command(Command::Close(done));
         // An error: that is when it is done.
         let _ = closed.await;
     }
@@ -132,7 +132,8 @@ impl Handle {
                 ConnectionState::Open => true,
                 // What was asked for and is not begun yet may change it.
                 ConnectionState::Closed(_) => {
-                    self.0.revivals.load(Ordering::Acquire) == self.0.obeyed.load(Ordering::Acquire)
+                    self.0.reconnect_requests.load(Ordering::Acquire)
+                        == self.0.reconnects_handled.load(Ordering::Acquire)
                 }
                 _ => false,
             })
@@ -140,12 +141,12 @@ impl Handle {
         match settled.as_deref() {
             Ok(ConnectionState::Open) => Ok(()),
             Ok(ConnectionState::Closed(Some(fatal))) => Err(fatal.clone()),
-            _ => Err(Fatal::released()),
+            _ => Err(Fatal::closed_locally()),
         }
     }
 
     /// If the task is gone, all that can be asked of it has been done.
-    pub(super) fn ask(&self, command: Command) {
+    pub(super) fn command(&self, command: Command) {
         let _ = self.0.commands.unbounded_send(command);
     }
 }

@@ -1,27 +1,27 @@
 //! The reconnecting client.
 
 mod acked;
-mod alarm;
-mod backlog;
 mod builder;
+mod classify;
 pub mod codes;
 mod connection;
 mod connection_error;
 mod connector;
+mod deadline_timer;
+mod dialer;
 mod event;
+mod event_buffer;
 mod fatal;
 mod handle;
-mod handshake;
-mod heartbeat;
-mod judge;
-mod observe;
+mod keepalive;
 mod outbox;
-mod owner;
 mod reconnect_loop;
 mod rejected;
 mod request;
 mod resume;
 mod stream;
+mod task;
+mod telemetry;
 mod tls;
 
 pub use acked::{Ack, AckedClient, AckedHandle, Acks};

@@ -9,11 +9,11 @@ use stagger::{Clock, Generation, Guards, Phase, Policy, Reconnect, Seed, Step, S
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::builder::ClientBuilder;
-use super::connection::{End, Fresh};
-use super::handshake::{Route, Socket};
-use super::judge::{Judge, Trust, Verdict};
-use super::observe::{self, Connected};
+use super::classify::{Classification, Classifier, Health};
+use super::connection::{ConnectionEnd, ConnectionParts};
+use super::dialer::{Dialer, WebSocket};
 use super::request::ConnectAttempt;
+use super::telemetry::{self, ConnectedGauge};
 use super::{Closed, Connection, ConnectionError, Fatal};
 
 /// Hands out one connection at a time, and makes the next one when it is lost.
@@ -40,55 +40,55 @@ use super::{Closed, Connection, ConnectionError, Fatal};
 /// # Ok(()) }
 /// ```
 pub struct ReconnectLoop {
-    route: Arc<Route>,
+    dialer: Arc<Dialer>,
     policy: Policy,
     seed: Seed,
-    judge: Judge,
+    classifier: Classifier,
     target: Arc<str>,
-    heartbeat: Option<(Duration, Duration)>,
+    keepalive: Option<(Duration, Duration)>,
     close_timeout: Duration,
     on_closed: Option<OnClosed>,
     machine: Reconnect,
-    doing: Doing,
+    activity: Activity,
     /// The wait before the attempt that is made.
-    waited: Duration,
+    last_wait: Duration,
     /// When there was a connection last.
     down_since: Option<Instant>,
-    connected: Option<Connected>,
-    end: Option<End>,
+    connected: Option<ConnectedGauge>,
+    end: Option<ConnectionEnd>,
 }
 
-/// Told of every failed attempt and every loss.
+/// Announced of every failed attempt and every loss.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
-type Connecting = Pin<Box<dyn Future<Output = Result<(Socket, Response<()>), ConnectionError>> + Send>>;
+type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
 
 /// What is being done. It outlives the future of whoever asked for it, so nobody who is cancelled loses an attempt.
-enum Doing {
+enum Activity {
     /// Nothing yet, or what was asked for by [`ReconnectLoop::reconnect_now`].
-    Begin,
-    Connect(Generation, Connecting, Told),
-    Wait(Pin<Box<Sleep>>),
+    Start,
+    Connecting(Generation, ConnectFuture, Announced),
+    Waiting(Pin<Box<Sleep>>),
     /// A connection is out.
-    Lent(Generation),
-    Ended(Option<Fatal>),
+    Connected(Generation),
+    Stopped(Option<Fatal>),
 }
 
 /// Whether it is known that the attempt has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Announced {
     Yes,
     No,
 }
 
 /// What happened.
-pub(super) enum Happening {
+pub(super) enum LoopEvent {
     /// An attempt begins.
     Connecting,
-    Opened(Box<Fresh>),
+    Opened(Box<ConnectionParts>),
     Closed(Closed),
     /// Without an error, if the server ended it as it should, or this side did.
-    Ended(Option<Fatal>),
+    Stopped(Option<Fatal>),
 }
 
 impl ReconnectLoop {
@@ -99,19 +99,19 @@ impl ReconnectLoop {
     }
 
     pub(super) fn new(builder: ClientBuilder) -> Self {
-        let ClientBuilder { policy, seed, target, heartbeat, close_timeout, on_closed, .. } = builder;
+        let ClientBuilder { policy, seed, target, keepalive, close_timeout, on_closed, .. } = builder;
         Self {
-            route: Arc::new(builder.route),
+            dialer: Arc::new(builder.dialer),
             policy,
             seed,
-            judge: builder.judge.settled(),
+            classifier: builder.classifier.shrunk(),
             target,
-            heartbeat,
+            keepalive,
             close_timeout,
             on_closed,
             machine: Reconnect::new(seed),
-            doing: Doing::Begin,
-            waited: Duration::ZERO,
+            activity: Activity::Start,
+            last_wait: Duration::ZERO,
             down_since: None,
             connected: None,
             end: None,
@@ -127,15 +127,15 @@ impl ReconnectLoop {
     /// # Errors
     /// [`Fatal`] when nothing more is tried; then always, until [`reconnect_now`](Self::reconnect_now).
     pub async fn next_connection(&mut self) -> Result<Option<Connection<'_>>, Fatal> {
-        let fresh = loop {
-            match self.happens().await {
-                Happening::Opened(fresh) => break fresh,
-                Happening::Connecting | Happening::Closed(_) => {}
-                Happening::Ended(None) => return Ok(None),
-                Happening::Ended(Some(fatal)) => return Err(fatal),
+        let parts = loop {
+            match self.next_event().await {
+                LoopEvent::Opened(parts) => break parts,
+                LoopEvent::Connecting | LoopEvent::Closed(_) => {}
+                LoopEvent::Stopped(None) => return Ok(None),
+                LoopEvent::Stopped(Some(fatal)) => return Err(fatal),
             }
         };
-        Ok(Some(self.lend(*fresh)))
+        Ok(Some(self.connection(*parts)))
     }
 
     /// Has the next connection made at once, with the count started again: in the middle of a wait, or after giving up.
@@ -144,16 +144,16 @@ impl ReconnectLoop {
         if self.machine.phase() == Phase::Closed {
             return;
         }
-        self.note_end();
-        self.judge.forgive();
-        self.doing = Doing::Begin;
+        self.record_replaced();
+        self.classifier.reset();
+        self.activity = Activity::Start;
     }
 
-    /// Ends it: whatever it was doing is dropped, its timer too, and there are no further connections.
+    /// Ends it: whatever it was activity is dropped, its timer too, and there are no further connections.
     pub fn close(&mut self) {
         self.machine.close(|| Tokio.now(), &Guards::none());
         self.connected = None;
-        self.doing = Doing::Ended(None);
+        self.activity = Activity::Stopped(None);
     }
 
     /// The attempts made since the last connection that was healthy.
@@ -165,115 +165,128 @@ impl ReconnectLoop {
     /// When the next attempt is made, while it waits for one.
     #[must_use]
     pub fn next_attempt_at(&self) -> Option<Instant> {
-        match &self.doing {
-            Doing::Wait(sleep) => Some(sleep.deadline()),
+        match &self.activity {
+            Activity::Waiting(sleep) => Some(sleep.deadline()),
             _ => None,
         }
     }
 
     /// The connection, and the place where it writes its end.
-    pub(super) fn lend(&mut self, fresh: Fresh) -> Connection<'_> {
+    pub(super) fn connection(&mut self, parts: ConnectionParts) -> Connection<'_> {
         self.end = None;
-        Connection::new(fresh, &mut self.end)
+        Connection::new(parts, &mut self.end)
     }
 
     /// What happens next. Cancel-safe: everything that goes on is kept here.
-    pub(super) async fn happens(&mut self) -> Happening {
+    pub(super) async fn next_event(&mut self) -> LoopEvent {
         loop {
-            match &mut self.doing {
-                Doing::Begin => {
+            match &mut self.activity {
+                Activity::Start => {
                     let step = self.machine.reconnect_now(&self.policy, || Tokio.now(), &Guards::none());
-                    self.waited = Duration::ZERO;
-                    self.go(&step, Duration::ZERO);
+                    self.last_wait = Duration::ZERO;
+                    self.apply(&step, Duration::ZERO);
                 }
-                Doing::Connect(_, _, told @ Told::No) => {
-                    *told = Told::Yes;
-                    return Happening::Connecting;
+                Activity::Connecting(_, _, announced @ Announced::No) => {
+                    *announced = Announced::Yes;
+                    return LoopEvent::Connecting;
                 }
-                Doing::Connect(generation, connecting, Told::Yes) => {
+                Activity::Connecting(generation, connecting, Announced::Yes) => {
                     let generation = *generation;
                     match poll_fn(|cx| connecting.as_mut().poll(cx)).await {
                         Ok((socket, response)) => {
-                            return Happening::Opened(Box::new(self.open(generation, socket, response)));
+                            return LoopEvent::Opened(Box::new(self.open(generation, socket, response)));
                         }
                         Err(cause) => {
-                            observe::attempted(&self.target, cause.name());
-                            let verdict = self.judge.failed(&cause);
-                            return Happening::Closed(self.ended(generation, cause, verdict, Duration::ZERO));
+                            telemetry::record_attempt(&self.target, cause.name());
+                            let classification = self.classifier.classify_attempt(&cause);
+                            return LoopEvent::Closed(self.closed(generation, cause, classification, Duration::ZERO));
                         }
                     }
                 }
-                Doing::Wait(sleep) => {
+                Activity::Waiting(sleep) => {
                     sleep.as_mut().await;
                     let step = self.machine.due(&self.policy, Tokio.now(), &Guards::none());
-                    self.go(&step, Duration::ZERO);
+                    self.apply(&step, Duration::ZERO);
                 }
-                Doing::Lent(generation) => {
+                Activity::Connected(generation) => {
                     let generation = *generation;
                     // A connection that was never dropped, only forgotten, is as good as lost.
                     let end = self
                         .end
                         .take()
-                        .unwrap_or_else(|| End { cause: ConnectionError::ClosedLocally, at: Instant::now() });
+                        .unwrap_or_else(|| ConnectionEnd { cause: ConnectionError::ClosedLocally, at: Instant::now() });
                     self.down_since = Some(end.at);
                     self.connected = None;
-                    let verdict = self.judge.ended(&end.cause, generation, &self.policy, self.seed);
-                    return Happening::Closed(self.ended(generation, end.cause, verdict, end.at.elapsed()));
+                    let classification = self.classifier.classify_loss(&end.cause, generation, &self.policy, self.seed);
+                    return LoopEvent::Closed(self.closed(generation, end.cause, classification, end.at.elapsed()));
                 }
-                Doing::Ended(fatal) => return Happening::Ended(fatal.clone()),
+                Activity::Stopped(fatal) => return LoopEvent::Stopped(fatal.clone()),
             }
         }
     }
 
     /// Notes what is not told otherwise if a connection is replaced.
-    fn note_end(&mut self) {
-        if let Doing::Lent(_) = self.doing {
+    fn record_replaced(&mut self) {
+        if let Activity::Connected(_) = self.activity {
             let end = self.end.take();
             self.down_since = Some(end.map_or_else(Instant::now, |end| end.at));
         }
         self.connected = None;
     }
 
-    fn open(&mut self, generation: Generation, socket: Socket, response: Response<()>) -> Fresh {
-        observe::attempted(&self.target, "opened");
+    fn open(&mut self, generation: Generation, socket: WebSocket, response: Response<()>) -> ConnectionParts {
+        telemetry::record_attempt(&self.target, "opened");
         let attempt = self.machine.attempt();
         // Its own generation, so it cannot be stale.
         let _ = self.machine.opened(generation, || Tokio.now(), &Guards::none());
-        self.judge.opened();
-        self.doing = Doing::Lent(generation);
+        self.classifier.opened();
+        self.activity = Activity::Connected(generation);
         self.end = None;
-        self.connected = Some(Connected::new(&self.target));
+        self.connected = Some(ConnectedGauge::new(&self.target));
         let downtime = self.down_since.take().map(|since| since.elapsed());
         #[cfg(feature = "metrics")]
         if let Some(downtime) = downtime {
-            observe::back_after(&self.target, downtime);
+            telemetry::record_downtime(&self.target, downtime);
         }
-        Fresh { socket, response, attempt, downtime, heartbeat: self.heartbeat, close_timeout: self.close_timeout }
+        ConnectionParts {
+            socket,
+            response,
+            attempt,
+            downtime,
+            keepalive: self.keepalive,
+            close_timeout: self.close_timeout,
+        }
     }
 
     /// An attempt or a connection has been over for so long: the machine says what comes next.
-    fn ended(&mut self, generation: Generation, cause: ConnectionError, verdict: Verdict, ago: Duration) -> Closed {
+    fn closed(
+        &mut self,
+        generation: Generation,
+        cause: ConnectionError,
+        classification: Classification,
+        ago: Duration,
+    ) -> Closed {
         let nanos = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = stagger::Instant::from_nanos(Tokio.now().as_nanos().saturating_sub(nanos));
         let attempt = self.machine.attempt();
-        if verdict.trust == Trust::None {
+        if classification.health == Health::Unhealthy {
             self.machine.distrust(generation);
         }
-        let step = self.machine.ended(generation, verdict.outcome, at, &self.policy, &Guards::none());
+        let step = self.machine.ended(generation, classification.outcome, at, &self.policy, &Guards::none());
         let retry_in = match step {
             Step::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
         let mut stopped = None;
         if let Step::GiveUp(stop) = step {
-            let is_the_end = stop == Stop::Permanent && self.judge.is_the_end(&cause);
-            stopped = (!is_the_end).then_some(stop);
-            self.doing = Doing::Ended(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
+            let is_normal_end = stop == Stop::Permanent && self.classifier.is_normal_end(&cause);
+            stopped = (!is_normal_end).then_some(stop);
+            self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
-            self.go(&step, ago);
+            self.apply(&step, ago);
         }
         let closed = Closed { cause, retry_in, attempt };
-        observe::closed(&self.target, &closed, stopped);
+        telemetry::log_closed(&self.target, &closed, stopped);
         if let Some(on_closed) = &mut self.on_closed {
             on_closed(&closed);
         }
@@ -281,19 +294,26 @@ impl ReconnectLoop {
     }
 
     /// Does what the machine says about what was so long ago.
-    fn go(&mut self, step: &Step, ago: Duration) {
-        self.doing = match *step {
+    fn apply(&mut self, step: &Step, ago: Duration) {
+        self.activity = match *step {
             Step::Connect { generation } => {
-                let attempt = ConnectAttempt { number: self.machine.attempt(), refused: self.judge.refused() };
-                let connect = Arc::clone(&self.route).connect(attempt);
-                Doing::Connect(generation, observe::attempt(connect, attempt.number, self.waited), Told::No)
+                let attempt = ConnectAttempt {
+                    number: self.machine.attempt(),
+                    auth_rejection: self.classifier.last_auth_rejection(),
+                };
+                let connect = Arc::clone(&self.dialer).connect(attempt);
+                Activity::Connecting(
+                    generation,
+                    telemetry::in_span(connect, attempt.number, self.last_wait),
+                    Announced::No,
+                )
             }
             Step::Wait { after, .. } => {
-                self.waited = after;
-                Doing::Wait(Box::pin(sleep(after.saturating_sub(ago))))
+                self.last_wait = after;
+                Activity::Waiting(Box::pin(sleep(after.saturating_sub(ago))))
             }
             Step::GiveUp(stop) => {
-                Doing::Ended(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
+                Activity::Stopped(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
             }
             _ => return,
         };

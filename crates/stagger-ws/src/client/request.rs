@@ -16,7 +16,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectAttempt {
     pub(super) number: u32,
-    pub(super) refused: Option<u16>,
+    pub(super) auth_rejection: Option<u16>,
 }
 
 impl ConnectAttempt {
@@ -30,17 +30,17 @@ impl ConnectAttempt {
     /// (3000, 3003, and those that the [codes](crate::codes) name). Get fresh ones then.
     #[must_use]
     pub const fn auth_rejection(&self) -> Option<u16> {
-        self.refused
+        self.auth_rejection
     }
 }
 
-pub(super) type Asking = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
+pub(super) type RequestFuture = Pin<Box<dyn Future<Output = Result<Request<()>, BoxError>> + Send>>;
 
 /// Makes the request of every attempt.
-pub(super) type Provider = Arc<dyn Fn(ConnectAttempt) -> Asking + Send + Sync>;
+pub(super) type RequestProvider = Arc<dyn Fn(ConnectAttempt) -> RequestFuture + Send + Sync>;
 
 /// Fills in what the protocol wants and the provider did not say.
-pub(super) fn complete(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
+pub(super) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
     if !matches!(request.uri().scheme_str(), Some("ws" | "wss")) {
         return Err(ConnectionError::InvalidRequest("the address is neither ws nor wss"));
     }
@@ -65,7 +65,7 @@ fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
 }
 
 /// The address that a redirection points to, if it may be followed: on a host, and not from `wss` down to `ws`.
-pub(super) fn redirected(from: &Uri, to: &str) -> Option<Uri> {
+pub(super) fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let to: Uri = if to.starts_with('/') && !to.starts_with("//") {
         format!("{scheme}://{}{to}", from.authority()?).parse().ok()?
@@ -97,7 +97,7 @@ mod tests {
             ("ws://a/x", "ftp://a/x", None),
             ("ws://a/x", "//b/y", None),
         ] {
-            let found = redirected(&from.parse().unwrap(), to).map(|uri| uri.to_string());
+            let found = redirect_target(&from.parse().unwrap(), to).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), want, "{from} to {to}");
         }
     }
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn what_is_filled_in_names_the_host_and_no_user() {
         let request = Request::get("ws://me:secret@example.test:81/feed?token=t").body(()).unwrap();
-        let request = complete(request).unwrap();
+        let request = with_upgrade_headers(request).unwrap();
         assert_eq!(request.headers()[HOST], "example.test:81");
         assert_eq!(request.headers()[SEC_WEBSOCKET_VERSION], "13");
-        assert!(complete(Request::get("/feed").body(()).unwrap()).is_err());
+        assert!(with_upgrade_headers(Request::get("/feed").body(()).unwrap()).is_err());
     }
 }

@@ -9,13 +9,13 @@ use futures_util::{Sink, Stream, StreamExt};
 use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::acked::Kept;
-use super::backlog::Delivery;
+use super::acked::UnackedMessages;
 use super::builder::ClientBuilder;
+use super::event_buffer::Delivery;
 use super::handle::{Command, Handle, Shared};
-use super::outbox::{Offer, Queue, Via};
-use super::owner::Owner;
-use super::resume::{Resuming, asking};
+use super::outbox::{Completion, Enqueue, OutboxQueue};
+use super::resume::{ResumeHandshake, with_position};
+use super::task::ConnectionTask;
 use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
 
 /// A connection that comes back: a stream of what happens, and a sink for messages.
@@ -63,26 +63,27 @@ impl Client {
         ClientBuilder::new()
     }
 
-    pub(super) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn Kept>>) -> Self {
-        let (tell, events) = futures_channel::mpsc::channel(builder.inbox);
-        let (commands, obeys) = futures_channel::mpsc::unbounded();
-        let (state, watched) = watch::channel(ConnectionState::Connecting);
-        let outbox = Queue::new(builder.outbox, &builder.target);
-        let resuming = builder.resume.take().map(|resume| {
-            let route = &mut builder.route;
-            route.provider = asking(Arc::clone(&route.provider), resume.clone());
-            Box::new(Resuming::new(resume, route.connect_timeout))
+    pub(super) fn new(mut builder: ClientBuilder, window: Option<Arc<dyn UnackedMessages>>) -> Self {
+        let (deliveries, events) = futures_channel::mpsc::channel(builder.inbox);
+        let (commands, received) = futures_channel::mpsc::unbounded();
+        let (state, state_watch) = watch::channel(ConnectionState::Connecting);
+        let outbox = OutboxQueue::new(builder.outbox, &builder.target);
+        let resume = builder.resume.take().map(|resume| {
+            let dialer = &mut builder.dialer;
+            dialer.provider = with_position(Arc::clone(&dialer.provider), resume.clone());
+            Box::new(ResumeHandshake::new(resume, dialer.connect_timeout))
         });
         let shared = Arc::new(Shared {
             outbox,
             window,
             commands,
-            state: watched,
-            revivals: AtomicU64::new(0),
-            obeyed: AtomicU64::new(0),
+            state: state_watch,
+            reconnect_requests: AtomicU64::new(0),
+            reconnects_handled: AtomicU64::new(0),
         });
-        let owner = Owner::new(ReconnectLoop::new(builder), Arc::clone(&shared), obeys, tell, state, resuming);
-        tokio::spawn(owner.run());
+        let task =
+            ConnectionTask::new(ReconnectLoop::new(builder), Arc::clone(&shared), received, deliveries, state, resume);
+        tokio::spawn(task.run());
         Self { handle: Handle(shared), events, ended: None }
     }
 
@@ -112,7 +113,7 @@ impl Client {
     }
 
     fn has_ended(&self) -> bool {
-        self.ended.is_some_and(|at| self.handle.0.revivals.load(Ordering::Acquire) == at)
+        self.ended.is_some_and(|at| self.handle.0.reconnect_requests.load(Ordering::Acquire) == at)
     }
 }
 
@@ -151,14 +152,14 @@ impl Sink<Message> for Client {
     }
 
     fn start_send(self: Pin<&mut Self>, message: Message) -> Result<(), SendError> {
-        match self.handle.0.outbox.offer(message, Via::Sink) {
-            Offer::Taken | Offer::Wait(..) => Ok(()),
-            Offer::Refused(error) => Err(error),
+        match self.handle.0.outbox.try_enqueue(message, Completion::Sink) {
+            Enqueue::Queued | Enqueue::NoRoom(..) => Ok(()),
+            Enqueue::Rejected(error) => Err(error),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.handle.0.outbox.poll_settled(cx)
+        self.handle.0.outbox.poll_flushed(cx)
     }
 
     /// Flushes; the connection stays, for the stream is still there. [`Client::close`] closes it.
@@ -169,7 +170,7 @@ impl Sink<Message> for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.handle.ask(Command::Leave);
+        self.handle.command(Command::Shutdown);
     }
 }
 

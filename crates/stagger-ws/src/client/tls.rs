@@ -18,7 +18,7 @@ use tokio_rustls::rustls::{AlertDescription, ClientConfig, Error, RootCertStore}
 /// Whether it says that one side does not accept the other: a bad certificate, a wrong name, no common version. Anything
 /// else may be the weather.
 #[cfg(feature = "rustls")]
-pub(super) fn is_refusal(error: &io::Error) -> bool {
+pub(super) fn is_permanent(error: &io::Error) -> bool {
     let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else {
         return false;
     };
@@ -50,13 +50,13 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
 
 /// Without TLS there is nothing to refuse.
 #[cfg(not(feature = "rustls"))]
-pub(super) const fn is_refusal(_: &io::Error) -> bool {
+pub(super) const fn is_permanent(_: &io::Error) -> bool {
     false
 }
 
 /// TLS over this stream.
 #[cfg(feature = "rustls")]
-pub(super) async fn secure<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
+pub(super) async fn connect<S>(config: Option<Arc<ClientConfig>>, host: &str, stream: S) -> io::Result<TlsStream<S>>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
@@ -65,14 +65,14 @@ where
         .to_owned();
     let config = match config {
         Some(config) => config,
-        None => system()?,
+        None => system_config()?,
     };
     TlsConnector::from(config).connect(name, stream).await
 }
 
 /// The system's root certificates, read once: to read them for each connection costs milliseconds.
 #[cfg(feature = "rustls")]
-fn system() -> io::Result<Arc<ClientConfig>> {
+fn system_config() -> io::Result<Arc<ClientConfig>> {
     static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     if let Some(config) = SYSTEM.get() {
         return Ok(Arc::clone(config));

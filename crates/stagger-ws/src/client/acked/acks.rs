@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::builder::FAR;
+use crate::client::builder::MAX_DURATION;
 
 /// What a message of the server's acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,26 +29,28 @@ impl<K: Ord> Ack<K> {
 /// |---|---|
 /// | messages that are not acknowledged | 64, and then `send` waits |
 /// | their bytes | without bound |
-/// | a peer that acknowledges nothing | is waited for; the heartbeat finds one that is gone |
+/// | a peer that acknowledges nothing | is waited for; the keepalive finds one that is gone |
 ///
 /// [`ClientBuilder::acked`]: crate::ClientBuilder::acked
 pub struct Acks<K> {
-    id: Box<Id<K>>,
-    ack: Box<Read<K>>,
-    pub(super) window: usize,
-    pub(super) bytes: usize,
+    id: Box<IdOf<K>>,
+    ack: Box<AckIn<K>>,
+    pub(super) max_messages: usize,
+    pub(super) max_bytes: usize,
     pub(super) timeout: Option<Duration>,
-    pub(super) shown: Shown,
+    pub(super) delivery: AckDelivery,
 }
 
-type Id<K> = dyn Fn(&Message) -> K + Send + Sync;
-type Read<K> = dyn Fn(&Message) -> Option<Ack<K>> + Send + Sync;
+type IdOf<K> = dyn Fn(&Message) -> K + Send + Sync;
+type AckIn<K> = dyn Fn(&Message) -> Option<Ack<K>> + Send + Sync;
 
 /// Whether the stream shows acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    Yes,
-    No,
+pub(in crate::client) enum AckDelivery {
+    /// Acknowledgements are delivered to the stream like any other message.
+    PassThrough,
+    /// Acknowledgements are processed and not delivered.
+    Consume,
 }
 
 impl<K: Ord + Send + 'static> Acks<K> {
@@ -59,20 +61,27 @@ impl<K: Ord + Send + 'static> Acks<K> {
         id: impl Fn(&Message) -> K + Send + Sync + 'static,
         ack: impl Fn(&Message) -> Option<Ack<K>> + Send + Sync + 'static,
     ) -> Self {
-        Self { id: Box::new(id), ack: Box::new(ack), window: 64, bytes: usize::MAX, timeout: None, shown: Shown::No }
+        Self {
+            id: Box::new(id),
+            ack: Box::new(ack),
+            max_messages: 64,
+            max_bytes: usize::MAX,
+            timeout: None,
+            delivery: AckDelivery::Consume,
+        }
     }
 
     /// So many messages are not acknowledged, at least one; whoever sends a further one waits. 64 by default.
     #[must_use]
     pub fn window(mut self, messages: usize) -> Self {
-        self.window = messages.max(1);
+        self.max_messages = messages.max(1);
         self
     }
 
     /// Nor more than so many bytes of payload. A message that is longer than that is refused. No limit by default.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
+        self.max_bytes = bytes;
         self
     }
 
@@ -81,7 +90,7 @@ impl<K: Ord + Send + 'static> Acks<K> {
     /// millisecond. None by default: TCP does not lose what it was given while the connection is up.
     #[must_use]
     pub fn ack_timeout(mut self, longest: Duration) -> Self {
-        self.timeout = Some(longest.clamp(Duration::from_millis(1), FAR));
+        self.timeout = Some(longest.clamp(Duration::from_millis(1), MAX_DURATION));
         self
     }
 
@@ -89,7 +98,7 @@ impl<K: Ord + Send + 'static> Acks<K> {
     /// they are not shown, and whoever only sends does not have to read.
     #[must_use]
     pub fn pass_through(mut self) -> Self {
-        self.shown = Shown::Yes;
+        self.delivery = AckDelivery::PassThrough;
         self
     }
 
@@ -104,6 +113,9 @@ impl<K: Ord + Send + 'static> Acks<K> {
 
 impl<K> fmt::Debug for Acks<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acks").field("window", &self.window).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Acks")
+            .field("window", &self.max_messages)
+            .field("max_bytes", &self.max_bytes)
+            .finish_non_exhaustive()
     }
 }

@@ -12,15 +12,15 @@ use core::time::Duration;
 /// Messages that were dropped are counted, and told with an [`Event::Dropped`](crate::Event::Dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outbox {
-    pub(super) mode: Mode,
-    pub(super) messages: usize,
-    pub(super) bytes: usize,
+    pub(super) overflow: OverflowPolicy,
+    pub(super) max_messages: usize,
+    pub(super) max_bytes: usize,
     pub(super) ttl: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    None,
+pub(super) enum OverflowPolicy {
+    FailFast,
     Backpressure,
     DropOldest,
     DropNewest,
@@ -30,31 +30,31 @@ impl Outbox {
     /// Nothing waits for a connection.
     #[must_use]
     pub const fn fail_fast() -> Self {
-        Self::of(Mode::None, 64)
+        Self::new(OverflowPolicy::FailFast, 64)
     }
 
     /// So many messages wait, at least one; who wants to send more waits too.
     #[must_use]
     pub const fn backpressure(messages: usize) -> Self {
-        Self::of(Mode::Backpressure, messages)
+        Self::new(OverflowPolicy::Backpressure, messages)
     }
 
     /// So many messages wait, at least one; a new one takes the place of the oldest.
     #[must_use]
     pub const fn drop_oldest(messages: usize) -> Self {
-        Self::of(Mode::DropOldest, messages)
+        Self::new(OverflowPolicy::DropOldest, messages)
     }
 
     /// So many messages wait, at least one; a new one that finds no place is refused.
     #[must_use]
     pub const fn drop_newest(messages: usize) -> Self {
-        Self::of(Mode::DropNewest, messages)
+        Self::new(OverflowPolicy::DropNewest, messages)
     }
 
     /// Nor more than so many bytes of payload. A message that is longer than that is refused. No limit by default.
     #[must_use]
     pub const fn max_bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
+        self.max_bytes = bytes;
         self
     }
 
@@ -65,9 +65,9 @@ impl Outbox {
         self
     }
 
-    const fn of(mode: Mode, messages: usize) -> Self {
+    const fn new(overflow: OverflowPolicy, messages: usize) -> Self {
         let messages = if messages == 0 { 1 } else { messages };
-        Self { mode, messages, bytes: usize::MAX, ttl: None }
+        Self { overflow, max_messages: messages, max_bytes: usize::MAX, ttl: None }
     }
 }
 

@@ -15,14 +15,14 @@ pub(super) enum Delivery {
 /// Events that found no room in the channel, while nobody reads. There are never more than one of each: whoever did not
 /// see a connection come does not need to see it go.
 #[derive(Debug, Default)]
-pub(super) struct Backlog {
+pub(super) struct EventBuffer {
     closed: Option<Closed>,
     dropped: u64,
     open: Option<Opened>,
     end: Option<Delivery>,
 }
 
-impl Backlog {
+impl EventBuffer {
     pub(super) fn closed(&mut self, closed: Closed) {
         self.open = None;
         self.closed = Some(closed);
@@ -36,12 +36,12 @@ impl Backlog {
         self.dropped = self.dropped.saturating_add(messages);
     }
 
-    pub(super) fn end(&mut self, fatal: Option<Fatal>, revivals: u64) {
-        self.end = Some(Delivery::End(fatal, revivals));
+    pub(super) fn end(&mut self, fatal: Option<Fatal>, reconnect_requests: u64) {
+        self.end = Some(Delivery::End(fatal, reconnect_requests));
     }
 
     /// It goes on after all, before anybody has heard that it did not.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn cancel_end(&mut self) {
         self.end = None;
     }
 

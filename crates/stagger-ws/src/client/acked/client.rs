@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures_util::{Sink, Stream, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::window::{Bound, Kept, Window};
+use super::window::{Room, UnackedMessages, Window};
 use super::{Ack, Acks};
 use crate::client::builder::ClientBuilder;
-use crate::client::outbox::{Offer, Via};
+use crate::client::outbox::{Completion, Enqueue};
 use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
 
 /// A [`Client`] that delivers at least once: what the server has not acknowledged is kept, and sent again over the next
@@ -71,7 +71,7 @@ pub struct AckedClient<K> {
 impl<K: Ord + Send + 'static> AckedClient<K> {
     pub(in crate::client) fn new(builder: ClientBuilder, acks: Acks<K>) -> Self {
         let window = Arc::new(Window::new(acks, &builder.target));
-        let client = Client::new(builder, Some(Arc::clone(&window) as Arc<dyn Kept>));
+        let client = Client::new(builder, Some(Arc::clone(&window) as Arc<dyn UnackedMessages>));
         let handle = AckedHandle { client: client.handle(), window };
         Self { client, handle }
     }
@@ -132,7 +132,7 @@ impl<K: Ord + Send + 'static> Sink<Message> for AckedClient<K> {
     }
 
     fn start_send(self: Pin<&mut Self>, message: Message) -> Result<(), SendError> {
-        self.handle.take(message, Bound::Asked)
+        self.handle.enqueue(message, Room::Reserved)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
@@ -166,7 +166,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     /// [`SendError`] says why it was not taken, and gives it back: the client has given up or is closed, or it is longer
     /// than the window.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
-        self.window.put(message).await
+        self.window.enqueue(message).await
     }
 
     /// Takes charge of a message, without waiting.
@@ -174,7 +174,7 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
     /// # Errors
     /// As [`send`](Self::send); [`SendErrorKind::Full`] if there is no room.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        self.take(message, Bound::Kept)
+        self.enqueue(message, Room::Required)
     }
 
     /// What is acknowledged in another way than by a message that comes, between two connections too. A message that has
@@ -214,11 +214,11 @@ impl<K: Ord + Send + 'static> AckedHandle<K> {
         &self.client
     }
 
-    fn take(&self, message: Message, bound: Bound) -> Result<(), SendError> {
-        match self.window.offer(message, Via::Kept, bound) {
-            Offer::Taken => Ok(()),
-            Offer::Wait(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
-            Offer::Refused(error) => Err(error),
+    fn enqueue(&self, message: Message, room: Room) -> Result<(), SendError> {
+        match self.window.try_enqueue(message, Completion::Unacked, room) {
+            Enqueue::Queued => Ok(()),
+            Enqueue::NoRoom(message, _) => Err(SendError::new(SendErrorKind::Full, Some(message))),
+            Enqueue::Rejected(error) => Err(error),
         }
     }
 }

@@ -10,71 +10,71 @@ use crate::codes::{CloseAction, CloseCodes};
 
 /// What a cause means for the connection that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct Classification {
     pub(super) outcome: Outcome,
-    pub(super) trust: Trust,
+    pub(super) health: Health,
 }
 
 /// Whether the connection that ended may count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum Health {
     /// If it lived long enough.
-    ByAge,
+    ByUptime,
     /// However long it lived, it does not.
-    None,
+    Unhealthy,
 }
 
-impl From<Outcome> for Verdict {
+impl From<Outcome> for Classification {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, trust: Trust::ByAge }
+        Self { outcome, health: Health::ByUptime }
     }
 }
 
 /// Judges causes, and remembers how often credentials were refused.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(super) struct Classifier {
     pub(super) codes: CloseCodes,
-    pub(super) forbidden_retries: u32,
-    refusals: u32,
-    refused: Option<u16>,
+    pub(super) max_auth_retries: u32,
+    auth_rejections: u32,
+    last_auth_rejection: Option<u16>,
 }
 
-impl Judge {
+impl Classifier {
     pub(super) const fn new(codes: CloseCodes) -> Self {
-        Self { codes, forbidden_retries: 1, refusals: 0, refused: None }
+        Self { codes, max_auth_retries: 1, auth_rejections: 0, last_auth_rejection: None }
     }
 
     /// As small as it can be: every client has one.
-    pub(super) fn settled(mut self) -> Self {
+    pub(super) fn shrunk(mut self) -> Self {
         self.codes.shrink();
         self
     }
 
     /// How the credentials were refused last, if nothing has been opened since.
-    pub(super) const fn refused(&self) -> Option<u16> {
-        self.refused
+    pub(super) const fn last_auth_rejection(&self) -> Option<u16> {
+        self.last_auth_rejection
     }
 
     /// A connection was opened with what was asked for.
     pub(super) fn opened(&mut self) {
-        self.refused = None;
+        self.last_auth_rejection = None;
     }
 
     /// It begins anew, by the user's wish.
-    pub(super) fn forgive(&mut self) {
-        (self.refusals, self.refused) = (0, None);
+    pub(super) fn reset(&mut self) {
+        (self.auth_rejections, self.last_auth_rejection) = (0, None);
     }
 
     /// An attempt to connect has failed.
-    pub(super) fn failed(&mut self, cause: &ConnectionError) -> Verdict {
+    pub(super) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
         match cause {
-            ConnectionError::Rejected(refusal) => match refusal.status().as_u16() {
-                status @ (401 | 403) => self.refuse(status),
+            ConnectionError::Rejected(rejected) => match rejected.status().as_u16() {
+                status @ (401 | 403) => self.auth_rejected(status),
                 // A success that is no upgrade, or a redirection that is not followed: the same the next time.
                 ..=399 => Outcome::Permanent.into(),
                 _ => {
-                    let hint = stagger_http::advice::hint(refusal.headers(), SystemTime::now);
-                    outcome(refusal.status(), Keyed::No, hint).into()
+                    let hint = stagger_http::advice::hint(rejected.headers(), SystemTime::now);
+                    outcome(rejected.status(), Keyed::No, hint).into()
                 }
             },
             ConnectionError::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))
@@ -90,15 +90,15 @@ impl Judge {
     }
 
     /// A connection that had been opened has ended. `number` is its generation's, for what is drawn.
-    pub(super) fn ended(
+    pub(super) fn classify_loss(
         &mut self,
         cause: &ConnectionError,
         generation: Generation,
         policy: &Policy,
         seed: Seed,
-    ) -> Verdict {
+    ) -> Classification {
         let bits = seed.for_call(generation.get()).get();
-        let meaning = match cause {
+        let action = match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
             // What was asked of the server makes it send the same again.
             ConnectionError::TooLong(CapacityError::MessageTooLong { .. }) => CloseAction::Fatal,
@@ -110,12 +110,12 @@ impl Judge {
             | ConnectionError::InvalidUtf8 => CloseAction::ReconnectUnhealthy,
             _ => CloseAction::Reconnect,
         };
-        if meaning != CloseAction::Reauthenticate {
-            self.refusals = 0;
+        if action != CloseAction::Reauthenticate {
+            self.auth_rejections = 0;
         }
-        match meaning {
+        match action {
             CloseAction::End | CloseAction::Fatal => Outcome::Permanent.into(),
-            CloseAction::Reauthenticate => self.refuse(cause.close_code().unwrap_or_default()),
+            CloseAction::Reauthenticate => self.auth_rejected(cause.close_code().unwrap_or_default()),
             CloseAction::Reconnect => match cause {
                 ConnectionError::Io(error) => io_outcome(error).into(),
                 _ => Outcome::TRANSIENT.into(),
@@ -124,7 +124,7 @@ impl Judge {
             CloseAction::ReconnectUnhealthy => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
                 let hint = (!spread.is_zero()).then_some(Hint::Floor(spread));
-                Verdict { outcome: Outcome::Failed { kind: Kind::Transient, hint }, trust: Trust::None }
+                Classification { outcome: Outcome::Failed { kind: Kind::Transient, hint }, health: Health::Unhealthy }
             }
             // Each client draws its own point, and keeps to it.
             CloseAction::ReconnectWithin { from, to } => {
@@ -135,18 +135,18 @@ impl Judge {
     }
 
     /// Whether this is how a connection ends that is not wanted again.
-    pub(super) fn is_the_end(&self, cause: &ConnectionError) -> bool {
+    pub(super) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
         match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
             _ => false,
         }
     }
 
-    /// The credentials were refused: fresh ones may help, so often.
-    fn refuse(&mut self, by: u16) -> Verdict {
-        self.refusals = self.refusals.saturating_add(1);
-        self.refused = Some(by);
-        if self.refusals > self.forbidden_retries { Outcome::Permanent } else { Outcome::TRANSIENT }.into()
+    /// The credentials were last_auth_rejection: fresh ones may help, so often.
+    fn auth_rejected(&mut self, by: u16) -> Classification {
+        self.auth_rejections = self.auth_rejections.saturating_add(1);
+        self.last_auth_rejection = Some(by);
+        if self.auth_rejections > self.max_auth_retries { Outcome::Permanent } else { Outcome::TRANSIENT }.into()
     }
 }
 

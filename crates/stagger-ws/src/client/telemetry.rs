@@ -11,12 +11,12 @@ use super::Closed;
 
 /// Adds to a gauge and takes away what it has added, also when a task is dropped.
 #[derive(Debug)]
-pub(super) struct Connected {
+pub(super) struct ConnectedGauge {
     #[cfg(feature = "metrics")]
     gauge: metrics::Gauge,
 }
 
-impl Connected {
+impl ConnectedGauge {
     pub(super) fn new(target: &str) -> Self {
         #[cfg(feature = "metrics")]
         {
@@ -32,7 +32,7 @@ impl Connected {
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectedGauge {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
         self.gauge.decrement(1.0);
@@ -40,7 +40,7 @@ impl Drop for Connected {
 }
 
 /// An attempt has come to its end.
-pub(super) fn attempted(target: &str, result: &'static str) {
+pub(super) fn record_attempt(target: &str, result: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("stagger_ws_attempts_total", "target" => target.to_owned(), "result" => result).increment(1);
     #[cfg(not(feature = "metrics"))]
@@ -49,12 +49,12 @@ pub(super) fn attempted(target: &str, result: &'static str) {
 
 /// There is a connection again after so long.
 #[cfg(feature = "metrics")]
-pub(super) fn back_after(target: &str, downtime: Duration) {
+pub(super) fn record_downtime(target: &str, downtime: Duration) {
     metrics::histogram!("stagger_ws_downtime_seconds", "target" => target.to_owned()).record(downtime);
 }
 
 /// The host that is connected to, into the span of the attempt.
-pub(super) fn host(uri: &Uri) {
+pub(super) fn record_host(uri: &Uri) {
     #[cfg(feature = "tracing")]
     tracing::Span::current().record("url.host", uri.host().unwrap_or_default());
     #[cfg(not(feature = "tracing"))]
@@ -62,7 +62,7 @@ pub(super) fn host(uri: &Uri) {
 }
 
 /// An attempt, in a span of its own: its number, its host, and the wait before it.
-pub(super) fn attempt<F>(connect: F, number: u32, delay: Duration) -> Pin<Box<dyn Future<Output = F::Output> + Send>>
+pub(super) fn in_span<F>(connect: F, number: u32, delay: Duration) -> Pin<Box<dyn Future<Output = F::Output> + Send>>
 where
     F: Future + Send + 'static,
 {
@@ -82,7 +82,7 @@ where
 }
 
 /// An attempt has failed, or a connection is lost; `stop` says why nothing more is tried, if it is not.
-pub(super) fn closed(target: &str, closed: &Closed, stop: Option<Stop>) {
+pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<Stop>) {
     #[cfg(feature = "tracing")]
     {
         use std::sync::OnceLock;
@@ -116,7 +116,7 @@ pub(super) fn closed(target: &str, closed: &Closed, stop: Option<Stop>) {
 }
 
 /// What an outbox tells.
-pub(super) struct OutboxGauges {
+pub(super) struct OutboxMetrics {
     #[cfg(feature = "metrics")]
     len: metrics::Gauge,
     #[cfg(feature = "metrics")]
@@ -124,7 +124,7 @@ pub(super) struct OutboxGauges {
 }
 
 #[cfg(feature = "metrics")]
-impl OutboxGauges {
+impl OutboxMetrics {
     pub(super) fn new(target: &str) -> Self {
         Self {
             len: metrics::gauge!("stagger_ws_outbox_len", "target" => target.to_owned()),
@@ -143,7 +143,7 @@ impl OutboxGauges {
 }
 
 #[cfg(not(feature = "metrics"))]
-impl OutboxGauges {
+impl OutboxMetrics {
     pub(super) const fn new(_: &str) -> Self {
         Self {}
     }
@@ -153,8 +153,8 @@ impl OutboxGauges {
     pub(super) const fn dropped(&self) {}
 }
 
-impl core::fmt::Debug for OutboxGauges {
+impl core::fmt::Debug for OutboxMetrics {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("OutboxGauges")
+        f.write_str("OutboxMetrics")
     }
 }

@@ -5,9 +5,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer for a point in time that moves, kept only while there is one.
 #[derive(Debug, Default)]
-pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl DeadlineTimer {
     /// Ready when that point has come.
     pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(until) = until else {

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{Request, Response};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::request::Provider;
+use crate::client::request::RequestProvider;
 
 /// How a protocol goes on where the last connection left off: what [`ClientBuilder::resume`](crate::ClientBuilder::resume) is given.
 ///
@@ -234,7 +234,7 @@ impl SharedResume {
 }
 
 /// A provider that puts the position into what this one gives.
-pub(in crate::client) fn asking(provider: Provider, resume: SharedResume) -> Provider {
+pub(in crate::client) fn with_position(provider: RequestProvider, resume: SharedResume) -> RequestProvider {
     Arc::new(move |attempt| {
         let (asked, resume) = (provider(attempt), resume.clone());
         Box::pin(async move {

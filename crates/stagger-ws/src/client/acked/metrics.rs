@@ -1,6 +1,6 @@
 /// What a window tells: its part of what all the windows of a target hold, and how often something is sent again.
 #[derive(Debug)]
-pub(super) struct WindowGauges {
+pub(super) struct WindowMetrics {
     #[cfg(feature = "metrics")]
     unacked: metrics::Gauge,
     #[cfg(feature = "metrics")]
@@ -8,7 +8,7 @@ pub(super) struct WindowGauges {
 }
 
 #[cfg(feature = "metrics")]
-impl WindowGauges {
+impl WindowMetrics {
     pub(super) fn new(target: &str) -> Self {
         Self {
             unacked: metrics::gauge!("stagger_ws_unacked", "target" => target.to_owned()),
@@ -16,12 +16,12 @@ impl WindowGauges {
         }
     }
 
-    pub(super) fn came(&self) {
+    pub(super) fn added(&self) {
         self.unacked.increment(1.0);
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a window of 2^52 messages fits nowhere")]
-    pub(super) fn went(&self, messages: usize) {
+    pub(super) fn removed(&self, messages: usize) {
         self.unacked.decrement(messages as f64);
     }
 
@@ -31,14 +31,14 @@ impl WindowGauges {
 }
 
 #[cfg(not(feature = "metrics"))]
-impl WindowGauges {
+impl WindowMetrics {
     pub(super) const fn new(_: &str) -> Self {
         Self {}
     }
 
-    pub(super) const fn came(&self) {}
+    pub(super) const fn added(&self) {}
 
-    pub(super) const fn went(&self, _: usize) {}
+    pub(super) const fn removed(&self, _: usize) {}
 
     pub(super) const fn resent(&self) {}
 }
