@@ -16,7 +16,7 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 use super::{ConnectionPermit, Socket, Sockets, UpgradeRejected};
 
 /// After an error of `accept` that is ours, like no more descriptors: the next one would fail, too.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_ERROR_DELAY: Duration = Duration::from_millis(100);
 
 /// A WebSocket that was let in.
 #[non_exhaustive]
@@ -42,7 +42,7 @@ pub enum AcceptError {
 impl fmt::Display for AcceptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Rejected(refusal) => refusal.fmt(f),
+            Self::Rejected(rejected) => rejected.fmt(f),
             Self::Handshake(error) => write!(f, "the handshake failed: {error}"),
             Self::TimedOut => f.write_str("the handshake took too long"),
         }
@@ -52,7 +52,7 @@ impl fmt::Display for AcceptError {
 impl core::error::Error for AcceptError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::Rejected(refusal) => Some(refusal),
+            Self::Rejected(rejected) => Some(rejected),
             Self::Handshake(error) => Some(error),
             Self::TimedOut => None,
         }
@@ -60,22 +60,22 @@ impl core::error::Error for AcceptError {
 }
 
 /// Asks the admission when the request is there; before that there is nothing of the connection but the request.
-struct Door<'a> {
+struct AdmissionCallback<'a> {
     sockets: &'a Sockets,
     since: Instant,
     answer: &'a mut Option<Result<(ConnectionPermit, Request<()>), UpgradeRejected>>,
 }
 
-impl Callback for Door<'_> {
+impl Callback for AdmissionCallback<'_> {
     fn on_request(self, request: &Request<()>, response: Response) -> Result<Response, ErrorResponse> {
-        match self.sockets.let_in_since(request.headers(), self.since) {
-            Ok(conn) => {
-                *self.answer = Some(Ok((conn, request.clone())));
+        match self.sockets.admit_since(request.headers(), self.since) {
+            Ok(permit) => {
+                *self.answer = Some(Ok((permit, request.clone())));
                 Ok(response)
             }
-            Err(refusal) => {
-                *self.answer = Some(Err(refusal));
-                let mut response: ErrorResponse = refusal.response();
+            Err(rejected) => {
+                *self.answer = Some(Err(rejected));
+                let mut response: ErrorResponse = rejected.response();
                 response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 Err(response)
@@ -102,17 +102,17 @@ impl Sockets {
     {
         let settings = &self.shared.settings;
         let mut answer = None;
-        let door = Door { sockets: self, since: Instant::now(), answer: &mut answer };
-        let handshake = accept_hdr_async_with_config(stream, door, Some(settings.websocket_config));
+        let callback = AdmissionCallback { sockets: self, since: Instant::now(), answer: &mut answer };
+        let handshake = accept_hdr_async_with_config(stream, callback, Some(settings.websocket_config));
         // Not a part of the task's future: it would take its place there for as long as the connection lasts.
         let opened = timeout(settings.handshake_timeout, Box::pin(handshake)).await;
         match (opened, answer) {
-            (Ok(Ok(socket)), Some(Ok((conn, request)))) => Ok(Accepted { socket: conn.wrap(socket), request }),
-            (_, Some(Err(refusal))) => Err(AcceptError::Rejected(refusal)),
-            (failed, let_in) => {
+            (Ok(Ok(socket)), Some(Ok((permit, request)))) => Ok(Accepted { socket: permit.wrap(socket), request }),
+            (_, Some(Err(rejected))) => Err(AcceptError::Rejected(rejected)),
+            (failed, admitted) => {
                 // Who was let in is counted among those that are closed.
-                if let_in.is_none() {
-                    self.shared.counts.no_handshake();
+                if admitted.is_none() {
+                    self.shared.counters.handshake_failed();
                 }
                 Err(match failed {
                     Ok(Err(error)) => AcceptError::Handshake(Box::new(error)),
@@ -142,9 +142,9 @@ impl Sockets {
         let mut tasks = JoinSet::new();
         loop {
             tokio::select! {
-                () = self.shared.roll.drained() => break,
+                () = self.shared.registry.drained() => break,
                 Some(_) = tasks.join_next() => {}
-                (permit, stream) = next(&listener, &handshakes) => {
+                (permit, stream) = next_stream(&listener, &handshakes) => {
                     let (sockets, handler) = (self.clone(), Arc::clone(&handler));
                     tasks.spawn(async move {
                         let accepted = sockets.accept(stream).await;
@@ -160,7 +160,7 @@ impl Sockets {
 }
 
 /// The next connection, when there is room for its handshake. Cancel-safe, as `accept` is.
-async fn next(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
+async fn next_stream(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<OwnedSemaphorePermit>, TcpStream) {
     // Nobody closes it, so there is always a permit in the end.
     let permit = Arc::clone(handshakes).acquire_owned().await.ok();
     loop {
@@ -171,13 +171,13 @@ async fn next(listener: &TcpListener, handshakes: &Arc<Semaphore>) -> (Option<Ow
                 return (permit, stream);
             }
             // This one has gone already.
-            Err(error) if is_theirs(&error) => {}
-            Err(_) => sleep(BREATH).await,
+            Err(error) if is_peer_error(&error) => {}
+            Err(_) => sleep(ACCEPT_ERROR_DELAY).await,
         }
     }
 }
 
-fn is_theirs(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

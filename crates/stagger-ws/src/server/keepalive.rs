@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 /// How dead peers are found: whoever says nothing for a while is sent a ping, and is dropped if still nothing comes.
 ///
-/// Any frame counts as a sign of life, not only the pong. A peer is reaped `interval + timeout` after its last frame, and a
+/// Any frame counters as a sign of life, not only the pong. A peer is reaped `interval + timeout` after its last frame, and a
 /// message that does not get through for as long is as good as no peer. To find that takes somebody who polls the
 /// [`Socket`](super::Socket).
 ///
@@ -28,46 +28,46 @@ impl Default for Keepalive {
 
 impl Keepalive {
     /// The longest silence that there is.
-    pub(super) const fn silence(&self) -> Duration {
+    pub(super) const fn max_silence(&self) -> Duration {
         self.interval.saturating_add(self.timeout)
     }
 }
 
-/// What is to be done about a silence, and when to look again.
+/// What is to be done about a silence, and when to next_check again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulse {
-    Alive { look: Instant },
-    Ping { look: Instant },
+pub(super) enum PeerStatus {
+    Alive { next_check: Instant },
+    NeedsPing { next_check: Instant },
     Dead,
 }
 
 /// A peer's signs of life. It has no timer and no clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
+pub(super) struct PeerMonitor {
     keepalive: Keepalive,
     /// After how long a silence it is pinged.
-    patience: Duration,
-    heard: Instant,
+    ping_after: Duration,
+    last_frame: Instant,
 }
 
-impl Watch {
+impl PeerMonitor {
     pub(super) fn new(keepalive: Keepalive, bits: u64, now: Instant) -> Self {
-        let patience = stagger::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
-        Self { keepalive, patience, heard: now }
+        let ping_after = stagger::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
+        Self { keepalive, ping_after, last_frame: now }
     }
 
-    pub(super) const fn heard(&mut self, now: Instant) {
-        self.heard = now;
+    pub(super) const fn frame_received(&mut self, now: Instant) {
+        self.last_frame = now;
     }
 
-    pub(super) fn look(&self, now: Instant) -> Pulse {
-        let silent = now.saturating_duration_since(self.heard);
-        if silent >= self.keepalive.silence() {
-            Pulse::Dead
-        } else if silent >= self.patience {
-            Pulse::Ping { look: self.heard + self.keepalive.silence() }
+    pub(super) fn status(&self, now: Instant) -> PeerStatus {
+        let silent = now.saturating_duration_since(self.last_frame);
+        if silent >= self.keepalive.max_silence() {
+            PeerStatus::Dead
+        } else if silent >= self.ping_after {
+            PeerStatus::NeedsPing { next_check: self.last_frame + self.keepalive.max_silence() }
         } else {
-            Pulse::Alive { look: self.heard + self.patience }
+            PeerStatus::Alive { next_check: self.last_frame + self.ping_after }
         }
     }
 }
@@ -85,16 +85,19 @@ mod tests {
     #[test]
     fn a_silent_peer_is_pinged_within_every_and_dead_at_the_end_of_both() {
         let start = Instant::now();
-        for (bits, patience) in [(0, ms(15_000)), (u64::MAX, ms(20_000))] {
-            let mut watch = Watch::new(KEEPALIVE, bits, start);
+        for (bits, ping_after) in [(0, ms(15_000)), (u64::MAX, ms(20_000))] {
+            let mut monitor = PeerMonitor::new(KEEPALIVE, bits, start);
             let end = start + ms(30_000);
-            assert_eq!(watch.look(start), Pulse::Alive { look: start + patience });
-            assert_eq!(watch.look(start + patience - ms(1)), Pulse::Alive { look: start + patience });
-            assert_eq!(watch.look(start + patience), Pulse::Ping { look: end });
-            assert_eq!(watch.look(end - ms(1)), Pulse::Ping { look: end });
-            assert_eq!(watch.look(end), Pulse::Dead);
-            watch.heard(end - ms(1));
-            assert_eq!(watch.look(end), Pulse::Alive { look: end - ms(1) + patience });
+            assert_eq!(monitor.status(start), PeerStatus::Alive { next_check: start + ping_after });
+            assert_eq!(
+                monitor.status(start + ping_after - ms(1)),
+                PeerStatus::Alive { next_check: start + ping_after }
+            );
+            assert_eq!(monitor.status(start + ping_after), PeerStatus::NeedsPing { next_check: end });
+            assert_eq!(monitor.status(end - ms(1)), PeerStatus::NeedsPing { next_check: end });
+            assert_eq!(monitor.status(end), PeerStatus::Dead);
+            monitor.frame_received(end - ms(1));
+            assert_eq!(monitor.status(end), PeerStatus::Alive { next_check: end - ms(1) + ping_after });
         }
     }
 
@@ -103,10 +106,12 @@ mod tests {
         let (start, seed) = (Instant::now(), stagger::Seed::new(7));
         let mut seconds = [0; 5];
         for id in 0..10_000 {
-            let Pulse::Alive { look } = Watch::new(KEEPALIVE, seed.for_call(id).get(), start).look(start) else {
+            let PeerStatus::Alive { next_check } =
+                PeerMonitor::new(KEEPALIVE, seed.for_call(id).get(), start).status(start)
+            else {
                 panic!("dead at its beginning")
             };
-            seconds[(look - start - ms(15_000)).as_secs() as usize] += 1;
+            seconds[(next_check - start - ms(15_000)).as_secs() as usize] += 1;
         }
         assert!(seconds.iter().all(|&pings| (1_850..2_150).contains(&pings)), "{seconds:?}");
     }

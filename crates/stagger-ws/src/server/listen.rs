@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpSocket};
 /// - The kernel cuts it to `net.core.somaxconn`, 4,096 by default since Linux 5.4, without a word. The queue of half-open
 ///   connections is bounded by the smaller of both and by `net.ipv4.tcp_max_syn_backlog`.
 /// - `ss -ltn` shows the limit in `Send-Q` and how full it is in `Recv-Q`.
-/// - `nstat -az TcpExtListenOverflows TcpExtListenDrops` counts what was dropped because it was full, `nstat -az
-///   TcpRetransSegs TcpExtTCPSynRetrans` on the clients' side the repetitions. The counts are those of the whole system, or
+/// - `nstat -az TcpExtListenOverflows TcpExtListenDrops` counters what was dropped because it was full, `nstat -az
+///   TcpRetransSegs TcpExtTCPSynRetrans` on the clients' side the repetitions. The counters are those of the whole system, or
 ///   of its network namespace. They stand still in a server that is well.
 ///
 /// The address can be used again at once after a restart (`SO_REUSEADDR`).

@@ -2,7 +2,7 @@
 //!
 //! [`Sockets`] is all the connections of one server. It lets in what the server can take and gives each of the others an
 //! appointment, it finds peers that are gone, it moves everybody to the next server at the pace which that can take, and it
-//! counts. An application's own code stays as it is: each connection has a [`ConnectionPermit`], which admission has let in and which
+//! counters. An application's own code stays as it is: each connection has a [`ConnectionPermit`], which admission has let in and which
 //! gives its place back however the connection ends, and [`ConnectionPermit::wrap`] makes of a WebSocket a [`Socket`], which is a
 //! `Stream` and a `Sink` of the same messages.
 //!
@@ -110,26 +110,26 @@
 mod accept;
 #[cfg(feature = "axum")]
 mod axum;
-mod counts;
+mod builder;
+mod counters;
 mod drain;
 mod keepalive;
 mod listen;
 mod message;
 mod permit;
+mod registry;
 mod rejected;
-mod roll;
-mod settings;
 mod socket;
 mod sockets;
 
 pub use accept::{AcceptError, Accepted};
-pub use counts::{RejectionCounts, SocketsSnapshot};
+pub use builder::{SettingsError, SocketsBuilder};
+pub use counters::{RejectionCounts, SocketsSnapshot};
 pub use drain::{CloseRequest, Drain, DrainHandle, DrainProgress};
 pub use keepalive::Keepalive;
 pub use listen::listen;
 pub use message::SocketMessage;
 pub use permit::ConnectionPermit;
 pub use rejected::UpgradeRejected;
-pub use settings::{SettingsError, SocketsBuilder};
 pub use socket::Socket;
 pub use sockets::Sockets;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::sockets::Shared;
 use super::{CloseRequest, Socket};
 
-/// A connection that was let in: its place, and what it is told.
+/// A connection that was let in: its place, and what it is close.
 ///
 /// Dropped, in whatever way, it gives the place back and is counted among those that are closed. [`wrap`](Self::wrap) makes
 /// a [`Socket`] of it, which does the rest by itself; an application that has another kind of WebSocket keeps it beside that
@@ -20,34 +20,34 @@ use super::{CloseRequest, Socket};
 pub struct ConnectionPermit {
     shared: Arc<Shared>,
     id: u64,
-    told: Told,
+    close: CloseState,
     /// The code of the first close frame.
     code: Option<u16>,
-    asked: Instant,
+    requested_at: Instant,
     /// Given back after the connection is counted as closed, so that nobody is let in before.
     _place: Place,
 }
 
-enum Told {
-    NotYet(oneshot::Receiver<CloseRequest>),
-    Leave(CloseRequest),
-    /// It was told, and did not answer in time.
-    Unanswered,
+enum CloseState {
+    Open(oneshot::Receiver<CloseRequest>),
+    Requested(CloseRequest),
+    /// It was close, and did not answer in time.
+    TimedOut,
 }
 
 impl ConnectionPermit {
     pub(super) fn new(
         shared: Arc<Shared>,
-        (id, tell): (u64, oneshot::Receiver<CloseRequest>),
+        (id, receiver): (u64, oneshot::Receiver<CloseRequest>),
         place: Place,
-        asked: Instant,
+        requested_at: Instant,
     ) -> Self {
-        Self { shared, id, told: Told::NotYet(tell), code: None, asked, _place: place }
+        Self { shared, id, close: CloseState::Open(receiver), code: None, requested_at, _place: place }
     }
 
     /// Takes care of a WebSocket from its beginning to its end. The upgrade is complete when this is called.
     pub fn wrap<W>(self, socket: W) -> Socket<W> {
-        self.shared.upgraded(self.asked.elapsed());
+        self.shared.upgraded(self.requested_at.elapsed());
         Socket::new(socket, self)
     }
 
@@ -57,46 +57,46 @@ impl ConnectionPermit {
     ///
     /// Cancel-safe; once it is ready, it always is.
     pub async fn close_requested(&mut self) -> CloseRequest {
-        poll_fn(|cx| self.poll_closing(cx)).await
+        poll_fn(|cx| self.poll_close_requested(cx)).await
     }
 
-    pub(super) fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<CloseRequest> {
-        match &mut self.told {
-            Told::NotYet(tell) => match Pin::new(tell).poll(cx) {
-                Poll::Ready(Ok(closing)) => {
-                    self.told = Told::Leave(closing);
-                    Poll::Ready(closing)
+    pub(super) fn poll_close_requested(&mut self, cx: &mut Context<'_>) -> Poll<CloseRequest> {
+        match &mut self.close {
+            CloseState::Open(receiver) => match Pin::new(receiver).poll(cx) {
+                Poll::Ready(Ok(request)) => {
+                    self.close = CloseState::Requested(request);
+                    Poll::Ready(request)
                 }
-                // The roll is ours, and takes a name off only to tell it.
+                // The registry is ours, and takes a name off only to receiver it.
                 Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
             },
-            Told::Leave(closing) => Poll::Ready(*closing),
-            Told::Unanswered => Poll::Pending,
+            CloseState::Requested(request) => Poll::Ready(*request),
+            CloseState::TimedOut => Poll::Pending,
         }
     }
 
     /// The same without waiting.
-    pub(super) fn try_closing(&mut self) -> Option<CloseRequest> {
-        if let Told::NotYet(tell) = &mut self.told {
-            self.told = Told::Leave(tell.try_recv().ok()?);
+    pub(super) fn try_close_requested(&mut self) -> Option<CloseRequest> {
+        if let CloseState::Open(receiver) = &mut self.close {
+            self.close = CloseState::Requested(receiver.try_recv().ok()?);
         }
-        match self.told {
-            Told::Leave(closing) => Some(closing),
+        match self.close {
+            CloseState::Requested(request) => Some(request),
             _ => None,
         }
     }
 
-    /// A close frame was sent or received; the first one counts.
-    pub(super) fn closes_with(&mut self, code: u16) {
+    /// A close frame was sent or received; the first one counters.
+    pub(super) fn record_close_code(&mut self, code: u16) {
         self.code.get_or_insert(code);
     }
 
-    pub(super) fn unanswered(&mut self) {
-        self.told = Told::Unanswered;
+    pub(super) fn close_timed_out(&mut self) {
+        self.close = CloseState::TimedOut;
     }
 
     pub(super) fn reaped(&self) {
-        self.shared.counts.reaped();
+        self.shared.counters.reaped();
         #[cfg(feature = "tracing")]
         tracing::debug!(target: "stagger", target_name = &*self.shared.settings.name, "reaped");
     }
@@ -106,23 +106,23 @@ impl ConnectionPermit {
     }
 
     /// Bits of its own.
-    pub(super) fn bits(&self) -> u64 {
-        self.shared.bits(self.id)
+    pub(super) fn random_bits(&self) -> u64 {
+        self.shared.random_bits(self.id)
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        // It may have been told and not have looked.
-        self.try_closing();
-        let counts = &self.shared.counts;
-        match self.told {
-            Told::NotYet(_) => {}
-            Told::Leave(_) => counts.left(),
-            Told::Unanswered => counts.dropped(),
+        // It may have been close and not have looked.
+        self.try_close_requested();
+        let counters = &self.shared.counters;
+        match self.close {
+            CloseState::Open(_) => {}
+            CloseState::Requested(_) => counters.drained_in_time(),
+            CloseState::TimedOut => counters.drained_timed_out(),
         }
-        counts.closed(self.code);
-        self.shared.roll.leave(self.id);
+        counters.closed(self.code);
+        self.shared.registry.deregister(self.id);
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::stream::FusedStream;
 use futures_util::{Sink, Stream};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::keepalive::{Pulse, Watch};
+use super::keepalive::{PeerMonitor, PeerStatus};
 use super::{CloseRequest, ConnectionPermit, SocketMessage};
 
 /// A WebSocket that is taken care of: it pings, finds out if its peer is dead, and leaves when a drain says so. Otherwise it
@@ -25,18 +25,18 @@ use super::{CloseRequest, ConnectionPermit, SocketMessage};
 /// Reading is cancel-safe, as that of what it was made of.
 pub struct Socket<W> {
     inner: W,
-    conn: ConnectionPermit,
+    permit: ConnectionPermit,
     phase: Phase,
     /// Something of ours has still to be flushed.
-    is_written: bool,
+    needs_flush: bool,
     /// There was a frame since the clock was read.
-    is_heard: bool,
-    watch: Option<Watch>,
-    /// When to look after the peer, or, from the close on, to wait no longer. It belongs to the reading task alone: a timer
+    received: bool,
+    monitor: Option<PeerMonitor>,
+    /// When to next_check after the peer, or, from the close on, to wait no longer. It belongs to the reading task alone: a timer
     /// wakes the one that polled it last.
     timer: Option<Pin<Box<Sleep>>>,
     /// Since when a writer has not got on.
-    stall: Option<Pin<Box<Sleep>>>,
+    write_timer: Option<Pin<Box<Sleep>>>,
     /// The task that writes. The library remembers one waker for writing, and when we write ourselves that is the reader's.
     writer: Option<Waker>,
 }
@@ -45,34 +45,34 @@ pub struct Socket<W> {
 enum Phase {
     Open,
     /// A ping is to be sent as soon as there is room.
-    Ping,
+    SendPing,
     /// A close is to be sent.
-    Leave(CloseRequest),
+    SendClose(CloseRequest),
     /// The client's close is awaited.
-    Left,
-    Over,
+    AwaitClose,
+    Ended,
 }
 
 /// Why a socket has come to its end without its peer's doing.
-enum Cut {
-    Dead,
-    Unanswered,
+enum Timeout {
+    Keepalive,
+    Close,
 }
 
 impl<W> Socket<W> {
-    pub(super) fn new(inner: W, conn: ConnectionPermit) -> Self {
+    pub(super) fn new(inner: W, permit: ConnectionPermit) -> Self {
         let now = Instant::now();
-        let settings = &conn.shared().settings;
-        let watch = settings.keepalive.map(|keepalive| Watch::new(keepalive, conn.bits(), now));
+        let settings = &permit.shared().settings;
+        let monitor = settings.keepalive.map(|keepalive| PeerMonitor::new(keepalive, permit.random_bits(), now));
         Self {
             inner,
-            conn,
+            permit,
             phase: Phase::Open,
-            is_written: false,
-            is_heard: true,
-            watch,
+            needs_flush: false,
+            received: true,
+            monitor,
             timer: None,
-            stall: None,
+            write_timer: None,
             writer: None,
         }
     }
@@ -82,33 +82,33 @@ impl<W> Socket<W> {
         &self.inner
     }
 
-    /// What it was made of. What is read from it directly counts for nothing.
+    /// What it was made of. What is read from it directly counters for nothing.
     pub const fn get_mut(&mut self) -> &mut W {
         &mut self.inner
     }
 
     const fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open | Phase::Ping)
+        matches!(self.phase, Phase::Open | Phase::SendPing)
     }
 
-    fn leave(&mut self, closing: CloseRequest) {
-        self.phase = Phase::Leave(closing);
+    fn begin_close(&mut self, request: CloseRequest) {
+        self.phase = Phase::SendClose(request);
         // The reader sets it anew, for the time that a close may take.
         self.timer = None;
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Over;
+        self.phase = Phase::Ended;
         // The timer stays: if it was the writer who found out, it wakes the reader.
-        self.stall = None;
+        self.write_timer = None;
         self.writer.take().into_iter().for_each(Waker::wake);
     }
 
     /// For how long nothing may get through.
-    fn patience(&self) -> Option<Duration> {
-        let settings = &self.conn.shared().settings;
+    fn write_timeout(&self) -> Option<Duration> {
+        let settings = &self.permit.shared().settings;
         if self.is_open() {
-            settings.keepalive.map(|keepalive| keepalive.silence())
+            settings.keepalive.map(|keepalive| keepalive.max_silence())
         } else {
             Some(settings.close_timeout)
         }
@@ -122,47 +122,49 @@ impl<W> Socket<W> {
     }
 
     /// What a timer that has gone off means; `None` if it was set again.
-    fn timer_has_gone_off(&mut self) -> Option<Cut> {
+    fn on_timer(&mut self) -> Option<Timeout> {
         if !self.is_open() {
-            return Some(Cut::Unanswered);
+            return Some(Timeout::Close);
         }
-        match self.watch?.look(Instant::now()) {
-            Pulse::Dead => return Some(Cut::Dead),
-            Pulse::Ping { look } => {
-                self.phase = Phase::Ping;
-                self.set_timer(look);
+        match self.monitor?.status(Instant::now()) {
+            PeerStatus::Dead => return Some(Timeout::Keepalive),
+            PeerStatus::NeedsPing { next_check } => {
+                self.phase = Phase::SendPing;
+                self.set_timer(next_check);
             }
-            Pulse::Alive { look } => {
+            PeerStatus::Alive { next_check } => {
                 self.phase = Phase::Open;
-                self.set_timer(look);
+                self.set_timer(next_check);
             }
         }
         None
     }
 
     /// Looks at the clock and at what we were told; to be called by the reader only.
-    fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        if core::mem::take(&mut self.is_heard) {
-            if let Some(watch) = &mut self.watch {
-                watch.heard(Instant::now());
+    fn poll_timers(&mut self, cx: &mut Context<'_>) -> Poll<Timeout> {
+        if core::mem::take(&mut self.received) {
+            if let Some(monitor) = &mut self.monitor {
+                monitor.frame_received(Instant::now());
             }
         }
         if self.is_open() {
-            if let Poll::Ready(closing) = self.conn.poll_closing(cx) {
-                self.leave(closing);
+            if let Poll::Ready(request) = self.permit.poll_close_requested(cx) {
+                self.begin_close(request);
             }
         }
         if self.timer.is_none() {
             if !self.is_open() {
-                self.set_timer(Instant::now() + self.conn.shared().settings.close_timeout);
-            } else if let Some(Pulse::Alive { look }) = self.watch.map(|watch| watch.look(Instant::now())) {
-                self.set_timer(look);
+                self.set_timer(Instant::now() + self.permit.shared().settings.close_timeout);
+            } else if let Some(PeerStatus::Alive { next_check }) =
+                self.monitor.map(|monitor| monitor.status(Instant::now()))
+            {
+                self.set_timer(next_check);
             }
         }
         while let Some(timer) = &mut self.timer {
             ready!(timer.as_mut().poll(cx));
-            if let Some(cut) = self.timer_has_gone_off() {
-                return Poll::Ready(cut);
+            if let Some(timeout) = self.on_timer() {
+                return Poll::Ready(timeout);
             }
         }
         Poll::Pending
@@ -171,30 +173,30 @@ impl<W> Socket<W> {
 
 impl<W> Socket<W> {
     /// Sends what we have to say ourselves. Whether it fails is not told: who reads will hear of it, and better.
-    fn poll_say<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
+    fn poll_control_frame<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
     where
         M: SocketMessage,
         W: Sink<M, Error = M::Error> + Unpin,
     {
         let mut inner = Pin::new(&mut self.inner);
-        let said: Option<(M, Phase)> = match self.phase {
-            Phase::Ping => Some((M::ping(), Phase::Open)),
-            Phase::Leave(closing) => Some((closing.to_message(), Phase::Left)),
-            Phase::Open | Phase::Left | Phase::Over => None,
+        let control: Option<(M, Phase)> = match self.phase {
+            Phase::SendPing => Some((M::ping(), Phase::Open)),
+            Phase::SendClose(request) => Some((request.to_message(), Phase::AwaitClose)),
+            Phase::Open | Phase::AwaitClose | Phase::Ended => None,
         };
-        if let Some((message, then)) = said {
+        if let Some((message, then)) = control {
             let is_ready = ready!(inner.as_mut().poll_ready(cx)).is_ok();
             // The peer may have sent a close of its own before.
-            self.is_written = is_ready && inner.as_mut().start_send(message).is_ok();
-            if let (Phase::Leave(closing), true) = (self.phase, self.is_written) {
-                self.conn.closes_with(closing.code);
+            self.needs_flush = is_ready && inner.as_mut().start_send(message).is_ok();
+            if let (Phase::SendClose(request), true) = (self.phase, self.needs_flush) {
+                self.permit.record_close_code(request.code);
             }
             self.phase = then;
         }
-        if self.is_written {
+        if self.needs_flush {
             // An error is the end of it, too.
             let _ = ready!(inner.poll_flush(cx));
-            self.is_written = false;
+            self.needs_flush = false;
         }
         Poll::Ready(())
     }
@@ -208,25 +210,25 @@ impl<W> Socket<W> {
     where
         M: SocketMessage,
     {
-        if matches!(self.phase, Phase::Over) {
+        if matches!(self.phase, Phase::Ended) {
             return Poll::Ready(Err(M::io_error(io::ErrorKind::ConnectionAborted.into())));
         }
         if let Poll::Ready(written) = write(self, cx) {
-            self.stall = None;
+            self.write_timer = None;
             return Poll::Ready(written);
         }
         self.writer = Some(cx.waker().clone());
-        let Some(patience) = self.patience() else { return Poll::Pending };
-        ready!(self.stall.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(cx));
-        let cut = if self.is_open() { Cut::Dead } else { Cut::Unanswered };
-        self.cut(&cut);
+        let Some(write_timeout) = self.write_timeout() else { return Poll::Pending };
+        ready!(self.write_timer.get_or_insert_with(|| Box::pin(sleep(write_timeout))).as_mut().poll(cx));
+        let timeout = if self.is_open() { Timeout::Keepalive } else { Timeout::Close };
+        self.timed_out(&timeout);
         Poll::Ready(Err(M::io_error(io::ErrorKind::TimedOut.into())))
     }
 
-    fn cut(&mut self, cut: &Cut) {
-        match cut {
-            Cut::Dead => self.conn.reaped(),
-            Cut::Unanswered => self.conn.unanswered(),
+    fn timed_out(&mut self, timeout: &Timeout) {
+        match timeout {
+            Timeout::Keepalive => self.permit.reaped(),
+            Timeout::Close => self.permit.close_timed_out(),
         }
         self.end();
     }
@@ -241,14 +243,14 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if matches!(this.phase, Phase::Over) {
+        if matches!(this.phase, Phase::Ended) {
             return Poll::Ready(None);
         }
         if let Poll::Ready(item) = Pin::new(&mut this.inner).poll_next(cx) {
             match &item {
                 Some(Ok(message)) => {
-                    this.is_heard = true;
-                    message.close_code().into_iter().for_each(|code| this.conn.closes_with(code));
+                    this.received = true;
+                    message.close_code().into_iter().for_each(|code| this.permit.record_close_code(code));
                 }
                 Some(Err(_)) => {}
                 None => this.end(),
@@ -256,14 +258,14 @@ where
             return Poll::Ready(item);
         }
         // Nothing has come, so there is time for our own affairs: what is at hand goes first, also before the reaper.
-        if let Poll::Ready(cut) = this.poll_cut(cx) {
-            this.cut(&cut);
-            return Poll::Ready(match cut {
-                Cut::Dead => Some(Err(M::io_error(io::ErrorKind::TimedOut.into()))),
-                Cut::Unanswered => None,
+        if let Poll::Ready(timeout) = this.poll_timers(cx) {
+            this.timed_out(&timeout);
+            return Poll::Ready(match timeout {
+                Timeout::Keepalive => Some(Err(M::io_error(io::ErrorKind::TimedOut.into()))),
+                Timeout::Close => None,
             });
         }
-        if this.poll_say(cx).is_ready() {
+        if this.poll_control_frame(cx).is_ready() {
             this.writer.take().into_iter().for_each(Waker::wake);
         }
         Poll::Pending
@@ -276,7 +278,7 @@ where
     M: SocketMessage,
 {
     fn is_terminated(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, Phase::Ended)
     }
 }
 
@@ -290,14 +292,14 @@ where
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         let this = self.get_mut();
         if this.is_open() {
-            if let Some(closing) = this.conn.try_closing() {
-                this.leave(closing);
+            if let Some(request) = this.permit.try_close_requested() {
+                this.begin_close(request);
             }
         }
         this.poll_write::<M>(cx, |this, cx| {
             // On the wire before the error that follows makes the application go.
             if !this.is_open() {
-                ready!(this.poll_say::<M>(cx));
+                ready!(this.poll_control_frame::<M>(cx));
             }
             Pin::new(&mut this.inner).poll_ready(cx)
         })
@@ -305,7 +307,7 @@ where
 
     fn start_send(self: Pin<&mut Self>, message: M) -> Result<(), M::Error> {
         let this = self.get_mut();
-        message.close_code().into_iter().for_each(|code| this.conn.closes_with(code));
+        message.close_code().into_iter().for_each(|code| this.permit.record_close_code(code));
         Pin::new(&mut this.inner).start_send(message)
     }
 
@@ -315,7 +317,7 @@ where
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
         let this = self.get_mut();
-        if matches!(this.phase, Phase::Over) {
+        if matches!(this.phase, Phase::Ended) {
             return Poll::Ready(Ok(()));
         }
         this.poll_write::<M>(cx, |this, cx| Pin::new(&mut this.inner).poll_close(cx))

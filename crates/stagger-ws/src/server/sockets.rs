@@ -7,9 +7,9 @@ use stagger::{Admission, Admitted, Clock as _, Seed, Tokio};
 use stagger_http::admission::{Places, ask};
 use tokio::time::Instant;
 
-use super::counts::Counts;
-use super::drain::Course;
-use super::roll::Roll;
+use super::counters::Counters;
+use super::drain::DrainState;
+use super::registry::ConnectionRegistry;
 use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
 
 /// All the WebSockets of one server. Its clones are the same.
@@ -22,8 +22,8 @@ pub struct Sockets {
 
 pub(super) struct Shared {
     pub(super) settings: SocketsBuilder,
-    pub(super) counts: Counts,
-    pub(super) roll: Roll,
+    pub(super) counters: Counters,
+    pub(super) registry: ConnectionRegistry,
     places: Places,
     seed: Seed,
 }
@@ -34,10 +34,10 @@ impl Sockets {
         SocketsBuilder::new(admission.into())
     }
 
-    pub(super) fn with(settings: SocketsBuilder) -> Self {
+    pub(super) fn from_builder(settings: SocketsBuilder) -> Self {
         let places = Places::new(settings.max_connections);
-        let (counts, roll) = (Counts::default(), Roll::default());
-        Self { shared: Arc::new(Shared { settings, counts, roll, places, seed: stagger::seed() }) }
+        let (counters, registry) = (Counters::default(), ConnectionRegistry::default());
+        Self { shared: Arc::new(Shared { settings, counters, registry, places, seed: stagger::seed() }) }
     }
 
     /// Somebody asks for an upgrade, with these headers: is it let in?
@@ -48,32 +48,28 @@ impl Sockets {
     /// # Errors
     /// The [`UpgradeRejected`], for the answer. It is counted.
     pub fn admit(&self, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
-        self.let_in_since(headers, Instant::now())
+        self.admit_since(headers, Instant::now())
     }
 
-    pub(super) fn let_in_since(
-        &self,
-        headers: &HeaderMap,
-        since: Instant,
-    ) -> Result<ConnectionPermit, UpgradeRejected> {
-        let conn = self.shared.admit(headers, since);
-        match &conn {
-            Ok(_) => self.shared.counts.accepted(),
-            Err(refusal) => self.shared.counts.refused(refusal),
+    pub(super) fn admit_since(&self, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
+        let permit = self.shared.admit(headers, since);
+        match &permit {
+            Ok(_) => self.shared.counters.accepted(),
+            Err(rejected) => self.shared.counters.rejected(rejected),
         }
-        conn
+        permit
     }
 
     /// How many connections there are.
     #[must_use]
     pub fn active(&self) -> usize {
-        self.shared.roll.active()
+        self.shared.registry.active()
     }
 
     /// How the connections stand, and what has come of them.
     #[must_use]
     pub fn snapshot(&self) -> SocketsSnapshot {
-        self.shared.counts.snapshot(self.active())
+        self.shared.counters.snapshot(self.active())
     }
 
     /// Gives the [`snapshot`](Self::snapshot) to whatever collects metrics: at each scrape, or once a second. The
@@ -92,22 +88,22 @@ impl Sockets {
     #[expect(clippy::must_use_candidate, reason = "it goes on without being looked at")]
     pub fn drain(&self, plan: Drain) -> DrainHandle {
         let shared = Arc::clone(&self.shared);
-        match self.shared.roll.begin(|total| Course::new(&plan, total)) {
-            Ok(course) => {
-                let draining = DrainHandle::new(course, shared);
+        match self.shared.registry.begin_drain(|total| DrainState::new(&plan, total)) {
+            Ok(drain) => {
+                let draining = DrainHandle::new(drain, shared);
                 tokio::spawn(draining.clone().run(plan));
                 draining
             }
-            Err(course) => DrainHandle::new(course, shared),
+            Err(drain) => DrainHandle::new(drain, shared),
         }
     }
 }
 
 impl Shared {
     fn admit(self: &Arc<Self>, headers: &HeaderMap, since: Instant) -> Result<ConnectionPermit, UpgradeRejected> {
-        let draining = |course: Arc<Course>| UpgradeRejected::Draining(course.join(1).retry_after);
-        if let Some(course) = self.roll.course() {
-            return Err(draining(course));
+        let rejected = |drain: Arc<DrainState>| UpgradeRejected::Draining(drain.reserve(1).retry_after);
+        if let Some(drain) = self.registry.drain() {
+            return Err(rejected(drain));
         }
         // The place is taken first: a ticket that was let in is used up.
         let place = self.places.take().ok_or(UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
@@ -115,17 +111,17 @@ impl Shared {
         if answer != Admitted::Yes {
             return Err(UpgradeRejected::RateLimited(answer));
         }
-        let entry = self.roll.enter().map_err(draining)?;
+        let entry = self.registry.register().map_err(rejected)?;
         Ok(ConnectionPermit::new(Arc::clone(self), entry, place, since))
     }
 
     pub(super) fn upgraded(&self, took: Duration) {
-        self.counts.upgraded(took);
+        self.counters.upgraded(took);
         #[cfg(feature = "metrics")]
         metrics::histogram!("stagger_ws_upgrade_seconds", "target" => self.settings.name.to_string()).record(took);
     }
 
-    pub(super) const fn bits(&self, id: u64) -> u64 {
+    pub(super) const fn random_bits(&self, id: u64) -> u64 {
         self.seed.for_call(id).get()
     }
 }

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger::Instant;
 
-use super::line::Line;
+use super::return_schedule::ReturnSchedule;
 
 /// How a server lets its connections go: so many every so often.
 ///
@@ -27,8 +27,8 @@ use super::line::Line;
 #[must_use = "a plan does nothing until it is given to `Sockets::drain`"]
 pub struct Drain {
     pace: Pace,
-    next_takes: Option<u32>,
-    back_after: Option<Duration>,
+    reconnect_rate: Option<u32>,
+    restart_downtime: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,18 +40,18 @@ enum Pace {
 /// Between two batches, where the plan does not say it: short beside anything that a client notices, long beside a timer.
 const TICK: Duration = Duration::from_millis(100);
 /// The resolution of tokio's timer.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Drain {
     /// So many at once, every so often. 0 is taken for 1, and less than a millisecond for one.
     pub const fn batches(size: usize, every: Duration) -> Self {
-        Self { pace: Pace::Batches { size, every }, next_takes: None, back_after: None }
+        Self { pace: Pace::Batches { size, every }, reconnect_rate: None, restart_downtime: None }
     }
 
     /// All of them in so long, in batches of equal size, ten a second.
     pub const fn over(length: Duration) -> Self {
-        Self { pace: Pace::Over(length), next_takes: None, back_after: None }
+        Self { pace: Pace::Over(length), reconnect_rate: None, restart_downtime: None }
     }
 
     /// As many a second as the next server takes: ten batches a second, or one client at a time if there are fewer. 0 is
@@ -65,54 +65,56 @@ impl Drain {
             let size = rate.div_ceil(10);
             (size as usize, Duration::from_nanos(size as u64 * 1_000_000_000 / rate as u64))
         };
-        Self { pace: Pace::Batches { size, every }, next_takes: Some(rate), back_after: None }
+        Self { pace: Pace::Batches { size, every }, reconnect_rate: Some(rate), restart_downtime: None }
     }
 
     /// How many a second the next server takes. Default: as many as leave by this plan.
     pub const fn reconnect_rate(self, rate: u32) -> Self {
-        Self { next_takes: Some(rate), ..self }
+        Self { reconnect_rate: Some(rate), ..self }
     }
 
     /// The clients come back to this same server, so long after the last has left. Default: there is another server, which
     /// is up.
     pub const fn restart_downtime(self, length: Duration) -> Self {
-        Self { back_after: Some(length), ..self }
+        Self { restart_downtime: Some(length), ..self }
     }
 
     /// The plan for so many connections.
-    pub(super) fn steps(&self, total: usize) -> Steps {
+    pub(super) fn schedule(&self, total: usize) -> Batches {
         match self.pace {
-            Pace::Batches { size, every } => Steps { size: size.max(1), every: every.max(SHORTEST) },
+            Pace::Batches { size, every } => Batches { size: size.max(1), every: every.max(MIN_INTERVAL) },
             Pace::Over(length) => {
                 let ticks = usize::try_from(length.as_nanos() / TICK.as_nanos()).unwrap_or(usize::MAX).max(1);
                 let size = total.div_ceil(ticks).max(1);
                 let batches = u32::try_from(total.div_ceil(size)).unwrap_or(u32::MAX).max(1);
-                Steps { size, every: (length / batches).max(SHORTEST) }
+                Batches { size, every: (length / batches).max(MIN_INTERVAL) }
             }
         }
     }
 
-    /// Where those who leave line up.
-    pub(super) fn line(&self, total: usize, now: Instant) -> Line {
-        let steps = self.steps(total);
-        let from = self.back_after.map_or(now, |length| now.saturating_add(steps.takes(total)).saturating_add(length));
-        match self.next_takes {
-            Some(rate) => Line::new(u64::from(rate), SECOND, from),
-            None => Line::new(u64::try_from(steps.size).unwrap_or(u64::MAX), steps.every, from),
+    /// Where those who leave schedule up.
+    pub(super) fn return_schedule(&self, total: usize, now: Instant) -> ReturnSchedule {
+        let batches = self.schedule(total);
+        let from = self
+            .restart_downtime
+            .map_or(now, |length| now.saturating_add(batches.length(total)).saturating_add(length));
+        match self.reconnect_rate {
+            Some(rate) => ReturnSchedule::new(u64::from(rate), SECOND, from),
+            None => ReturnSchedule::new(u64::try_from(batches.size).unwrap_or(u64::MAX), batches.every, from),
         }
     }
 }
 
 /// So many at once, every so often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Steps {
+pub(super) struct Batches {
     pub(super) size: usize,
     pub(super) every: Duration,
 }
 
-impl Steps {
+impl Batches {
     /// From the first batch to the last.
-    fn takes(&self, total: usize) -> Duration {
+    fn length(&self, total: usize) -> Duration {
         let batches = u32::try_from(total.div_ceil(self.size)).unwrap_or(u32::MAX);
         self.every.saturating_mul(batches.saturating_sub(1))
     }
@@ -142,24 +144,24 @@ mod tests {
             (Drain::over(Duration::ZERO), 2_000, 2_000, ms(1)),
             (Drain::over(ms(10_000)), 0, 1, ms(10_000)),
         ] {
-            assert_eq!(plan.steps(total), Steps { size, every }, "{plan:?} for {total}");
+            assert_eq!(plan.schedule(total), Batches { size, every }, "{plan:?} for {total}");
         }
     }
 
     #[test]
     fn by_default_the_next_server_takes_as_many_as_leave() {
         let now = Instant::from_nanos(7);
-        let mut line = Drain::batches(50, SECOND).line(500, now);
-        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND });
-        let mut line = Drain::batches(50, SECOND).reconnect_rate(500).line(500, now);
-        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND / 10 });
+        let mut schedule = Drain::batches(50, SECOND).return_schedule(500, now);
+        assert_eq!(schedule.reserve(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND });
+        let mut schedule = Drain::batches(50, SECOND).reconnect_rate(500).return_schedule(500, now);
+        assert_eq!(schedule.reserve(50, now), ReconnectAdvice { retry_after: Duration::ZERO, spread: SECOND / 10 });
     }
 
     #[test]
     fn who_returns_to_the_same_server_comes_after_it_is_back() {
         let now = Instant::from_nanos(7);
         // The last of ten batches leaves after nine seconds.
-        let mut line = Drain::batches(50, SECOND).restart_downtime(ms(2_000)).line(500, now);
-        assert_eq!(line.join(50, now), ReconnectAdvice { retry_after: ms(11_000), spread: SECOND });
+        let mut schedule = Drain::batches(50, SECOND).restart_downtime(ms(2_000)).return_schedule(500, now);
+        assert_eq!(schedule.reserve(50, now), ReconnectAdvice { retry_after: ms(11_000), spread: SECOND });
     }
 }

@@ -112,6 +112,6 @@ impl SocketsBuilder {
         if self.max_handshakes == 0 {
             return Err(SettingsError::MaxHandshakes);
         }
-        Ok(Sockets::with(self))
+        Ok(Sockets::from_builder(self))
     }
 }

@@ -46,7 +46,7 @@ pub struct RejectionCounts {
 }
 
 /// No close frame at all: RFC 6455, section 7.1.5.
-const ABNORMAL: usize = 5;
+const NO_CLOSE_FRAME: usize = 5;
 /// Every code that has a row of its own, and the rest in three.
 const CODES: [(u16, &str); 17] = [
     (1000, "1000"),
@@ -69,7 +69,7 @@ const CODES: [(u16, &str); 17] = [
 ];
 
 fn row(code: Option<u16>) -> usize {
-    let Some(code) = code else { return ABNORMAL };
+    let Some(code) = code else { return NO_CLOSE_FRAME };
     let code = match code {
         3000..4000 => 3000,
         4000..5000 => 4000,
@@ -79,61 +79,61 @@ fn row(code: Option<u16>) -> usize {
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct Counters {
     accepted: AtomicU64,
-    rate: AtomicU64,
-    connections: AtomicU64,
+    rate_limited: AtomicU64,
+    at_capacity: AtomicU64,
     draining: AtomicU64,
-    handshake: AtomicU64,
+    handshake_failed: AtomicU64,
     closed: [AtomicU64; CODES.len()],
-    left: AtomicU64,
-    dropped: AtomicU64,
+    drained_in_time: AtomicU64,
+    drained_timed_out: AtomicU64,
     reaped: AtomicU64,
     upgrades: AtomicU64,
-    upgrading: AtomicU64,
+    upgrade_nanos: AtomicU64,
 }
 
-fn count(counter: &AtomicU64) {
+fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Counts {
+impl Counters {
     pub(super) fn accepted(&self) {
-        count(&self.accepted);
+        increment(&self.accepted);
     }
 
-    pub(super) fn refused(&self, refusal: &UpgradeRejected) {
-        count(match refusal {
-            UpgradeRejected::RateLimited(_) => &self.rate,
-            UpgradeRejected::AtCapacity(_) => &self.connections,
+    pub(super) fn rejected(&self, rejected: &UpgradeRejected) {
+        increment(match rejected {
+            UpgradeRejected::RateLimited(_) => &self.rate_limited,
+            UpgradeRejected::AtCapacity(_) => &self.at_capacity,
             UpgradeRejected::Draining(_) => &self.draining,
         });
     }
 
-    pub(super) fn no_handshake(&self) {
-        count(&self.handshake);
+    pub(super) fn handshake_failed(&self) {
+        increment(&self.handshake_failed);
     }
 
     /// Ended, with this code, or without any.
     pub(super) fn closed(&self, code: Option<u16>) {
-        count(&self.closed[row(code)]);
+        increment(&self.closed[row(code)]);
     }
 
-    pub(super) fn left(&self) {
-        count(&self.left);
+    pub(super) fn drained_in_time(&self) {
+        increment(&self.drained_in_time);
     }
 
-    pub(super) fn dropped(&self) {
-        count(&self.dropped);
+    pub(super) fn drained_timed_out(&self) {
+        increment(&self.drained_timed_out);
     }
 
     pub(super) fn reaped(&self) {
-        count(&self.reaped);
+        increment(&self.reaped);
     }
 
     pub(super) fn upgraded(&self, took: Duration) {
-        count(&self.upgrades);
-        self.upgrading.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        increment(&self.upgrades);
+        self.upgrade_nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn snapshot(&self, active: usize) -> SocketsSnapshot {
@@ -143,17 +143,17 @@ impl Counts {
             active,
             accepted: read(&self.accepted),
             rejected: RejectionCounts {
-                rate_limited: read(&self.rate),
-                at_capacity: read(&self.connections),
+                rate_limited: read(&self.rate_limited),
+                at_capacity: read(&self.at_capacity),
                 draining: read(&self.draining),
-                handshake_failed: read(&self.handshake),
+                handshake_failed: read(&self.handshake_failed),
             },
             closed: closed.filter(|&(_, number)| number > 0).collect(),
-            drained_in_time: read(&self.left),
-            drained_timed_out: read(&self.dropped),
+            drained_in_time: read(&self.drained_in_time),
+            drained_timed_out: read(&self.drained_timed_out),
             reaped: read(&self.reaped),
             upgrades: read(&self.upgrades),
-            upgrade_time: Duration::from_nanos(read(&self.upgrading)),
+            upgrade_time: Duration::from_nanos(read(&self.upgrade_nanos)),
         }
     }
 }

@@ -1,0 +1,119 @@
+//! Who is here, and who has to be told when it is time to go.
+
+use core::pin::pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::drain::{CloseRequest, DrainState};
+
+/// The connections of a server.
+#[derive(Default)]
+pub(super) struct ConnectionRegistry {
+    state: Mutex<State>,
+    drain_begun: Notify,
+    /// Those who are here, told or not.
+    active: AtomicUsize,
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those who have not been told, the oldest first.
+    open: BTreeMap<u64, oneshot::Sender<CloseRequest>>,
+    next_id: u64,
+    drain: Option<Arc<DrainState>>,
+}
+
+impl ConnectionRegistry {
+    /// Writes a newcomer down, unless a drain has drain_begun. Both under one lock, or somebody would never be told.
+    pub(super) fn register(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<DrainState>> {
+        let mut state = self.state();
+        if let Some(drain) = &state.drain {
+            return Err(Arc::clone(drain));
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        let (notify, close_request) = oneshot::channel();
+        state.open.insert(id, notify);
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Ok((id, close_request))
+    }
+
+    pub(super) fn deregister(&self, id: u64) {
+        let open = self.state().open.remove(&id);
+        drop(open);
+        if self.active.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.idle.notify_waiters();
+        }
+    }
+
+    pub(super) fn drain(&self) -> Option<Arc<DrainState>> {
+        self.state().drain.clone()
+    }
+
+    /// Begins a drain, or joins the one that has drain_begun; `Ok` has drain_begun it.
+    pub(super) fn begin_drain(
+        &self,
+        drain: impl FnOnce(usize) -> DrainState,
+    ) -> Result<Arc<DrainState>, Arc<DrainState>> {
+        let mut state = self.state();
+        if let Some(drain) = &state.drain {
+            return Err(Arc::clone(drain));
+        }
+        let drain = Arc::new(drain(state.open.len()));
+        state.drain = Some(Arc::clone(&drain));
+        drop(state);
+        self.drain_begun.notify_waiters();
+        Ok(drain)
+    }
+
+    /// Waits until a drain has drain_begun and is done.
+    pub(super) async fn drained(&self) {
+        let mut drain_begun = pin!(self.drain_begun.notified());
+        loop {
+            drain_begun.as_mut().enable();
+            if let Some(drain) = self.drain() {
+                return drain.done().await;
+            }
+            drain_begun.as_mut().await;
+            drain_begun.set(self.drain_begun.notified());
+        }
+    }
+
+    /// Crosses off the next so count, who are to be told.
+    pub(super) fn take_batch(&self, max: usize) -> Vec<oneshot::Sender<CloseRequest>> {
+        let mut state = self.state();
+        let count = max.min(state.open.len());
+        core::iter::from_fn(|| state.open.pop_first()).take(count).map(|(_, notify)| notify).collect()
+    }
+
+    /// Everybody was told.
+    pub(super) fn all_notified(&self) -> bool {
+        self.state().open.is_empty()
+    }
+
+    pub(super) fn active(&self) -> usize {
+        self.active.load(Ordering::Acquire)
+    }
+
+    pub(super) async fn all_closed(&self) {
+        let mut idle = pin!(self.idle.notified());
+        loop {
+            // In this order, or the last one could leave unseen.
+            idle.as_mut().enable();
+            if self.active() == 0 {
+                return;
+            }
+            idle.as_mut().await;
+            idle.set(self.idle.notified());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here can be half done: what panics is outside.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
