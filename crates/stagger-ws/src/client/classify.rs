@@ -8,19 +8,19 @@ use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use super::ConnectionError;
 use crate::codes::{CloseAction, CloseCodes};
 
-/// What a cause means for the connection that comes next.
+/// What a failure means for the next connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Classification {
     pub(super) outcome: Outcome,
     pub(super) health: Health,
 }
 
-/// Whether the connection that ended may count as healthy.
+/// Whether a connection that ended can count as healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// If it lived long enough.
+    /// Healthy if it was up for long enough.
     ByUptime,
-    /// However long it lived, it does not.
+    /// Never healthy, however long it was up.
     Unhealthy,
 }
 
@@ -30,7 +30,7 @@ impl From<Outcome> for Classification {
     }
 }
 
-/// Judges causes, and remembers how often credentials were refused.
+/// Classifies failures and counts rejected credentials.
 #[derive(Clone, Debug)]
 pub(super) struct Classifier {
     pub(super) codes: CloseCodes,
@@ -44,33 +44,33 @@ impl Classifier {
         Self { codes, max_auth_retries: 1, auth_rejections: 0, last_auth_rejection: None }
     }
 
-    /// As small as it can be: every client has one.
+    /// Releases unused capacity; every client has a classifier.
     pub(super) fn shrunk(mut self) -> Self {
         self.codes.shrink();
         self
     }
 
-    /// How the credentials were refused last, if nothing has been opened since.
+    /// Returns how the credentials were last rejected, if no connection has been opened since.
     pub(super) const fn last_auth_rejection(&self) -> Option<u16> {
         self.last_auth_rejection
     }
 
-    /// A connection was opened with what was asked for.
+    /// Records that a connection was opened, so its credentials were accepted.
     pub(super) fn opened(&mut self) {
         self.last_auth_rejection = None;
     }
 
-    /// It begins anew, by the user's wish.
+    /// Forgets rejected credentials, because the user asked for a reconnect.
     pub(super) fn reset(&mut self) {
         (self.auth_rejections, self.last_auth_rejection) = (0, None);
     }
 
-    /// An attempt to connect has failed.
+    /// Classifies a failed attempt.
     pub(super) fn classify_attempt(&mut self, cause: &ConnectionError) -> Classification {
         match cause {
             ConnectionError::Rejected(rejected) => match rejected.status().as_u16() {
                 status @ (401 | 403) => self.auth_rejected(status),
-                // A success that is no upgrade, or a redirection that is not followed: the same the next time.
+                // A success that is not an upgrade, or a redirect that is not followed, would be repeated.
                 ..=399 => Outcome::Permanent.into(),
                 _ => {
                     let hint = stagger_http::advice::hint(rejected.headers(), SystemTime::now);
@@ -80,7 +80,7 @@ impl Classifier {
             ConnectionError::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))
             | ConnectionError::Tls(_)
             | ConnectionError::InvalidRequest(_) => Outcome::Permanent.into(),
-            // Only about the request: what came of the network is below.
+            // These errors are about the request. Errors in what the server sent are below.
             ConnectionError::Protocol(
                 ProtocolError::InvalidHeader(_) | ProtocolError::WrongHttpMethod | ProtocolError::WrongHttpVersion,
             ) => Outcome::Permanent.into(),
@@ -89,7 +89,7 @@ impl Classifier {
         }
     }
 
-    /// A connection that had been opened has ended. `number` is its generation's, for what is drawn.
+    /// Classifies the end of an open connection. `generation` numbers the random draws.
     pub(super) fn classify_loss(
         &mut self,
         cause: &ConnectionError,
@@ -100,9 +100,10 @@ impl Classifier {
         let bits = seed.for_call(generation.get()).get();
         let action = match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason),
-            // What was asked of the server makes it send the same again.
+            // The server would send the same message again.
             ConnectionError::TooLong(CapacityError::MessageTooLong { .. }) => CloseAction::Fatal,
-            // Whoever is not let in was never served, and a server that lost its history sends everyone away.
+            // A connection that was not resumed was never in service, and a server that lost its history rejects every
+            // client.
             ConnectionError::ResumeRejected
             | ConnectionError::ConnectTimeout { .. }
             | ConnectionError::Protocol(_)
@@ -120,13 +121,14 @@ impl Classifier {
                 ConnectionError::Io(error) => io_outcome(error).into(),
                 _ => Outcome::TRANSIENT.into(),
             },
-            // The spread first, for it hits everyone at once; the backoff, which goes on, comes on top.
+            // All clients are affected at once, so the spread comes first, and the backoff, which continues, is added
+            // to it.
             CloseAction::ReconnectUnhealthy => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
                 let hint = (!spread.is_zero()).then_some(Hint::Floor(spread));
                 Classification { outcome: Outcome::Failed { kind: Kind::Transient, hint }, health: Health::Unhealthy }
             }
-            // Each client draws its own point, and keeps to it.
+            // Each client draws its own time and reconnects exactly then.
             CloseAction::ReconnectWithin { from, to } => {
                 let hint = Hint::Slot(draw(from, to.max(from), bits));
                 Outcome::Failed { kind: Kind::Throttled, hint: Some(hint) }.into()
@@ -134,7 +136,7 @@ impl Classifier {
         }
     }
 
-    /// Whether this is how a connection ends that is not wanted again.
+    /// Returns whether this is a normal end, after which no further connection is wanted.
     pub(super) fn is_normal_end(&self, cause: &ConnectionError) -> bool {
         match cause {
             ConnectionError::Closed { code, reason } => self.codes.action(*code, reason) == CloseAction::End,
@@ -142,7 +144,7 @@ impl Classifier {
         }
     }
 
-    /// The credentials were last_auth_rejection: fresh ones may help, so often.
+    /// Counts rejected credentials. Transient up to the limit, since fresh credentials may be accepted.
     fn auth_rejected(&mut self, by: u16) -> Classification {
         self.auth_rejections = self.auth_rejections.saturating_add(1);
         self.last_auth_rejection = Some(by);
@@ -150,8 +152,8 @@ impl Classifier {
     }
 }
 
-/// A connection that is kept up outlives what a call would not wait for: a name that is not known may be known again.
-/// Only what cannot be connected to at all is permanent.
+/// Classifies an I/O error. Unlike a single call, a long-lived client may outlast errors that classify as permanent,
+/// such as an unknown host name. Only an address that cannot be connected to at all is permanent.
 fn io_outcome(error: &io::Error) -> Outcome {
     match classify::io(error) {
         Outcome::Permanent if error.kind() != io::ErrorKind::InvalidInput => Outcome::TRANSIENT,

@@ -9,61 +9,64 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
 use super::UpgradeRejected;
 
-/// Why an attempt to connect failed, or a connection ended.
+/// The reason why an attempt to connect failed, or why a connection ended.
 ///
-/// Neither `Display` nor `Debug` shows anything of a request: no path, no query, no header.
+/// Neither `Display` nor `Debug` includes any part of a request: no path, no query, no header.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// The server closed it, with a close frame.
+    /// The server closed the connection with a close frame.
     Closed {
-        /// The code; 1005 if there was none in the frame.
+        /// The close code; 1005 if the frame had none.
         code: u16,
-        /// What the server says about it: at most 123 bytes, often none.
+        /// The close reason, at most 123 bytes, often empty.
         reason: Utf8Bytes,
     },
-    /// The stream of bytes ended without a close frame (1006), or in the middle of the handshake.
+    /// The byte stream ended without a close frame (1006), or during the handshake.
     Lost,
     /// Name resolution, connecting, reading or writing failed.
     Io(Arc<io::Error>),
-    /// TLS refused the server, or the server refused TLS: a bad certificate, a wrong name, no common version. Input and
-    /// output that failed during the TLS handshake is [`Io`](Self::Io).
+    /// TLS failed permanently: a bad certificate, a wrong name, no common version. I/O errors during the TLS handshake
+    /// are [`Io`](Self::Io).
     Tls(Arc<io::Error>),
-    /// What the server sent is not the WebSocket protocol, or not what was asked for.
+    /// The server violated the WebSocket protocol, or did not agree to what was requested.
     Protocol(ProtocolError),
-    /// What the server sent is longer than what is accepted.
+    /// The server sent more than the configured limits accept.
     TooLong(CapacityError),
-    /// The server sent a text that is not UTF-8.
+    /// The server sent a text message that is not UTF-8.
     InvalidUtf8,
-    /// The server refused the upgrade.
+    /// The server rejected the upgrade request.
     Rejected(UpgradeRejected),
-    /// The request could not be made: [`source`](Error::source) is what the provider said.
+    /// The request provider failed. [`source`](Error::source) is its error.
     Request(Arc<dyn Error + Send + Sync>),
-    /// The request cannot be sent: no host, another scheme than `ws` and `wss`, `wss` without the feature `rustls`.
+    /// The request cannot be sent: no host, a scheme other than `ws` and `wss`, or `wss` without the feature `rustls`.
     InvalidRequest(&'static str),
-    /// It took longer than the connect timeout.
+    /// The message does not fit into the write buffer. The connection stays open.
+    WriteBufferFull,
+    /// The attempt exceeded the connect timeout.
     ConnectTimeout {
-        /// How long that is.
+        /// The connect timeout.
         after: Duration,
     },
-    /// The peer fell silent: nothing came for so long, not even an answer to a ping.
+    /// The peer did not respond to a keepalive ping, or to anything else.
     KeepaliveTimeout {
-        /// For how long at least.
+        /// The minimum time without a frame.
         after: Duration,
     },
-    /// The peer acknowledged nothing: a message was sent so long ago.
+    /// The server did not acknowledge a message in time; see [`Acks::ack_timeout`](crate::Acks::ack_timeout).
     AckTimeout {
-        /// How long it was waited for.
+        /// The acknowledgement timeout.
         after: Duration,
     },
-    /// The server does not go on where the last connection left off: [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
+    /// The server rejected the position of the last connection:
+    /// [`ResumeStatus::Rejected`](crate::ResumeStatus::Rejected).
     ResumeRejected,
-    /// This side let go of it: it was dropped, closed or replaced.
+    /// This side dropped, closed or replaced the connection.
     ClosedLocally,
 }
 
 impl ConnectionError {
-    /// The code of the close frame, if there was one.
+    /// Returns the code of the close frame, if there was one.
     #[must_use]
     pub const fn close_code(&self) -> Option<u16> {
         match self {
@@ -72,7 +75,7 @@ impl ConnectionError {
         }
     }
 
-    /// What went wrong as one lower-case word, for metrics and logs.
+    /// Returns a lower-case label for metrics and logs.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -86,13 +89,13 @@ impl ConnectionError {
             Self::ConnectTimeout { .. } => "connect_timeout",
             Self::KeepaliveTimeout { .. } => "keepalive_timeout",
             Self::AckTimeout { .. } => "ack_timeout",
+            Self::WriteBufferFull => "write_buffer_full",
             Self::ResumeRejected => "resume_rejected",
             Self::ClosedLocally => "closed_locally",
         }
     }
 
-    /// What an error of reading, writing or connecting says. Most of what tungstenite would print of a request is
-    /// dropped here.
+    /// Converts an error of tungstenite. Drops most of what tungstenite would print of a request.
     pub(super) fn from_tungstenite(error: WsError) -> Self {
         match error {
             WsError::Io(error) => Self::from_io(error),
@@ -102,43 +105,44 @@ impl ConnectionError {
             | WsError::AlreadyClosed => Self::Lost,
             WsError::Protocol(error) => Self::Protocol(error),
             WsError::Capacity(error) => Self::TooLong(error),
-            // A handshake that is too long or comes in too many pieces.
+            // The handshake is too long, or arrived in too many pieces.
             WsError::AttackAttempt => Self::TooLong(CapacityError::TooManyHeaders),
             WsError::Utf8(_) => Self::InvalidUtf8,
-            WsError::WriteBufferFull(_) => Self::InvalidRequest("the write buffer is full"),
-            WsError::Url(_) => Self::InvalidRequest("the address is not that of a WebSocket"),
-            WsError::HttpFormat(_) => Self::InvalidRequest("the request is not one of HTTP"),
-            WsError::Tls(_) => Self::InvalidRequest("TLS was not to be had"),
+            WsError::WriteBufferFull(_) => Self::WriteBufferFull,
+            WsError::Url(_) => Self::InvalidRequest("the URL is not a WebSocket URL"),
+            WsError::HttpFormat(_) => Self::InvalidRequest("the request is not valid HTTP"),
+            WsError::Tls(_) => Self::InvalidRequest("TLS is not available"),
         }
     }
 
-    /// What an error of input and output says; TLS tells its own by that way too.
+    /// Converts an I/O error. TLS reports its errors as I/O errors, too.
     pub(super) fn from_io(error: io::Error) -> Self {
         if super::tls::is_permanent(&error) { Self::Tls(Arc::new(error)) } else { Self::Io(Arc::new(error)) }
     }
 }
 
-/// A lower-case fragment: "closed by the server with 1008 \"policy\"".
+/// A lower-case fragment, for example `closed by the server with 1008 "policy"`.
 impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed { code, reason } if reason.is_empty() => write!(f, "closed by the server with {code}"),
-            // As a debug string, so that the server cannot write lines of its own into a log.
+            // Printed with `Debug`, so that the server cannot inject lines into a log.
             Self::Closed { code, reason } => write!(f, "closed by the server with {code} {:?}", reason.as_str()),
             Self::Lost => f.write_str("the connection ended without a close frame"),
             Self::Io(error) => write!(f, "{error}"),
             Self::Tls(error) => write!(f, "TLS: {error}"),
-            Self::Protocol(error) => write!(f, "not the WebSocket protocol: {error}"),
-            Self::TooLong(error) => write!(f, "longer than what is accepted: {error}"),
-            Self::InvalidUtf8 => f.write_str("a text that is not UTF-8"),
+            Self::Protocol(error) => write!(f, "WebSocket protocol violated: {error}"),
+            Self::TooLong(error) => write!(f, "size limit exceeded: {error}"),
+            Self::InvalidUtf8 => f.write_str("received a text message that is not UTF-8"),
             Self::Rejected(refusal) => write!(f, "{refusal}"),
-            Self::Request(_) => f.write_str("the request could not be made"),
-            Self::InvalidRequest(why) => write!(f, "the request cannot be sent: {why}"),
-            Self::ConnectTimeout { after } => write!(f, "no connection after {} s", after.as_secs_f64()),
-            Self::KeepaliveTimeout { after } => write!(f, "the peer was silent for {} s", after.as_secs_f64()),
-            Self::AckTimeout { after } => write!(f, "nothing was acknowledged for {} s", after.as_secs_f64()),
-            Self::ResumeRejected => f.write_str("the server does not go on where the last connection left off"),
-            Self::ClosedLocally => f.write_str("let go of by this side"),
+            Self::Request(_) => f.write_str("the request provider failed"),
+            Self::InvalidRequest(why) => write!(f, "invalid request: {why}"),
+            Self::ConnectTimeout { after } => write!(f, "connect timeout after {} s", after.as_secs_f64()),
+            Self::KeepaliveTimeout { after } => write!(f, "no frame from the peer for {} s", after.as_secs_f64()),
+            Self::AckTimeout { after } => write!(f, "no acknowledgement for {} s", after.as_secs_f64()),
+            Self::WriteBufferFull => f.write_str("the message exceeds the write buffer; raise max_write_buffer_size"),
+            Self::ResumeRejected => f.write_str("the server rejected the resume position"),
+            Self::ClosedLocally => f.write_str("closed by this side"),
         }
     }
 }

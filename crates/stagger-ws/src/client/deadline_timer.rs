@@ -3,12 +3,12 @@ use core::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer for a point in time that moves, kept only while there is one.
+/// A timer for a deadline that moves. Holds a timer only while there is a deadline.
 #[derive(Debug, Default)]
 pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
 impl DeadlineTimer {
-    /// Ready when that point has come.
+    /// Ready when the deadline has passed. Never ready if `until` is `None`.
     pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(until) = until else {
             self.0 = None;

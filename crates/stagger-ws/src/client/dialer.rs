@@ -11,10 +11,10 @@ use super::connector::{AnyConnector, Io};
 use super::request::{ConnectAttempt, RequestProvider, redirect_target, with_upgrade_headers};
 use super::{ConnectionError, telemetry};
 
-/// A socket whose handshake is done.
+/// A WebSocket after the handshake.
 pub(super) type WebSocket = WebSocketStream<Box<dyn Io>>;
 
-/// How a connection is made: what every attempt has in common.
+/// Opens connections. Holds the settings that all attempts share.
 #[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) provider: RequestProvider,
@@ -25,7 +25,7 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    /// One attempt, from the request to the end of the handshake.
+    /// Makes one attempt, from the request to the end of the handshake.
     pub(super) async fn connect(
         self: Arc<Self>,
         attempt: ConnectAttempt,
@@ -68,14 +68,14 @@ impl Dialer {
             .await
             .map_err(ConnectionError::from_tungstenite)?;
         let mut response = response.map(drop);
-        // They are kept for as long as the connection: without the room for more of them.
+        // Cloned without spare capacity: the headers are kept as long as the connection.
         let headers = response.headers().clone();
         *response.headers_mut() = headers;
         Ok((socket, response))
     }
 }
 
-/// Points a request to another place. What was meant for one host's eyes is not shown to another.
+/// Points a request to another URI. Removes credentials if the host changes.
 fn redirect_to(request: &mut Request<()>, to: Uri) {
     request.headers_mut().remove(HOST);
     if request.uri().authority() != to.authority() {

@@ -4,16 +4,16 @@ use futures_channel::mpsc::Sender;
 
 use super::{Closed, Event, Fatal, Opened};
 
-/// What goes through the channel to the client.
+/// An item in the channel to the client.
 #[derive(Debug)]
 pub(super) enum Delivery {
     Event(Event),
-    /// The stream ends here; it goes on if it has been asked to reconnect more often than this.
+    /// The stream ends here, unless there have been more reconnect requests than this.
     End(Option<Fatal>, u64),
 }
 
-/// Events that found no room in the channel, while nobody reads. There are never more than one of each: whoever did not
-/// see a connection come does not need to see it go.
+/// Events that do not fit into the channel because the client is not reading. At most one of each kind is kept: an
+/// opened connection that is lost before the client reads it is not reported.
 #[derive(Debug, Default)]
 pub(super) struct EventBuffer {
     closed: Option<Closed>,
@@ -40,13 +40,13 @@ impl EventBuffer {
         self.end = Some(Delivery::End(fatal, reconnect_requests));
     }
 
-    /// It goes on after all, before anybody has heard that it did not.
+    /// Removes an unread end of stream, because the client reconnects.
     pub(super) fn cancel_end(&mut self) {
         self.end = None;
     }
 
-    /// Puts into the channel what there is room for. Ready when nothing is left and there is room for a message; never, if
-    /// the client is gone.
+    /// Delivers what there is room for. Ready when the buffer is empty and there is room for a message; never ready if
+    /// the client was dropped.
     pub(super) fn poll_deliver(&mut self, events: &mut Sender<Delivery>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match events.poll_ready(cx) {
@@ -54,12 +54,12 @@ impl EventBuffer {
                 Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
             }
             let Some(delivery) = self.next() else { return Poll::Ready(()) };
-            // There was room, and this is the only sender.
+            // Cannot fail: there was room, and this is the only sender.
             let _ = events.start_send(delivery);
         }
     }
 
-    /// Drops as soon as they are known; what comes and goes in its order.
+    /// Returns the next event. Dropped messages come first; a loss comes before the next connection.
     fn next(&mut self) -> Option<Delivery> {
         let event = if self.dropped > 0 {
             Event::Dropped { messages: core::mem::take(&mut self.dropped) }

@@ -5,9 +5,9 @@ use stagger::Stop;
 
 use super::ConnectionError;
 
-/// Nothing more is tried: what went wrong last is not going to pass, or the policy's limits are used up.
+/// The error of a client that has given up: the last failure was permanent, or a limit of the policy was reached.
 ///
-/// [`source`](Error::source) is what went wrong last.
+/// [`source`](Error::source) is the last [`ConnectionError`].
 #[derive(Clone, Debug)]
 pub struct Fatal {
     stop_reason: Stop,
@@ -20,24 +20,24 @@ impl Fatal {
         Self { stop_reason, cause, attempts }
     }
 
-    /// This side has ended it.
+    /// Creates the error for a client that was closed on this side.
     pub(super) const fn closed_locally() -> Self {
         Self::new(Stop::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 
-    /// Why there is no further attempt: [`Stop::Permanent`] if another one would fail in the same way.
+    /// Returns the reason for giving up: [`Stop::Permanent`] if another attempt would fail in the same way.
     #[must_use]
     pub const fn stop_reason(&self) -> Stop {
         self.stop_reason
     }
 
-    /// What went wrong last.
+    /// Returns the last failure.
     #[must_use]
     pub const fn cause(&self) -> &ConnectionError {
         &self.cause
     }
 
-    /// The attempts that were made since the last connection that had been healthy.
+    /// Returns the number of attempts since the last healthy connection.
     #[must_use]
     pub const fn attempts(&self) -> u32 {
         self.attempts

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Finds a peer that fell silent, with one timer.
+/// Detects an unresponsive peer, with one timer.
 #[derive(Debug)]
 pub(super) struct KeepaliveTimer {
     interval: Duration,
@@ -12,23 +12,23 @@ pub(super) struct KeepaliveTimer {
     timer: Pin<Box<Sleep>>,
     last_frame: Instant,
     ping: PingState,
-    /// Whom the timer waker. Asking it costs as much as all the rest of the keepalive.
+    /// The waker that the timer wakes. Polling the timer costs as much as everything else here.
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PingState {
     Idle,
-    /// Nothing was last_frame since.
+    /// A ping was sent, and no frame has been received since.
     AwaitingReply,
 }
 
-/// What has to be done.
+/// What the connection has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveAction {
-    /// Send a ping, and ask again.
+    /// Send a ping, then poll again.
     SendPing,
-    /// The peer was silent for so long.
+    /// The peer has been silent for this long.
     PeerDead(Duration),
 }
 
@@ -38,7 +38,7 @@ impl KeepaliveTimer {
         Self { interval, timeout, timer, last_frame, ping: PingState::Idle, waker: None }
     }
 
-    /// Something has come, a frame of any kind. `Pending` if nothing has to be done before the timer waker this task.
+    /// Records that a frame of any kind was received. `Pending` if the timer wakes this task before anything is due.
     pub(super) fn frame_received(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.last_frame = Instant::now();
         self.ping = PingState::Idle;
@@ -46,7 +46,7 @@ impl KeepaliveTimer {
         if is_woken && self.last_frame < self.timer.deadline() { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// Ready when something has to be done. The timer is not set anew for interval frame that comes, but when it is over.
+    /// Ready when an action is due. The timer is not reset for each frame, but when it fires.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {
@@ -64,7 +64,8 @@ impl KeepaliveTimer {
                 return Poll::Ready(KeepaliveAction::PeerDead(now.saturating_duration_since(self.last_frame)));
             } else {
                 self.ping = PingState::AwaitingReply;
-                // From now on: whoever was not asked in time, because nobody read, has the whole time for an answer.
+                // Counted from now: a peer that was pinged late, because the connection was not polled, still gets the
+                // whole timeout.
                 self.timer.as_mut().reset(now + self.timeout);
                 return Poll::Ready(KeepaliveAction::SendPing);
             }

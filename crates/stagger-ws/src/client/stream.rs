@@ -18,19 +18,20 @@ use super::resume::{ResumeHandshake, with_position};
 use super::task::ConnectionTask;
 use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
 
-/// A connection that comes back: a stream of what happens, and a sink for messages.
+/// A reconnecting WebSocket client: a stream of events and a sink for messages.
 ///
-/// A task of its own keeps it up. [`Event::Open`], [`Event::Message`] and [`Event::Closed`] come in one stream, in the order
-/// in which they happened, so that subscribing again is done where it belongs. An error is the last for now: the client gave
-/// up, and the stream ends after it, until [`Handle::reconnect_now`]. If the server ends the connection as it should, the
-/// stream ends without an error.
+/// A background task keeps the connection up. [`Event::Open`], [`Event::Message`] and [`Event::Closed`] arrive in one
+/// stream, in order, so the code that handles `Open` is the place to subscribe again. After an error the client has
+/// given up, and the stream ends until [`Handle::reconnect_now`] is called. If the server ends the connection normally,
+/// the stream ends without an error.
 ///
-/// - What nobody reads is not buffered without bound: when the inbox is full, nothing more is read, and the server has to
-///   wait. While that lasts, no pings are sent, none are answered, and a loss shows only when something is sent.
-/// - A message that was sent has been handed to an open connection; see [`Handle::send`]. What is sent through the sink may
-///   wait for a connection, while the task goes on to connect.
-/// - Dropping the client ends the task, its timers and the connection, without a closing handshake;
-///   [`close`](Handle::close) is for that.
+/// - Unread events are bounded. If the inbox is full, nothing more is read from the connection, which applies
+///   backpressure to the server. While that lasts, no pings are sent or answered, and a loss is detected only by
+///   sending.
+/// - A message that was sent has been handed to an open connection; see [`Handle::send`]. A message sent through the
+///   sink may wait for a connection; the task goes on connecting meanwhile.
+/// - Dropping the client ends its task, its timers and the connection, without a closing handshake. Use
+///   [`close`](Handle::close) for a closing handshake.
 ///
 /// ```no_run
 /// // Needs a server.
@@ -52,12 +53,12 @@ use super::{ConnectionState, Event, Fatal, ReconnectLoop, SendError};
 pub struct Client {
     handle: Handle,
     events: Receiver<Delivery>,
-    /// The stream has ended, unless it was asked to reconnect more often than this.
+    /// The stream has ended unless there have been more reconnect requests than this.
     ended: Option<u64>,
 }
 
 impl Client {
-    /// What can be said about how it connects. [`ClientBuilder::connect`] makes it.
+    /// Returns a builder with the default settings. [`ClientBuilder::connect`] creates the client.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
@@ -87,26 +88,26 @@ impl Client {
         Self { handle: Handle(shared), events, ended: None }
     }
 
-    /// Another hand on it, for other tasks.
+    /// Returns a handle for use in other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Waits until there is a connection, for who wants to fail fast. Nothing is read meanwhile, and nothing lost.
+    /// Waits until connected. Use it to fail fast at start-up. No events are read meanwhile, and none are lost.
     ///
     /// # Errors
-    /// [`Fatal`] if it gives up before, or has been closed.
+    /// [`Fatal`] if the client gives up first, or has been closed.
     pub async fn connected(&self) -> Result<(), Fatal> {
         self.handle.connected().await
     }
 
-    /// Closes it for good; see [`Handle::close`].
+    /// Closes the client permanently; see [`Handle::close`].
     pub async fn close(&self) {
         self.handle.close().await;
     }
 
-    /// The messages alone.
+    /// Converts this into a stream of messages only.
     #[must_use]
     pub const fn messages(self) -> Messages {
         Messages(self)
@@ -143,7 +144,8 @@ impl Stream for Client {
     }
 }
 
-/// What is flushed has been handed to an open connection. If it was dropped on the way, the flush says so.
+/// A flushed message has been handed to an open connection. If a message was dropped before that, the flush returns the
+/// error.
 impl Sink<Message> for Client {
     type Error = SendError;
 
@@ -162,7 +164,7 @@ impl Sink<Message> for Client {
         self.handle.0.outbox.poll_flushed(cx)
     }
 
-    /// Flushes; the connection stays, for the stream is still there. [`Client::close`] closes it.
+    /// Flushes. The connection stays open for the stream; [`Client::close`] closes it.
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         self.poll_flush(cx)
     }
@@ -180,12 +182,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The messages of a [`Client`] alone: see [`Client::messages`].
+/// A stream of a [`Client`]'s messages only: see [`Client::messages`].
 #[derive(Debug)]
 pub struct Messages(Client);
 
 impl Messages {
-    /// Another hand on the client, for other tasks.
+    /// Returns a handle to the client, for use in other tasks.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0.handle()

@@ -21,48 +21,48 @@ use super::reconnect_loop::LoopEvent;
 use super::resume::ResumeHandshake;
 use super::{Closed, Connection, ConnectionError, ConnectionState, Event, Fatal, Opened, ReconnectLoop};
 
-/// How many messages go one way before the other way, and other tasks, have their turn.
+/// The most messages moved in one direction per poll, before the other direction and other tasks get a turn.
 const MESSAGES_PER_POLL: usize = 64;
 
-/// The task that owns a client's connection. It alone makes it, reads it, writes it and lets go of it; everybody else
-/// asks.
+/// The task that owns a client's connection. Only this task opens, reads, writes and closes it; the client and its
+/// handles send it commands.
 pub(super) struct ConnectionTask {
     reconnect: ReconnectLoop,
     session: Session,
 }
 
-/// What comes in from the client and its handles, and what goes out to them.
+/// Everything the task needs besides the reconnect loop, which an open connection borrows.
 struct Session {
     shared: Arc<Shared>,
     commands: UnboundedReceiver<Command>,
     events: Sender<Delivery>,
     state: watch::Sender<ConnectionState>,
     buffer: EventBuffer,
-    /// Those whose messages are being written.
+    /// One entry for each message that is written but not flushed.
     writing: Vec<Completion>,
-    /// For the message that has waited too long next.
+    /// Fires when the oldest message in the outbox expires.
     expiry_timer: DeadlineTimer,
-    /// For the acknowledgement that will have been ack_timer for too long next.
+    /// Fires when the oldest unacknowledged message times out.
     ack_timer: DeadlineTimer,
-    /// Asks the server whether it goes on where it left off.
+    /// Negotiates resumption on each new connection, if the client has a [`Resume`](super::Resume).
     resume: Option<Box<ResumeHandshake>>,
-    /// Dropped when everything else is: who asked for the end hears of it then.
+    /// Dropped with everything else, which completes [`Handle::close`](super::Handle::close).
     done: Option<oneshot::Sender<()>>,
 }
 
-/// What there is to do.
+/// What woke the task.
 enum Wakeup {
     Command(Command),
     Loop(LoopEvent),
 }
 
-/// Whether anything is phase to happen.
+/// Whether the task has anything to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskPhase {
     Running,
-    /// Not before a command comes.
+    /// Waits for a command; the reconnect loop has stopped.
     Idle,
-    /// Never more.
+    /// Ends.
     Finished,
 }
 
@@ -82,10 +82,7 @@ impl ConnectionTask {
         Self { reconnect, session }
     }
 
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an `async fn` keeps what it is given twice: a kilobyte for every client"
-    )]
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice: a kilobyte per client")]
     pub(super) fn run(mut self) -> impl Future<Output = ()> + Send {
         async move {
             let mut phase = TaskPhase::Running;
@@ -149,7 +146,7 @@ impl ConnectionTask {
             if let Poll::Ready(command) = session.poll_command(cx) {
                 return Poll::Ready(Wakeup::Command(command));
             }
-            // Whether there is room for a message does not matter: there are none.
+            // The result does not matter: without a connection there are no messages to deliver.
             let _ = session.buffer.poll_deliver(&mut session.events, cx);
             match phase {
                 TaskPhase::Running => happens.as_mut().poll(cx).map(Wakeup::Loop),
@@ -159,7 +156,7 @@ impl ConnectionTask {
         .await
     }
 
-    /// A command while there is no connection.
+    /// Handles a command that arrives while there is no connection.
     fn handle_command(&mut self, command: Command) -> TaskPhase {
         match command {
             Command::ReconnectNow => {
@@ -175,7 +172,7 @@ impl ConnectionTask {
     }
 
     fn restart(&mut self) {
-        // In this order, or somebody would see it reconnects_handled and still closed.
+        // In this order; otherwise `connected` could see the request handled while the state is still `Closed`.
         self.session.state.send_replace(ConnectionState::Connecting);
         self.session.shared.reconnects_handled.fetch_add(1, Ordering::AcqRel);
         self.session.buffer.cancel_end();
@@ -191,7 +188,7 @@ impl Session {
         self.state.send_replace(ConnectionState::Open);
     }
 
-    /// The connection is gone, and with it what was being written.
+    /// Fails the messages that were being written, and marks the connection as down.
     fn on_disconnected(&mut self) {
         for completion in self.writing.drain(..) {
             self.shared.outbox.complete(completion, Err(SendErrorKind::Lost));
@@ -202,7 +199,7 @@ impl Session {
     fn on_closed(&mut self, closed: Closed) {
         if let Some(retry_in) = closed.retry_in {
             let now = Instant::now();
-            // Too far away to be told: that is as good as never.
+            // A wait beyond the range of `Instant` is cut off.
             let until = now.checked_add(retry_in).unwrap_or(now + MAX_DURATION);
             self.state.send_replace(ConnectionState::Waiting { until });
         }
@@ -215,7 +212,7 @@ impl Session {
         self.buffer.end(fatal, self.shared.reconnects_handled.load(Ordering::Acquire));
     }
 
-    /// Commands; and what has to be seen to, whatever else is done.
+    /// Returns the next command. Also expires messages in the outbox, whatever else the task does.
     fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Command> {
         if let Poll::Ready(Some(command)) = self.commands.poll_next_unpin(cx) {
             return Poll::Ready(command);
@@ -229,18 +226,18 @@ impl Session {
         }
     }
 
-    /// From the first words to the end, or to a command.
+    /// Runs a connection from its first message until it ends (`None`) or a command arrives.
     async fn run_connection(&mut self, connection: &mut Connection<'_>, opened: Opened) -> Option<Command> {
         if self.resume.is_none() {
             self.on_opened(opened);
         } else if let Err(command) = Box::pin(self.negotiate_resume(connection, opened)).await {
-            // In a box, for most clients have no use for it.
+            // Boxed, since most clients do not resume.
             return command;
         }
         poll_fn(|cx| self.poll_connection(connection, cx)).await
     }
 
-    /// Has it decided whether the server goes on; otherwise a command has come, or the connection ended.
+    /// Negotiates resumption. Returns `Err` with the command that arrived, or with `None` if the connection ended.
     async fn negotiate_resume(
         &mut self,
         connection: &mut Connection<'_>,
@@ -258,7 +255,8 @@ impl Session {
                 })
                 .await
             };
-            // What the server says it has is not sent again; each is looked at once more when it is shown.
+            // Acknowledgements in the buffered messages count before anything is resent. Each message is processed once
+            // more when it is delivered.
             resume.buffered().for_each(|message| {
                 self.process_ack(message);
             });
@@ -269,7 +267,7 @@ impl Session {
         Ok(())
     }
 
-    /// Has a message looked at that came.
+    /// Observes the position and processes acknowledgements.
     fn process_message(&self, message: &Message) -> AckDelivery {
         if let Some(resume) = &self.resume {
             resume.observe(message);
@@ -277,19 +275,20 @@ impl Session {
         self.process_ack(message)
     }
 
-    /// As [`process_message`](Self::process_message), of a message that nobody will see: it moves no position.
+    /// Processes acknowledgements only. For messages that are not delivered, which must not advance the position.
     fn process_ack(&self, message: &Message) -> AckDelivery {
         self.shared.window.as_ref().map_or(AckDelivery::PassThrough, |window| window.process_incoming(message))
     }
 
-    /// Reads and writes, both bounded, until a command comes or the connection has ended: `None`.
+    /// Reads and writes a bounded number of messages. Ready when a command arrives, or with `None` when the connection
+    /// ends.
     fn poll_connection(&mut self, connection: &mut Connection<'_>, cx: &mut Context<'_>) -> Poll<Option<Command>> {
         if let Poll::Ready(command) = self.poll_command(cx) {
             return Poll::Ready(Some(command));
         }
         let write_error = self.poll_write(connection, cx);
         for _ in 0..MESSAGES_PER_POLL {
-            // A message is only taken out of the connection when there is room for it.
+            // A message is read from the connection only if there is room to deliver it.
             if self.buffer.poll_deliver(&mut self.events, cx).is_pending() {
                 return Self::ended_if(connection, write_error);
             }
@@ -300,7 +299,7 @@ impl Session {
             match received {
                 Poll::Ready(Some(Ok(message))) => {
                     if self.process_message(&message) == AckDelivery::PassThrough {
-                        // There was room, and this is the only sender.
+                        // Cannot fail: there was room, and this is the only sender.
                         let _ = self.events.start_send(Delivery::Event(Event::Message(message)));
                     }
                 }
@@ -315,15 +314,16 @@ impl Session {
         Poll::Pending
     }
 
-    /// What came has been read: an acknowledgement that has been ack_timer for too long is not among it.
+    /// Returns the error if an acknowledgement is overdue. Called when everything received has been read, so the
+    /// acknowledgement is not among it.
     fn poll_ack_timeout(&mut self, cx: &mut Context<'_>) -> Option<ConnectionError> {
         let window = self.shared.window.as_ref()?;
         let after = window.timeout()?;
         self.ack_timer.poll(window.due(), cx).is_ready().then_some(ConnectionError::AckTimeout { after })
     }
 
-    /// What could be read has been read. If nothing can be written any more, that is the end of it: nobody may be reading
-    /// who would find the other end.
+    /// Ends the connection if it can no longer be written to. Everything received has been read by then. Without this
+    /// check a client that only sends would never notice the loss.
     fn ended_if(connection: &mut Connection<'_>, write_error: Option<ConnectionError>) -> Poll<Option<Command>> {
         match write_error {
             None => Poll::Pending,
@@ -334,7 +334,7 @@ impl Session {
         }
     }
 
-    /// Writes what the connection takes. Why it can no longer be written to, if it cannot.
+    /// Writes what the connection accepts. Returns the error if it can no longer be written to.
     fn poll_write(&mut self, connection: &mut Connection<'_>, cx: &mut Context<'_>) -> Option<ConnectionError> {
         let outbox = &self.shared.outbox;
         for written in 0.. {
@@ -350,8 +350,8 @@ impl Session {
             let Poll::Ready((message, completion)) = self.shared.poll_next(cx) else { break };
             match connection.start_send_unpin(message) {
                 Ok(()) => self.writing.push(completion),
-                // It alone does not fit; the connection is as good as before.
-                Err(ConnectionError::InvalidRequest(_)) => self.shared.fail_unwritable(completion),
+                // Only this message exceeds the write buffer; the connection is still usable.
+                Err(ConnectionError::WriteBufferFull) => self.shared.fail_unwritable(completion),
                 Err(cause) => {
                     outbox.complete(completion, Err(SendErrorKind::Lost));
                     return Some(cause);
@@ -372,13 +372,13 @@ impl Session {
     }
 }
 
-/// However the task ends, nobody waits for it.
+/// Completes everything that waits for the task, however the task ends.
 impl Drop for Session {
     fn drop(&mut self) {
         self.on_disconnected();
         self.shared.set_link(LinkState::Closed);
         self.state.send_replace(ConnectionState::Closed(None));
-        // What there is room for; the stream ends in any case.
+        // Delivers what there is room for; the stream ends in any case.
         let mut cx = Context::from_waker(core::task::Waker::noop());
         let _ = self.buffer.poll_deliver(&mut self.events, &mut cx);
     }
