@@ -44,7 +44,7 @@ impl Resume for News {
         if is_complete && self.last > 0 { ResumeStatus::Resumed } else { ResumeStatus::Fresh }
     }
 
-    fn on_open(&mut self, _: &Message) -> ResumeStatus {
+    fn on_handshake_message(&mut self, _: &Message) -> ResumeStatus {
         ResumeStatus::Fresh
     }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct DeadlineTimer(Option<Pin<Box<Sleep>>>);
 
 impl DeadlineTimer {
-    /// Ready when the deadline has passed. Never ready if `until` is `None`.
+    /// Polls until the deadline has passed; never ready if `until` is `None`.
     pub(super) fn poll(&mut self, until: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(until) = until else {
             self.0 = None;

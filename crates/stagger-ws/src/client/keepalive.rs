@@ -46,7 +46,7 @@ impl KeepaliveTimer {
         if is_woken && self.last_frame < self.timer.deadline() { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// Ready when an action is due. The timer is not reset for each frame, but when it fires.
+    /// Polls for the next action. The timer is not reset for each frame, but when it fires.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {

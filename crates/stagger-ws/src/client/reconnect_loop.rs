@@ -16,12 +16,12 @@ use super::request::ConnectAttempt;
 use super::telemetry::{self, ConnectedGauge};
 use super::{Closed, Connection, ConnectionError, Fatal};
 
-/// Hands out one connection at a time, and makes the next one when it is lost.
+/// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///
-/// Subscribing again is ordinary code, and nothing leaks from one connection into the next. Every decision is
-/// [`Reconnect`]'s: the spread before the first attempt after a loss, backoff after it, a count that starts again only
-/// after a connection that was healthy, and when to give up. What a close code or a refusal means is in
-/// [`codes`](crate::codes) and on the [first page](crate#what-a-failure-means).
+/// Use it to write the loop yourself: subscribing again is ordinary code, and no state leaks from one connection into
+/// the next. [`Reconnect`] makes every decision: the spread before the first attempt after a loss, the backoff after
+/// it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close codes and
+/// rejected upgrades mean, see [`codes`](crate::codes) and the [crate documentation](crate#what-a-failure-means).
 ///
 /// ```no_run
 /// // Needs a server.
@@ -29,10 +29,10 @@ use super::{Closed, Connection, ConnectionError, Fatal};
 /// use stagger_ws::{Fatal, Message, ReconnectLoop};
 ///
 /// # async fn feed() -> Result<(), Fatal> {
-/// let mut links = ReconnectLoop::builder().url("wss://feed.example/v1").reconnect_loop();
-/// while let Some(mut link) = links.next_connection().await? {
-///     if link.send(Message::text("subscribe")).await.is_ok() {
-///         while let Some(Ok(message)) = link.next().await {
+/// let mut connections = ReconnectLoop::builder().url("wss://feed.example/v1").reconnect_loop();
+/// while let Some(mut connection) = connections.next_connection().await? {
+///     if connection.send(Message::text("subscribe")).await.is_ok() {
+///         while let Some(Ok(message)) = connection.next().await {
 ///             println!("{message}");
 ///         }
 ///     }
@@ -50,49 +50,49 @@ pub struct ReconnectLoop {
     on_closed: Option<OnClosed>,
     machine: Reconnect,
     activity: Activity,
-    /// The wait before the attempt that is made.
+    /// The wait before the current attempt.
     last_wait: Duration,
-    /// When there was a connection last.
+    /// When the last connection ended.
     down_since: Option<Instant>,
     connected: Option<ConnectedGauge>,
     end: Option<ConnectionEnd>,
 }
 
-/// Announced of every failed attempt and every loss.
+/// A listener for failed attempts and lost connections.
 pub(super) type OnClosed = Box<dyn FnMut(&Closed) + Send + Sync>;
 
 type ConnectFuture = Pin<Box<dyn Future<Output = Result<(WebSocket, Response<()>), ConnectionError>> + Send>>;
 
-/// What is being done. It outlives the future of whoever asked for it, so nobody who is cancelled loses an attempt.
+/// The current activity. Kept here and not in a future, so that cancelling the caller loses no attempt.
 enum Activity {
-    /// Nothing yet, or what was asked for by [`ReconnectLoop::reconnect_now`].
+    /// An attempt is due now: the first one, or one requested by [`ReconnectLoop::reconnect_now`].
     Start,
     Connecting(Generation, ConnectFuture, Announced),
     Waiting(Pin<Box<Sleep>>),
-    /// A connection is out.
+    /// A connection has been given out.
     Connected(Generation),
     Stopped(Option<Fatal>),
 }
 
-/// Whether it is known that the attempt has begun.
+/// Whether [`LoopEvent::Connecting`] has been returned for the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Announced {
     Yes,
     No,
 }
 
-/// What happened.
+/// A step of the loop.
 pub(super) enum LoopEvent {
-    /// An attempt begins.
+    /// An attempt has started.
     Connecting,
     Opened(Box<ConnectionParts>),
     Closed(Closed),
-    /// Without an error, if the server ended it as it should, or this side did.
+    /// Without an error, if the server ended the connection normally, or this side closed the loop.
     Stopped(Option<Fatal>),
 }
 
 impl ReconnectLoop {
-    /// What can be said about how it connects. [`ClientBuilder::reconnect_loop`] makes it.
+    /// Returns a builder with the default settings. [`ClientBuilder::reconnect_loop`] creates the loop.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
@@ -118,14 +118,14 @@ impl ReconnectLoop {
         }
     }
 
-    /// The next connection: the first one at once, each further one after the loss of the one before and the wait that the
-    /// policy asks for. `None` after the server has ended the last one as it should, with code 1000, and after
-    /// [`close`](Self::close).
+    /// Waits for the next connection and returns it. The first attempt starts immediately; each further one after the
+    /// previous connection is lost and the policy's wait has passed. Returns `None` after the server ended the last
+    /// connection normally, with code 1000, and after [`close`](Self::close).
     ///
-    /// Cancel-safe: called again, it goes on with the wait or the attempt that it was in.
+    /// Cancel-safe: the next call continues the wait or the attempt.
     ///
     /// # Errors
-    /// [`Fatal`] when nothing more is tried; then always, until [`reconnect_now`](Self::reconnect_now).
+    /// [`Fatal`] when the client gives up, and on every further call until [`reconnect_now`](Self::reconnect_now).
     pub async fn next_connection(&mut self) -> Result<Option<Connection<'_>>, Fatal> {
         let parts = loop {
             match self.next_event().await {
@@ -138,8 +138,8 @@ impl ReconnectLoop {
         Ok(Some(self.connection(*parts)))
     }
 
-    /// Has the next connection made at once, with the count started again: in the middle of a wait, or after giving up.
-    /// After [`close`](Self::close) it does nothing.
+    /// Starts an attempt at the next call of [`next_connection`](Self::next_connection), without a wait and with the
+    /// attempt count reset: during a wait, or after giving up. Does nothing after [`close`](Self::close).
     pub fn reconnect_now(&mut self) {
         if self.machine.phase() == Phase::Closed {
             return;
@@ -149,20 +149,20 @@ impl ReconnectLoop {
         self.activity = Activity::Start;
     }
 
-    /// Ends it: whatever it was activity is dropped, its timer too, and there are no further connections.
+    /// Closes the loop permanently: cancels the current wait or attempt, and yields no further connections.
     pub fn close(&mut self) {
         self.machine.close(|| Tokio.now(), &Guards::none());
         self.connected = None;
         self.activity = Activity::Stopped(None);
     }
 
-    /// The attempts made since the last connection that was healthy.
+    /// Returns the number of attempts since the last healthy connection.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.machine.attempt()
     }
 
-    /// When the next attempt is made, while it waits for one.
+    /// Returns the time of the next attempt, if the loop is waiting for one.
     #[must_use]
     pub fn next_attempt_at(&self) -> Option<Instant> {
         match &self.activity {
@@ -171,13 +171,13 @@ impl ReconnectLoop {
         }
     }
 
-    /// The connection, and the place where it writes its end.
+    /// Creates the connection and lends it the place where it records its end.
     pub(super) fn connection(&mut self, parts: ConnectionParts) -> Connection<'_> {
         self.end = None;
         Connection::new(parts, &mut self.end)
     }
 
-    /// What happens next. Cancel-safe: everything that goes on is kept here.
+    /// Runs the loop until the next event. Cancel-safe: all progress is kept in `self`.
     pub(super) async fn next_event(&mut self) -> LoopEvent {
         loop {
             match &mut self.activity {
@@ -210,7 +210,7 @@ impl ReconnectLoop {
                 }
                 Activity::Connected(generation) => {
                     let generation = *generation;
-                    // A connection that was never dropped, only forgotten, is as good as lost.
+                    // A connection that was leaked, so never dropped, counts as lost now.
                     let end = self
                         .end
                         .take()
@@ -225,7 +225,7 @@ impl ReconnectLoop {
         }
     }
 
-    /// Notes what is not told otherwise if a connection is replaced.
+    /// Records the end of a connection that is being replaced.
     fn record_replaced(&mut self) {
         if let Activity::Connected(_) = self.activity {
             let end = self.end.take();
@@ -237,7 +237,7 @@ impl ReconnectLoop {
     fn open(&mut self, generation: Generation, socket: WebSocket, response: Response<()>) -> ConnectionParts {
         telemetry::record_attempt(&self.target, "opened");
         let attempt = self.machine.attempt();
-        // Its own generation, so it cannot be stale.
+        // The generation is the current one, so this is never `Stale`.
         let _ = self.machine.opened(generation, || Tokio.now(), &Guards::none());
         self.classifier.opened();
         self.activity = Activity::Connected(generation);
@@ -258,7 +258,8 @@ impl ReconnectLoop {
         }
     }
 
-    /// An attempt or a connection has been over for so long: the machine says what comes next.
+    /// Reports the end of an attempt or of a connection to the machine. It ended `ago` before now, since the caller may
+    /// have polled late.
     fn closed(
         &mut self,
         generation: Generation,
@@ -293,7 +294,7 @@ impl ReconnectLoop {
         closed
     }
 
-    /// Does what the machine says about what was so long ago.
+    /// Carries out the machine's step. `ago` is the time that has passed since the report.
     fn apply(&mut self, step: &Step, ago: Duration) {
         self.activity = match *step {
             Step::Connect { generation } => {

@@ -3,7 +3,7 @@ use core::fmt;
 use http::header::LOCATION;
 use http::{HeaderMap, Response, StatusCode};
 
-/// The server's answer to a request for an upgrade that it did not grant.
+/// The server's response to an upgrade request that it rejected.
 #[derive(Clone)]
 pub struct UpgradeRejected {
     status: StatusCode,
@@ -15,29 +15,29 @@ impl UpgradeRejected {
         Self { status: response.status(), headers: Box::new(response.headers().clone()) }
     }
 
-    /// Its status.
+    /// Returns the status code.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Its headers.
+    /// Returns the headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Where it points to, in full, if it points anywhere.
+    /// Returns the complete `Location` header, if there is a valid one.
     #[must_use]
     pub fn location(&self) -> Option<&str> {
         self.headers.get(LOCATION)?.to_str().ok()
     }
 }
 
-/// The status, and where it points to, without the query, which may carry a token.
+/// Shows the status and the redirect target. Leaves out the query, which may contain a token.
 impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused with {}", self.status)?;
+        write!(f, "upgrade rejected with {}", self.status)?;
         match self.location().and_then(|to| to.split(['?', '#']).next()) {
             Some(to) if self.status.is_redirection() => write!(f, ", to {:?}", without_user(to)),
             _ => Ok(()),
@@ -45,12 +45,12 @@ impl fmt::Display for UpgradeRejected {
     }
 }
 
-/// An address without what stands before an `@`.
+/// Returns the address without the user information before the `@`.
 fn without_user(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, rest)| rest)
 }
 
-/// What `Display` shows: headers may be secret.
+/// Shows the same as `Display`, since headers may contain secrets.
 impl fmt::Debug for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UpgradeRejected({self})")

@@ -9,10 +9,10 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
 use super::ConnectionError;
 
-/// An error of any kind, as the provider of requests gives it.
+/// Any error; the error type of a request provider.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The attempt that a request is asked for.
+/// The attempt that a request is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectAttempt {
     pub(super) number: u32,
@@ -20,14 +20,15 @@ pub struct ConnectAttempt {
 }
 
 impl ConnectAttempt {
-    /// Its number, from 1; it starts again after a connection that was healthy.
+    /// Returns the attempt number, from 1. The count restarts after a healthy connection.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// How the credentials of the attempt before were refused, if they were: the status (401, 403) or the close code
-    /// (3000, 3003, and those that the [codes](crate::codes) name). Get fresh ones then.
+    /// Returns how the previous attempt's credentials were rejected, if they were: the status (401, 403) or the close
+    /// code (3000, 3003, or a code that [`CloseCodes`](crate::codes::CloseCodes) maps to reauthentication). If this is
+    /// `Some`, get fresh credentials.
     #[must_use]
     pub const fn auth_rejection(&self) -> Option<u16> {
         self.auth_rejection
@@ -39,10 +40,10 @@ pub(super) type RequestFuture = Pin<Box<dyn Future<Output = Result<Request<()>, 
 /// Makes the request of every attempt.
 pub(super) type RequestProvider = Arc<dyn Fn(ConnectAttempt) -> RequestFuture + Send + Sync>;
 
-/// Fills in what the protocol wants and the provider did not say.
+/// Adds the headers of the WebSocket handshake. Keeps a `Host` header that the provider has set.
 pub(super) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<()>, ConnectionError> {
     if !matches!(request.uri().scheme_str(), Some("ws" | "wss")) {
-        return Err(ConnectionError::InvalidRequest("the address is neither ws nor wss"));
+        return Err(ConnectionError::InvalidRequest("the scheme of the URL is neither ws nor wss"));
     }
     let host = host_header(request.uri())?;
     let headers = request.headers_mut();
@@ -50,21 +51,22 @@ pub(super) fn with_upgrade_headers(mut request: Request<()>) -> Result<Request<(
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    let key =
-        HeaderValue::try_from(generate_key()).map_err(|_| ConnectionError::InvalidRequest("the key cannot be sent"))?;
+    let key = HeaderValue::try_from(generate_key())
+        .map_err(|_| ConnectionError::InvalidRequest("the handshake key cannot be sent"))?;
     headers.insert(SEC_WEBSOCKET_KEY, key);
     Ok(request)
 }
 
-/// What goes into `Host`: never a user's name or password.
+/// Returns the value of the `Host` header, without user information.
 fn host_header(uri: &Uri) -> Result<HeaderValue, ConnectionError> {
-    const NO_HOST: ConnectionError = ConnectionError::InvalidRequest("the address has no host");
+    const NO_HOST: ConnectionError = ConnectionError::InvalidRequest("the URL has no host");
     let authority = uri.authority().ok_or(NO_HOST)?.as_str();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     HeaderValue::try_from(host).map_err(|_| NO_HOST)
 }
 
-/// The address that a redirection points to, if it may be followed: on a host, and not from `wss` down to `ws`.
+/// Resolves a redirect. Returns `None` if it must not be followed: there is no host, or it would downgrade `wss` to
+/// `ws`.
 pub(super) fn redirect_target(from: &Uri, to: &str) -> Option<Uri> {
     let scheme = from.scheme_str()?;
     let to: Uri = if to.starts_with('/') && !to.starts_with("//") {
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirection_is_followed_upwards_only() {
+    fn redirects_never_downgrade_from_wss_to_ws() {
         for (from, to, want) in [
             ("ws://a/x", "wss://b/y?q", Some("wss://b/y?q")),
             ("ws://a/x", "http://b/y", Some("ws://b/y")),
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_names_the_host_and_no_user() {
+    fn the_host_header_does_not_contain_user_information() {
         let request = Request::get("ws://me:secret@example.test:81/feed?token=t").body(()).unwrap();
         let request = with_upgrade_headers(request).unwrap();
         assert_eq!(request.headers()[HOST], "example.test:81");

@@ -1,5 +1,4 @@
-//! What is told to `metrics` and `tracing`: nothing of a request but its host.
-//
+//! Records metrics and traces. The host is the only part of a request that is recorded.
 
 use core::pin::Pin;
 use core::time::Duration;
@@ -9,7 +8,7 @@ use stagger::Stop;
 
 use super::Closed;
 
-/// Adds to a gauge and takes away what it has added, also when a task is dropped.
+/// A gauge of open connections. Decrements on drop, also when the task is aborted.
 #[derive(Debug)]
 pub(super) struct ConnectedGauge {
     #[cfg(feature = "metrics")]
@@ -39,7 +38,7 @@ impl Drop for ConnectedGauge {
     }
 }
 
-/// An attempt has come to its end.
+/// Counts a completed attempt.
 pub(super) fn record_attempt(target: &str, result: &'static str) {
     #[cfg(feature = "metrics")]
     metrics::counter!("stagger_ws_attempts_total", "target" => target.to_owned(), "result" => result).increment(1);
@@ -47,13 +46,13 @@ pub(super) fn record_attempt(target: &str, result: &'static str) {
     let _ = (target, result);
 }
 
-/// There is a connection again after so long.
+/// Records the time without a connection.
 #[cfg(feature = "metrics")]
 pub(super) fn record_downtime(target: &str, downtime: Duration) {
     metrics::histogram!("stagger_ws_downtime_seconds", "target" => target.to_owned()).record(downtime);
 }
 
-/// The host that is connected to, into the span of the attempt.
+/// Records the host in the span of the attempt.
 pub(super) fn record_host(uri: &Uri) {
     #[cfg(feature = "tracing")]
     tracing::Span::current().record("url.host", uri.host().unwrap_or_default());
@@ -61,7 +60,7 @@ pub(super) fn record_host(uri: &Uri) {
     let _ = uri;
 }
 
-/// An attempt, in a span of its own: its number, its host, and the wait before it.
+/// Instruments an attempt with a span: its number, its host, and the wait before it.
 pub(super) fn in_span<F>(connect: F, number: u32, delay: Duration) -> Pin<Box<dyn Future<Output = F::Output> + Send>>
 where
     F: Future + Send + 'static,
@@ -81,7 +80,7 @@ where
     }
 }
 
-/// An attempt has failed, or a connection is lost; `stop` says why nothing more is tried, if it is not.
+/// Logs a failed attempt or a lost connection. `stop` is the reason for giving up, if there are no further attempts.
 pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<Stop>) {
     #[cfg(feature = "tracing")]
     {
@@ -90,7 +89,7 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<Stop>) {
         use stagger::Tokio;
         use stagger::sinks::{LogLimit, Verbosity};
 
-        // One for all clients: an outage hits them all.
+        // Shared by all clients, since an outage affects all of them.
         static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
         let silenced = match LIMIT.get_or_init(|| LogLimit::on(Tokio)).admit(target) {
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
@@ -115,7 +114,7 @@ pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<Stop>) {
     let _ = (target, closed, stop);
 }
 
-/// What an outbox tells.
+/// The metrics of an outbox.
 pub(super) struct OutboxMetrics {
     #[cfg(feature = "metrics")]
     len: metrics::Gauge,

@@ -37,7 +37,7 @@ impl Resume for Feed {
         if self.asks { ResumeStatus::Send(Message::text(format!("from {}", self.last))) } else { ResumeStatus::Pending }
     }
 
-    fn on_open(&mut self, message: &Message) -> ResumeStatus {
+    fn on_handshake_message(&mut self, message: &Message) -> ResumeStatus {
         match message.to_text().unwrap() {
             "resumed" => ResumeStatus::Resumed,
             "fresh" => ResumeStatus::Fresh,

@@ -12,26 +12,25 @@ use crate::client::builder::ClientBuilder;
 use crate::client::outbox::{Completion, Enqueue};
 use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
 
-/// A [`Client`] that delivers at least once: what the server has not acknowledged is kept, and sent again over the next
-/// connection.
+/// A [`Client`] with at-least-once delivery: unacknowledged messages are kept, and sent again over the next connection.
 ///
-/// After each [`Event::Open`], exactly the messages that are not acknowledged are sent again, in their order, before
-/// anything else; [`Opened::resent`](crate::Opened::resent) says how many. So the server may get a message twice, and has
-/// to know it by its id: store it, then acknowledge it, and pass over what is stored already, but acknowledge that too.
-/// Then each is stored exactly once.
+/// After each [`Event::Open`], exactly the unacknowledged messages are sent again, in order and before anything else;
+/// [`Opened::resent`](crate::Opened::resent) is their number. So the server may receive a message twice. To store each
+/// message exactly once, the server stores a message before acknowledging it, and detects duplicates by their id: it
+/// skips them, and acknowledges them again.
 ///
-/// - What is not acknowledged is bounded: beyond the window, `send` waits.
-/// - It is kept in memory. What [`close`](Self::close) gives back, or [`unacked`](AckedHandle::unacked), is for whoever
-///   wants it to outlive the process.
-/// - After giving up, the window stays as it is, and [`reconnect_now`](Handle::reconnect_now) sends it again.
-/// - Acknowledgements are read with everything else: if the inbox is full because nobody reads, they are not. Whoever sends
-///   and reads in one task should not wait for room in the window while messages of another kind keep coming.
+/// - The window of unacknowledged messages is bounded. If it is full, `send` waits.
+/// - The window is kept in memory. To let messages outlive the process, store what [`close`](Self::close) or
+///   [`unacked`](AckedHandle::unacked) returns.
+/// - After giving up, the window is unchanged, and [`reconnect_now`](Handle::reconnect_now) sends it again.
+/// - Acknowledgements are read in order with all other messages. If the inbox is full, they are not read. A task that
+///   both sends and reads should not wait for room in the window while other messages keep arriving.
 ///
 /// ```
 /// use futures_util::StreamExt;
 /// use stagger_ws::{Ack, Acks, Client, Event, Message};
 ///
-/// // "7 hello" goes out, "ack 7" comes back.
+/// // The client sends "7 hello"; the server replies "ack 7".
 /// fn id(message: &Message) -> u64 {
 ///     let text = message.to_text().unwrap_or_default();
 ///     text.split(' ').next().and_then(|id| id.parse().ok()).unwrap_or_default()
@@ -59,8 +58,8 @@ use crate::client::{Client, Event, Fatal, Handle, SendError, SendErrorKind};
 /// chat.send(Message::text("1 hello")).await?;
 /// chat.send(Message::text("2 world")).await?;
 /// chat.flushed().await?;
-/// let never_acknowledged = chat.close().await;
-/// assert!(never_acknowledged.is_empty());
+/// let unacknowledged = chat.close().await;
+/// assert!(unacknowledged.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
 pub struct AckedClient<K> {
@@ -76,44 +75,44 @@ impl<K: Ord + Send + 'static> AckedClient<K> {
         Self { client, handle }
     }
 
-    /// Another hand on it, for other tasks.
+    /// Returns a handle for use in other tasks.
     #[must_use]
     pub fn handle(&self) -> AckedHandle<K> {
         self.handle.clone()
     }
 
-    /// Waits until there is a connection; see [`Client::connected`].
+    /// Waits until connected; see [`Client::connected`].
     ///
     /// # Errors
-    /// [`Fatal`] if it gives up before, or has been closed.
+    /// [`Fatal`] if the client gives up first, or has been closed.
     pub async fn connected(&self) -> Result<(), Fatal> {
         self.client.connected().await
     }
 
-    /// Takes charge of a message; see [`AckedHandle::send`].
+    /// Accepts a message for delivery; see [`AckedHandle::send`].
     ///
     /// # Errors
-    /// [`SendError`] says why it was not taken, and gives it back.
+    /// [`SendError`] with the reason and the message.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
         self.handle.send(message).await
     }
 
-    /// Waits until everything is acknowledged; see [`AckedHandle::flushed`].
+    /// Waits until all messages are acknowledged; see [`AckedHandle::flushed`].
     ///
     /// # Errors
-    /// [`SendErrorKind`] if that can no longer be.
+    /// [`SendErrorKind`] if that is no longer possible.
     pub async fn flushed(&self) -> Result<(), SendErrorKind> {
         self.handle.flushed().await
     }
 
-    /// Closes it for good, and gives back what was never acknowledged; see [`AckedHandle::close`].
-    #[must_use = "what was never acknowledged is in it"]
+    /// Closes the client permanently and returns the unacknowledged messages; see [`AckedHandle::close`].
+    #[must_use = "it contains the unacknowledged messages"]
     pub async fn close(&self) -> Vec<Message> {
         self.handle.close().await
     }
 }
 
-/// As of [`Client`].
+/// The same events as those of [`Client`].
 impl<K> Stream for AckedClient<K> {
     type Item = Result<Event, Fatal>;
 
@@ -122,8 +121,8 @@ impl<K> Stream for AckedClient<K> {
     }
 }
 
-/// What is put in has been taken charge of: there is nothing to flush. While others send too, it may go beyond the window
-/// by one message.
+/// A message in the sink is accepted for delivery, so there is nothing to flush. If other tasks send at the same time,
+/// the sink may exceed the window by one message.
 impl<K: Ord + Send + 'static> Sink<Message> for AckedClient<K> {
     type Error = SendError;
 
@@ -150,65 +149,66 @@ impl<K> Debug for AckedClient<K> {
     }
 }
 
-/// Another hand on an [`AckedClient`], from any task.
+/// A cloneable handle to an [`AckedClient`], for use in any task.
 pub struct AckedHandle<K> {
     client: Handle,
     window: Arc<Window<K>>,
 }
 
 impl<K: Ord + Send + 'static> AckedHandle<K> {
-    /// Takes charge of a message: `Ok` says that it will be sent until it is acknowledged. It waits for room in the window,
-    /// but neither for a connection nor for an acknowledgement.
+    /// Accepts a message for delivery. `Ok` means that it will be sent until it is acknowledged. Waits for room in the
+    /// window, but neither for a connection nor for an acknowledgement.
     ///
-    /// Cancel-safe: dropped before it is done, the message has not been taken.
+    /// Cancel-safe: if the future is dropped, the message has not been accepted.
     ///
     /// # Errors
-    /// [`SendError`] says why it was not taken, and gives it back: the client has given up or is closed, or it is longer
+    /// [`SendError`] with the reason and the message: the client has given up or is closed, or the message is longer
     /// than the window.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
         self.window.enqueue(message).await
     }
 
-    /// Takes charge of a message, without waiting.
+    /// Accepts a message for delivery without waiting.
     ///
     /// # Errors
-    /// As [`send`](Self::send); [`SendErrorKind::Full`] if there is no room.
+    /// As [`send`](Self::send), and [`SendErrorKind::Full`] if there is no room.
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
         self.enqueue(message, Room::Required)
     }
 
-    /// What is acknowledged in another way than by a message that comes, between two connections too. A message that has
-    /// never been sent cannot be.
+    /// Processes an acknowledgement that was received by other means than the connection, also between two connections.
+    /// A message that has never been sent cannot be acknowledged.
     pub fn acknowledge(&self, ack: &Ack<K>) {
         self.window.acknowledge(ack);
     }
 
-    /// Waits until everything is acknowledged, that which is sent meanwhile too. Cancel-safe.
+    /// Waits until all messages are acknowledged, including those sent meanwhile. Cancel-safe.
     ///
     /// # Errors
-    /// [`SendErrorKind::GaveUp`] or [`SendErrorKind::Closed`] if that can no longer be.
+    /// [`SendErrorKind::GaveUp`] or [`SendErrorKind::Closed`] if that is no longer possible.
     pub async fn flushed(&self) -> Result<(), SendErrorKind> {
         self.window.flushed().await
     }
 
-    /// Copies of what is not acknowledged, in order.
+    /// Returns copies of the unacknowledged messages, in order.
     #[must_use]
     pub fn unacked(&self) -> Vec<Message> {
         self.window.unacked()
     }
 
-    /// Closes it for good, as [`Handle::close`], and gives back in order what was never acknowledged, never sent included.
-    /// Some of it may have arrived. It does not wait for acknowledgements; [`settled`](Self::flushed) does.
+    /// Closes the client permanently, as [`Handle::close`] does, and returns the unacknowledged messages in order,
+    /// including those never sent. Some of them may have arrived. Does not wait for acknowledgements;
+    /// [`flushed`](Self::flushed) does.
     ///
-    /// Cancel-safe: asked again, it gives back what it would have.
-    #[must_use = "what was never acknowledged is in it"]
+    /// Cancel-safe: a second call returns what the first one would have returned.
+    #[must_use = "it contains the unacknowledged messages"]
     pub async fn close(&self) -> Vec<Message> {
         self.client.close().await;
         self.window.drain()
     }
 
-    /// The client below: its state, [`reconnect_now`](Handle::reconnect_now), and messages that nobody acknowledges. Those
-    /// go out when nothing in the window waits to.
+    /// Returns a handle to the underlying client: for its state, for [`reconnect_now`](Handle::reconnect_now), and for
+    /// messages that are not acknowledged. Those are sent when no message in the window is waiting.
     #[must_use]
     pub fn client(&self) -> &Handle {
         &self.client

@@ -1,4 +1,4 @@
-/// What a window tells: its part of what all the windows of a target hold, and how often something is sent again.
+/// The metrics of a window: its part of all unacknowledged messages of a target, and how many messages were sent again.
 #[derive(Debug)]
 pub(super) struct WindowMetrics {
     #[cfg(feature = "metrics")]

@@ -1,4 +1,4 @@
-//! At-least-once: what was not acknowledged is sent again.
+//! At-least-once delivery: unacknowledged messages are sent again.
 
 mod acks;
 mod client;

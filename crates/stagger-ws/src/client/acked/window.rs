@@ -13,59 +13,58 @@ use super::{Ack, AckDelivery, Acks};
 use crate::client::outbox::{Completion, Enqueue, LinkState, enqueue, wake};
 use crate::client::{SendError, SendErrorKind};
 
-/// The messages that are not acknowledged, in the order in which they were sent, shared between those who send and the
-/// task that owns the connection.
+/// The unacknowledged messages in send order, shared between senders and the connection task.
 pub(in crate::client) struct Window<K> {
     acks: Acks<K>,
     metrics: WindowMetrics,
     inner: Mutex<Inner<K>>,
-    /// For those who wait for room.
+    /// Notifies senders that wait for room.
     room: Notify,
-    /// For those who wait until nothing is left.
+    /// Notifies tasks that wait until the window is empty.
     empty: Notify,
 }
 
 struct Inner<K> {
-    /// Those that have ever been written come first.
+    /// Messages that have ever been written come first.
     entries: VecDeque<Entry<K>>,
     bytes: usize,
-    /// How many of them have been written to the connection that is up.
+    /// How many entries have been written to the current connection.
     written: usize,
     link: LinkState,
-    /// What was never acknowledged has been handed back.
+    /// Unacknowledged messages have been returned by `close`.
     returned: bool,
-    /// The task that owns the connection.
+    /// The waker of the connection task.
     task: Option<Waker>,
-    /// Whoever waits with the sink.
+    /// The waker of the task that waits with the sink.
     sink: Option<Waker>,
 }
 
 struct Entry<K> {
     id: K,
     message: Message,
-    /// When it was written last.
+    /// When it was last written.
     written: Option<Instant>,
 }
 
-/// A window, whatever its ids are: what the task that owns the connection does with it.
+/// The connection task's view of a [`Window`], independent of the type of its ids.
 pub(in crate::client) trait UnackedMessages: Debug + Send + Sync {
-    /// The way is open now, or not. When it opens, all that is not acknowledged is to be written resent: how many messages
-    /// have been written before.
+    /// Sets whether messages can be sent. When the link comes up, all unacknowledged messages are written again.
+    /// Returns how many of them had been written before.
     fn set_link(&self, link: LinkState) -> usize;
 
-    /// The next message to write. If there is none, the task is woken when there is.
+    /// Returns the next message to write. If there is none, the task is woken when there is.
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Message>;
 
-    /// What was taken last can never be written.
+    /// Drops the message taken last, which no connection can ever write.
     fn drop_last(&self);
 
-    /// A message has come.
+    /// Processes an incoming message. Returns whether the stream yields it.
     fn process_incoming(&self, message: &Message) -> AckDelivery;
 
-    /// How long an acknowledgement may take.
+    /// Returns the acknowledgement timeout.
     fn timeout(&self) -> Option<Duration>;
 
-    /// Until when an acknowledgement must have come, if any must.
+    /// Returns the deadline of the oldest outstanding acknowledgement, if there is one.
     fn due(&self) -> Option<Instant>;
 }
 
@@ -84,7 +83,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         Self { acks, metrics: WindowMetrics::new(target), inner: Mutex::new(inner), room, empty }
     }
 
-    /// Waits for room, and puts it in.
+    /// Adds a message, waiting for room.
     pub(super) async fn enqueue(&self, message: Message) -> Result<(), SendError> {
         enqueue(&self.room, message, Completion::Unacked, |message, completion| {
             self.try_enqueue(message, completion, Room::Required)
@@ -92,7 +91,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         .await
     }
 
-    /// Puts it in, if there is room, or if there was when the sink asked.
+    /// Adds a message if there is room, or if the sink has checked for room before.
     pub(super) fn try_enqueue(&self, message: Message, completion: Completion, room_needed: Room) -> Enqueue {
         let id = self.acks.id(&message);
         let mut inner = self.inner();
@@ -118,7 +117,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         Enqueue::Queued
     }
 
-    /// Whether the sink may enqueue one in.
+    /// Polls until the sink may add a message.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
         match inner.link {
@@ -132,11 +131,11 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
     }
 
-    /// Waits until everything is acknowledged.
+    /// Waits until all messages are acknowledged.
     pub(super) async fn flushed(&self) -> Result<(), SendErrorKind> {
         loop {
             let mut empty = core::pin::pin!(self.empty.notified());
-            // Before the look, or the last acknowledgement in between would go unnoticed.
+            // Before the check; otherwise the last acknowledgement could arrive in between, unnoticed.
             empty.as_mut().enable();
             {
                 let inner = self.inner();
@@ -151,7 +150,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
     }
 
-    /// Takes away what is acknowledged, of what has been sent at all: nobody can have the rest.
+    /// Removes acknowledged messages. Only messages that have been sent can be acknowledged.
     pub(super) fn acknowledge(&self, ack: &Ack<K>) {
         let mut inner = self.inner();
         let inner = &mut *inner;
@@ -160,7 +159,7 @@ impl<K: Ord + Send + 'static> Window<K> {
             if !ack.covers(&entry.id) {
                 match ack {
                     Ack::One(_) => at += 1,
-                    // They ascend: what comes after it is not covered either.
+                    // Ids ascend, so no later message is covered.
                     Ack::UpTo(_) => break,
                 }
                 continue;
@@ -171,12 +170,12 @@ impl<K: Ord + Send + 'static> Window<K> {
         self.on_removed(inner, removed);
     }
 
-    /// Copies of all that is not acknowledged.
+    /// Returns copies of all unacknowledged messages.
     pub(super) fn unacked(&self) -> Vec<Message> {
         self.inner().entries.iter().map(|entry| entry.message.clone()).collect()
     }
 
-    /// All that is not acknowledged, which the window no longer has.
+    /// Removes and returns all unacknowledged messages.
     pub(super) fn drain(&self) -> Vec<Message> {
         let mut inner = self.inner();
         (inner.bytes, inner.written) = (0, 0);
@@ -192,7 +191,7 @@ impl<K: Ord + Send + 'static> Window<K> {
         }
         self.metrics.removed(removed);
         wake(&mut inner.sink);
-        // Whoever gets in lets the next one look.
+        // Each sender that gets room notifies the next one.
         self.room.notify_one();
         if inner.entries.is_empty() {
             self.empty.notify_waiters();
@@ -202,7 +201,7 @@ impl<K: Ord + Send + 'static> Window<K> {
 
 impl<K> Window<K> {
     fn inner(&self) -> MutexGuard<'_, Inner<K>> {
-        // Comparing ids is not ours and may panic, but nothing is half done then.
+        // Comparing ids is user code and may panic, but never while the state is inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -213,11 +212,11 @@ impl<K> Debug for Window<K> {
     }
 }
 
-/// Whether the window keeps its room_needed.
+/// Whether there must be room in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Required,
-    /// The sink has asked for room before; whoever came in between had it first.
+    /// The sink has checked for room before; another sender may have taken it since.
     Reserved,
 }
 

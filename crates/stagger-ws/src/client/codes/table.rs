@@ -6,30 +6,30 @@ use serde::Deserialize;
 
 use crate::ReconnectAdvice;
 
-/// What a close code means for the connection that comes next.
+/// How the client reacts to a close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseAction {
-    /// There is none: it ended as it should.
+    /// Does not reconnect: a normal end.
     End,
-    /// There is none: it would end in the same way.
+    /// Does not reconnect: the connection would be closed again.
     Fatal,
-    /// Spread, then backoff.
+    /// Reconnects after the spread, then with backoff.
     Reconnect,
-    /// The same, but the connection does not count as healthy, however long it lived.
+    /// As [`Reconnect`](Self::Reconnect), but the connection does not count as healthy, however long it was up.
     ReconnectUnhealthy,
-    /// With fresh credentials, once; then fatal.
+    /// Reconnects with fresh credentials, once; then fatal.
     Reauthenticate,
-    /// Anywhere between these two points from now on, drawn uniformly.
+    /// Reconnects at a time drawn uniformly from this interval, measured from the close.
     ReconnectWithin {
-        /// Not before this.
+        /// The minimum wait.
         from: Duration,
-        /// Not after this.
+        /// The maximum wait.
         to: Duration,
     },
 }
 
-/// A table of close codes. The first one is [`rfc6455`](super::rfc6455); what is added later counts more.
+/// A table of close codes. Start with [`rfc6455`](super::rfc6455) and change it; later entries take precedence.
 ///
 /// ```
 /// use stagger_ws::codes::{self, CloseAction};
@@ -40,17 +40,17 @@ pub enum CloseAction {
 /// ```
 #[derive(Clone, Debug)]
 pub struct CloseCodes {
-    /// Shared by all clients that do not change them.
+    /// Shared by all clients that use the same table.
     rows: Arc<Vec<(RangeInclusive<u16>, CloseAction)>>,
     reason: Reason,
 }
 
-/// What is read out of the text of a close frame.
+/// What is read from the close reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// [`ReconnectAdvice`], for codes that mean to come back.
+    /// [`ReconnectAdvice`], for codes that reconnect.
     Stagger,
-    /// Centrifugo's `{"reason": …, "reconnect": …}`, which overrules the code.
+    /// Centrifugo's `{"reason": …, "reconnect": …}`, which takes precedence over the code.
     Centrifugo,
 }
 
@@ -59,25 +59,25 @@ impl CloseCodes {
         Self { rows: Arc::default(), reason }
     }
 
-    /// Nothing more is tried after this code.
+    /// Makes a code fatal: the client does not reconnect.
     #[must_use]
     pub fn fatal(self, code: u16) -> Self {
         self.on(code..=code, CloseAction::Fatal)
     }
 
-    /// After this code it is connected again: spread, then backoff.
+    /// Makes the client reconnect after this code: spread, then backoff.
     #[must_use]
     pub fn reconnect(self, code: u16) -> Self {
         self.on(code..=code, CloseAction::Reconnect)
     }
 
-    /// After this code the request is asked for again with the refusal, once; then it is fatal.
+    /// Makes the client reconnect with fresh credentials after this code, once; then the code is fatal.
     #[must_use]
     pub fn reauthenticate(self, code: u16) -> Self {
         self.on(code..=code, CloseAction::Reauthenticate)
     }
 
-    /// After one of these codes, this.
+    /// Sets the action for a range of codes.
     #[must_use]
     pub fn on(mut self, codes: RangeInclusive<u16>, then: CloseAction) -> Self {
         Arc::make_mut(&mut self.rows).push((codes, then));
@@ -90,7 +90,7 @@ impl CloseCodes {
         }
     }
 
-    /// What this close frame means.
+    /// Returns the action for a close frame with this code and reason.
     #[must_use]
     pub fn action(&self, code: u16, reason: &str) -> CloseAction {
         let row = self.rows.iter().rev().find(|(codes, _)| codes.contains(&code));

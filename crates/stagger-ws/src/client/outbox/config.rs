@@ -1,15 +1,15 @@
 use core::time::Duration;
 
-/// What becomes of messages that cannot be sent yet. It is always bounded.
+/// What happens to messages that cannot be sent yet. Every outbox is bounded.
 ///
-/// | | while it is full | while there is no connection |
+/// | outbox | while it is full | while there is no connection |
 /// |---|---|---|
-/// | [`fail_fast`](Self::fail_fast) | `send` waits | `send` fails at once, and what was waiting fails |
-/// | [`backpressure`](Self::backpressure), of 64 by default | `send` waits | messages wait |
-/// | [`drop_oldest`](Self::drop_oldest) | the oldest message makes room | messages wait |
-/// | [`drop_newest`](Self::drop_newest) | `send` fails at once | messages wait |
+/// | [`fail_fast`](Self::fail_fast) | `send` waits | `send` fails immediately, and waiting messages fail |
+/// | [`backpressure`](Self::backpressure), the default with 64 messages | `send` waits | messages wait |
+/// | [`drop_oldest`](Self::drop_oldest) | a new message replaces the oldest | messages wait |
+/// | [`drop_newest`](Self::drop_newest) | `send` fails immediately | messages wait |
 ///
-/// Messages that were dropped are counted, and told with an [`Event::Dropped`](crate::Event::Dropped).
+/// Dropped messages are counted and reported with [`Event::Dropped`](crate::Event::Dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outbox {
     pub(super) overflow: OverflowPolicy,
@@ -27,38 +27,38 @@ pub(super) enum OverflowPolicy {
 }
 
 impl Outbox {
-    /// Nothing waits for a connection.
+    /// Creates an outbox in which no message waits for a connection. While connected, up to 64 messages are buffered.
     #[must_use]
     pub const fn fail_fast() -> Self {
         Self::new(OverflowPolicy::FailFast, 64)
     }
 
-    /// So many messages wait, at least one; who wants to send more waits too.
+    /// Buffers up to `messages` messages (minimum 1). Further sends wait, which applies backpressure.
     #[must_use]
     pub const fn backpressure(messages: usize) -> Self {
         Self::new(OverflowPolicy::Backpressure, messages)
     }
 
-    /// So many messages wait, at least one; a new one takes the place of the oldest.
+    /// Buffers up to `messages` messages (minimum 1). If the outbox is full, a new message replaces the oldest.
     #[must_use]
     pub const fn drop_oldest(messages: usize) -> Self {
         Self::new(OverflowPolicy::DropOldest, messages)
     }
 
-    /// So many messages wait, at least one; a new one that finds no place is refused.
+    /// Buffers up to `messages` messages (minimum 1). If the outbox is full, new messages are rejected.
     #[must_use]
     pub const fn drop_newest(messages: usize) -> Self {
         Self::new(OverflowPolicy::DropNewest, messages)
     }
 
-    /// Nor more than so many bytes of payload. A message that is longer than that is refused. No limit by default.
+    /// Limits the total payload to `bytes`. A longer message is rejected. No limit by default.
     #[must_use]
     pub const fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// A message that has waited for so long is dropped. No limit by default.
+    /// Drops messages that have waited for `longest`. No limit by default.
     #[must_use]
     pub const fn ttl(mut self, longest: Duration) -> Self {
         self.ttl = Some(longest);

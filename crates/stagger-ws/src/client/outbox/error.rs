@@ -3,23 +3,24 @@ use core::fmt;
 
 use tokio_tungstenite::tungstenite::Message;
 
-/// Why a message was not sent.
+/// The reason why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendErrorKind {
-    /// There is no connection, and nothing waits for one: [`Outbox::fail_fast`](super::Outbox::fail_fast).
+    /// There is no connection, and the outbox does not wait for one: [`Outbox::fail_fast`](super::Outbox::fail_fast).
     NotConnected,
     /// The outbox is full.
     Full,
-    /// It is longer than the outbox takes.
+    /// The message exceeds the size limit of the outbox.
     TooLong,
-    /// It made room for a newer one.
+    /// A newer message replaced it.
     Dropped,
-    /// It has waited too long.
+    /// The message waited longer than the outbox's time to live.
     Expired,
-    /// The connection was lost while it was being written. Whether it arrived nobody knows; it is not sent again.
+    /// The connection was lost while the message was being written. It may or may not have arrived; it is not sent
+    /// again.
     Lost,
-    /// The client has given up. Without the message in the error, it is still in the outbox, and goes out after
+    /// The client has given up. If the error does not contain the message, it is still in the outbox and is sent after
     /// [`reconnect_now`](crate::Handle::reconnect_now).
     GaveUp,
     /// The client was closed or dropped.
@@ -29,11 +30,11 @@ pub enum SendErrorKind {
 impl fmt::Display for SendErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotConnected => "there is no connection",
+            Self::NotConnected => "not connected",
             Self::Full => "the outbox is full",
-            Self::TooLong => "the message is longer than the outbox takes",
-            Self::Dropped => "a newer message took its place",
-            Self::Expired => "it has waited too long",
+            Self::TooLong => "the message exceeds the outbox's size limit",
+            Self::Dropped => "a newer message replaced it",
+            Self::Expired => "it waited longer than its time to live",
             Self::Lost => "the connection was lost while it was being written",
             Self::GaveUp => "the client has given up",
             Self::Closed => "the client is closed",
@@ -41,7 +42,7 @@ impl fmt::Display for SendErrorKind {
     }
 }
 
-/// A message was not sent. Neither `Display` nor `Debug` shows it.
+/// The error of a message that was not sent. Neither `Display` nor `Debug` shows the message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SendError {
     kind: SendErrorKind,
@@ -53,13 +54,13 @@ impl SendError {
         Self { kind, message }
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub const fn kind(&self) -> SendErrorKind {
         self.kind
     }
 
-    /// The message, if the client no longer has it.
+    /// Returns the message, if the client no longer has it.
     #[must_use]
     pub fn into_message(self) -> Option<Message> {
         self.message
@@ -68,7 +69,7 @@ impl SendError {
 
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the message was not sent: {}", self.kind)
+        write!(f, "message not sent: {}", self.kind)
     }
 }
 

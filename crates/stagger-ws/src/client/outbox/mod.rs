@@ -1,4 +1,4 @@
-//! What is to be sent, while it waits for a connection.
+//! The outbox: messages that wait to be sent.
 
 mod config;
 mod error;

@@ -12,13 +12,13 @@ use super::config::OverflowPolicy;
 use super::{Outbox, SendError, SendErrorKind};
 use crate::client::telemetry::OutboxMetrics;
 
-/// The messages that wait, shared between those who send and the task that owns the connection.
+/// The queue of waiting messages, shared between senders and the connection task.
 #[derive(Debug)]
 pub(in crate::client) struct OutboxQueue {
     config: Outbox,
     metrics: OutboxMetrics,
     inner: Mutex<Inner>,
-    /// For those who wait for room.
+    /// Notifies senders that wait for room.
     room: Notify,
 }
 
@@ -27,9 +27,9 @@ struct Inner {
     items: VecDeque<QueuedMessage>,
     bytes: usize,
     link: LinkState,
-    /// Dropped, and not reply yet.
+    /// The number of dropped messages that have not been reported yet.
     dropped: u64,
-    /// What the sink has enqueue in and what is not settled.
+    /// The messages of the sink that are not completed.
     sink: SinkState,
     task: Option<Waker>,
 }
@@ -45,24 +45,24 @@ struct SinkState {
 #[derive(Debug)]
 pub(in crate::client) struct QueuedMessage {
     pub(in crate::client) message: Message,
-    /// If it matters: the clock is not read otherwise.
+    /// When it was queued. `None` without a time to live, so that the clock is not read.
     since: Option<Instant>,
     pub(in crate::client) completion: Completion,
 }
 
-/// Who wants to know what becomes of a message.
+/// Where the outcome of a message is reported.
 #[derive(Debug)]
 pub(in crate::client) enum Completion {
-    /// A call that waits. If it does not wait any more, it has withdrawn the message.
+    /// To a waiting `send`. If that future was dropped, the message is withdrawn.
     Send(oneshot::Sender<Result<(), SendError>>),
-    /// The sink of the client.
+    /// To the client's sink.
     Sink,
     Ignored,
-    /// Nobody, for it is kept until it is acknowledged.
+    /// Nowhere: the message is kept until it is acknowledged.
     Unacked,
 }
 
-/// Whether messages can go out.
+/// Whether messages can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum LinkState {
     Up,
@@ -71,11 +71,11 @@ pub(in crate::client) enum LinkState {
     Closed,
 }
 
-/// What became of a message that was offered.
+/// The result of an attempt to queue a message.
 #[derive(Debug)]
 pub(in crate::client) enum Enqueue {
     Queued,
-    /// There is no room now, and it is worth waiting for.
+    /// There is no room yet; the sender can wait.
     NoRoom(Message, Completion),
     Rejected(SendError),
 }
@@ -93,12 +93,12 @@ impl OutboxQueue {
         Self { config, metrics: OutboxMetrics::new(target), inner: Mutex::new(inner), room: Notify::new() }
     }
 
-    /// Waits for room, and puts it in.
+    /// Queues a message, waiting for room.
     pub(in crate::client) async fn enqueue(&self, message: Message, completion: Completion) -> Result<(), SendError> {
         enqueue(&self.room, message, completion, |message, completion| self.try_enqueue(message, completion)).await
     }
 
-    /// Puts it in, if there is room.
+    /// Queues a message if there is room.
     pub(in crate::client) fn try_enqueue(&self, message: Message, completion: Completion) -> Enqueue {
         let mut inner = self.inner();
         let rejected = |kind, message| Enqueue::Rejected(SendError::new(kind, Some(message)));
@@ -121,7 +121,7 @@ impl OutboxQueue {
                     None => break,
                 },
                 (OverflowPolicy::DropNewest, _) => return rejected(SendErrorKind::Full, message),
-                // The sink has asked for room before; whoever came in between had it first.
+                // The sink has checked for room before; another sender may have taken it since.
                 (_, Completion::Sink) => break,
                 _ => return Enqueue::NoRoom(message, completion),
             }
@@ -135,7 +135,7 @@ impl OutboxQueue {
         Enqueue::Queued
     }
 
-    /// Whether the sink may enqueue one in.
+    /// Polls until the sink may queue a message.
     pub(in crate::client) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
         self.remove_withdrawn(&mut inner);
@@ -151,7 +151,7 @@ impl OutboxQueue {
         }
     }
 
-    /// Whether all that the sink has enqueue in is settled.
+    /// Polls until all messages of the sink are completed.
     pub(in crate::client) fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         let mut inner = self.inner();
         if inner.sink.pending > 0 && inner.link == LinkState::GaveUp {
@@ -164,7 +164,7 @@ impl OutboxQueue {
         Poll::Ready(inner.sink.failed.take().map_or(Ok(()), |kind| Err(SendError::new(kind, None))))
     }
 
-    /// The next one to send, if there is any; otherwise the task is woken when there is.
+    /// Returns the next message to send. If there is none, the task is woken when there is.
     pub(in crate::client) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<QueuedMessage> {
         let mut inner = self.inner();
         while let Some(item) = self.pop(&mut inner) {
@@ -176,7 +176,7 @@ impl OutboxQueue {
         Poll::Pending
     }
 
-    /// Something that was taken out has come to its end.
+    /// Completes a message that was taken from the queue.
     pub(in crate::client) fn complete(&self, completion: Completion, result: Result<(), SendErrorKind>) {
         let mut inner = self.inner();
         if result.is_err() && !matches!(completion, Completion::Unacked) {
@@ -185,8 +185,8 @@ impl OutboxQueue {
         Self::notify(&mut inner, completion, result.map_err(|kind| SendError::new(kind, None)));
     }
 
-    /// Drops what has waited too long; says how many were dropped, for any reason, since this was asked last, and when the
-    /// next one will be. The task is woken when there is something new to ask.
+    /// Drops expired messages. Returns how many messages were dropped since the last call, for any reason, and when the
+    /// next one expires. The task is woken when either changes.
     pub(in crate::client) fn drop_expired(&self, cx: &mut Context<'_>) -> (u64, Option<Instant>) {
         let mut inner = self.inner();
         let until = self.config.ttl.and_then(|ttl| self.expire(&mut inner, ttl));
@@ -207,8 +207,8 @@ impl OutboxQueue {
         }
     }
 
-    /// The way is open now, or not. What waits fails if it is closed for good, or if nothing may wait. When the client gives
-    /// up, it stays, and whoever waits for it is reply.
+    /// Sets whether messages can be sent. Waiting messages fail if the client is closed, or if the outbox does not wait
+    /// for connections. When the client gives up, messages stay queued, and waiting senders get an error.
     pub(in crate::client) fn set_link(&self, link: LinkState) {
         let mut inner = self.inner();
         inner.link = link;
@@ -238,7 +238,7 @@ impl OutboxQueue {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in here panics half way.
+        // No code in here panics while the state is inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -256,7 +256,7 @@ impl OutboxQueue {
         Some(item)
     }
 
-    /// Takes out what nobody waits for any more.
+    /// Removes messages whose senders no longer wait.
     fn remove_withdrawn(&self, inner: &mut Inner) {
         let Inner { items, bytes, .. } = inner;
         items.retain(|item| {
@@ -283,7 +283,7 @@ impl OutboxQueue {
 
     fn notify(inner: &mut Inner, completion: Completion, result: Result<(), SendError>) {
         match completion {
-            // Who does not wait any more does not want to know.
+            // An error means that the sender no longer waits.
             Completion::Send(reply) => drop(reply.send(result)),
             Completion::Sink => {
                 inner.sink.pending = inner.sink.pending.saturating_sub(1);
@@ -303,7 +303,7 @@ impl QueuedMessage {
     }
 }
 
-/// Offers a message until it is taken or rejected, and waits for room in between.
+/// Tries to queue a message until it is queued or rejected, waiting for room in between.
 pub(in crate::client) async fn enqueue(
     room: &Notify,
     mut message: Message,
@@ -312,11 +312,11 @@ pub(in crate::client) async fn enqueue(
 ) -> Result<(), SendError> {
     loop {
         let mut free = pin!(room.notified());
-        // Before the look, or what becomes free in between would go unnoticed.
+        // Before the check; otherwise room that is freed in between would go unnoticed.
         free.as_mut().enable();
         match try_enqueue(message, completion) {
             Enqueue::Queued => {
-                // There may be room for the next one too.
+                // There may be room for the next sender, too.
                 room.notify_one();
                 return Ok(());
             }

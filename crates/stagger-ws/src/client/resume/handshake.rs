@@ -9,12 +9,12 @@ use tokio_tungstenite::tungstenite::Message;
 use super::{ResumeStatus, SharedResume};
 use crate::client::{Connection, ConnectionError};
 
-/// What the task that owns the connection keeps of a [`Resume`](super::Resume).
+/// Runs a [`Resume`](super::Resume) on each new connection, for the connection task.
 pub(in crate::client) struct ResumeHandshake {
     resume: SharedResume,
-    /// How long it may take until it is decided.
+    /// The maximum duration of the negotiation.
     timeout_after: Duration,
-    /// What came until then, which is still to be observed and shown.
+    /// Messages received during the negotiation, which are still to be observed and delivered.
     buffered: VecDeque<Message>,
 }
 
@@ -23,7 +23,8 @@ impl ResumeHandshake {
         Self { resume, timeout_after, buffered: VecDeque::new() }
     }
 
-    /// Has the first words of a connection judged: whether the server goes on. `None` if they were its last.
+    /// Negotiates until the server has accepted or rejected the position. Returns whether it resumed, or `None` if the
+    /// connection ended.
     pub(in crate::client) async fn negotiate(
         &mut self,
         connection: &mut Connection<'_>,
@@ -40,28 +41,28 @@ impl ResumeHandshake {
         None
     }
 
-    /// What was decided; `None` if the connection has ended.
+    /// Returns the final status, or `None` if the connection ended.
     async fn exchange(&mut self, connection: &mut Connection<'_>, response: &Response<()>) -> Option<ResumeStatus> {
         let mut status = self.resume.lock().on_upgrade(response);
         loop {
             match status {
                 ResumeStatus::Pending => {}
-                // If it cannot be sent, the reading half says why.
+                // If sending fails, the reading half reports the reason.
                 ResumeStatus::Send(message) => drop(connection.send(message).await),
                 decided => return Some(decided),
             }
             let message = connection.next().await?.ok()?;
-            status = self.resume.lock().on_open(&message);
+            status = self.resume.lock().on_handshake_message(&message);
             self.buffered.push_back(message);
         }
     }
 
-    /// The messages that came before it was decided.
+    /// Returns the messages received during the negotiation.
     pub(in crate::client) fn buffered(&self) -> impl Iterator<Item = &Message> {
         self.buffered.iter()
     }
 
-    /// The next of them.
+    /// Returns the next of these messages.
     pub(in crate::client) fn next_buffered(&mut self) -> Option<Message> {
         self.buffered.pop_front()
     }

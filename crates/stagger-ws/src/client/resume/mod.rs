@@ -1,4 +1,4 @@
-//! Going on where the last connection left off.
+//! Resuming where the last connection ended.
 
 mod handshake;
 mod protocol;

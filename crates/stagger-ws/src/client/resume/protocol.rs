@@ -5,26 +5,27 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::request::RequestProvider;
 
-/// How a protocol goes on where the last connection left off: what [`ClientBuilder::resume`](crate::ClientBuilder::resume) is given.
+/// How a protocol resumes where the last connection ended, for [`ClientBuilder::resume`](crate::ClientBuilder::resume).
 ///
-/// It knows a position, says it to the server when a connection is made, hears whether the server goes on from there, and
-/// follows it with every message. In the order in which it is asked:
+/// An implementation tracks a position, sends it to the server on each new connection, and decides from the response
+/// whether the server resumed there. Its methods are called in this order:
 ///
-/// | | when | what it does |
+/// | method | called | purpose |
 /// |---|---|---|
-/// | [`on_request`](Self::on_request) | before each attempt, after the provider of requests | puts the position into the query or a header |
-/// | [`on_upgrade`](Self::on_upgrade) | the server has answered the upgrade | judges its headers, or says the first word |
-/// | [`on_open`](Self::on_open) | a message came, and nothing is decided yet | judges it |
-/// | [`observe`](Self::observe) | a message goes into the stream | follows the position |
+/// | [`on_request`](Self::on_request) | before each attempt, after the request provider | adds the position to the query or a header |
+/// | [`on_upgrade`](Self::on_upgrade) | when the server has responded to the upgrade | reads the response headers, or sends the first message |
+/// | [`on_handshake_message`](Self::on_handshake_message) | for each message, until the outcome is known | reads the message |
+/// | [`observe`](Self::observe) | for each message that the stream yields | updates the position |
 ///
-/// [`Event::Open`](crate::Event::Open) comes when it is decided, and says whether the server [goes on](crate::Opened::resumed);
-/// the messages that were judged come after it, and are observed like all others. Until then nothing is sent but what is
-/// said here, so this is where to log in too. It may take no longer than the connect timeout.
+/// [`Event::Open`](crate::Event::Open) is delivered when the outcome is known, and says whether the server
+/// [resumed](crate::Opened::resumed). Messages received before that follow the event, and are observed like all others.
+/// Until then only the messages returned from here are sent, so this is also the place to log in. The negotiation may
+/// take no longer than the connect timeout.
 ///
-/// Nothing waits in between: a message has been observed when it is in the inbox, and the inbox outlives connections. So
-/// whoever reads the stream sees neither a gap nor a message twice, if the server keeps to the position.
+/// A message is observed when it is put into the inbox, and the inbox outlives connections. So if the server honors the
+/// position, the stream has neither gaps nor duplicates.
 ///
-/// # The last number, in the query
+/// # A sequence number in the query
 ///
 /// ```
 /// use http::{Request, Response, Uri};
@@ -37,10 +38,10 @@ use crate::client::request::RequestProvider;
 /// impl Resume for Numbered {
 ///     fn on_request(&mut self, request: &mut Request<()>) {
 ///         let from = format!("wss://feed.example/v1?after={}", self.last);
-///         *request.uri_mut() = Uri::try_from(from).expect("an address");
+///         *request.uri_mut() = Uri::try_from(from).expect("a valid URI");
 ///     }
 ///
-///     // This server says in a header whether it still has everything since.
+///     // This server sets a header if it can replay everything after the position.
 ///     fn on_upgrade(&mut self, response: &Response<()>) -> ResumeStatus {
 ///         match response.headers().get("feed-complete") {
 ///             Some(_) if self.last > 0 => ResumeStatus::Resumed,
@@ -48,7 +49,7 @@ use crate::client::request::RequestProvider;
 ///         }
 ///     }
 ///
-///     fn on_open(&mut self, _: &Message) -> ResumeStatus {
+///     fn on_handshake_message(&mut self, _: &Message) -> ResumeStatus {
 ///         ResumeStatus::Fresh
 ///     }
 ///
@@ -68,9 +69,10 @@ use crate::client::request::RequestProvider;
 /// assert_eq!(feed.on_upgrade(&complete), ResumeStatus::Resumed);
 /// ```
 ///
-/// # Epoch and offset, as Centrifugo has it
+/// # Epoch and offset, as in Centrifugo
 ///
-/// The client speaks first. Another epoch says that the server has lost its history: the offset means nothing any more.
+/// The client sends the first message. A different epoch means that the server has lost its history, and the offset is
+/// invalid.
 ///
 /// ```
 /// use http::Response;
@@ -90,7 +92,7 @@ use crate::client::request::RequestProvider;
 ///         ResumeStatus::Send(Message::text(format!("subscribe epoch={} offset={}", self.epoch, self.offset)))
 ///     }
 ///
-///     fn on_open(&mut self, answer: &Message) -> ResumeStatus {
+///     fn on_handshake_message(&mut self, answer: &Message) -> ResumeStatus {
 ///         let Some(epoch) = field(answer, "epoch") else { return ResumeStatus::Rejected };
 ///         self.epoch = epoch.to_owned();
 ///         match field(answer, "recovered") {
@@ -110,16 +112,16 @@ use crate::client::request::RequestProvider;
 /// }
 ///
 /// let mut channel = Channel::default();
-/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x offset=4")), ResumeStatus::Fresh);
+/// assert_eq!(channel.on_handshake_message(&Message::text("subscribed epoch=x offset=4")), ResumeStatus::Fresh);
 /// channel.observe(&Message::text("publication=5 hello"));
 /// let ResumeStatus::Send(first) = channel.on_upgrade(&Response::new(())) else { panic!() };
 /// assert_eq!(first, Message::text("subscribe epoch=x offset=5"));
-/// assert_eq!(channel.on_open(&Message::text("subscribed epoch=x recovered=true")), ResumeStatus::Resumed);
+/// assert_eq!(channel.on_handshake_message(&Message::text("subscribed epoch=x recovered=true")), ResumeStatus::Resumed);
 /// ```
 ///
-/// # A session and a sequence, as Discord has it
+/// # A session and a sequence number, as in Discord
 ///
-/// The server speaks first, replays what was missed, and may say that the session is over.
+/// The server sends the first message, replays what was missed, and may reject the session.
 ///
 /// ```
 /// use stagger_ws::{Message, Resume, ResumeStatus};
@@ -131,7 +133,7 @@ use crate::client::request::RequestProvider;
 /// }
 ///
 /// impl Resume for Gateway {
-///     fn on_open(&mut self, message: &Message) -> ResumeStatus {
+///     fn on_handshake_message(&mut self, message: &Message) -> ResumeStatus {
 ///         let text = message.to_text().unwrap_or_default();
 ///         match (text.split_once(' ').unwrap_or((text, "")), &self.session) {
 ///             (("hello", _), None) => ResumeStatus::Send(Message::text("identify")),
@@ -144,7 +146,7 @@ use crate::client::request::RequestProvider;
 ///                 self.session = None;
 ///                 ResumeStatus::Rejected
 ///             }
-///             // An event that was missed, or that all of them have been told.
+///             // A replayed event, or the end of the replay.
 ///             _ => ResumeStatus::Resumed,
 ///         }
 ///     }
@@ -157,7 +159,7 @@ use crate::client::request::RequestProvider;
 /// }
 ///
 /// let mut gateway = Gateway::default();
-/// let mut say = |text: &'static str| gateway.on_open(&Message::text(text));
+/// let mut say = |text: &'static str| gateway.on_handshake_message(&Message::text(text));
 /// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
 /// assert_eq!(say("ready s1"), ResumeStatus::Fresh);
 /// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("resume s1 0")));
@@ -165,42 +167,44 @@ use crate::client::request::RequestProvider;
 /// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
 /// ```
 pub trait Resume: Send + 'static {
-    /// Puts the position into the request for the next upgrade. Does nothing by default.
+    /// Adds the position to the next upgrade request. Does nothing by default.
     fn on_request(&mut self, request: &mut Request<()>) {
         let _ = request;
     }
 
-    /// Judges the server's answer to the upgrade. By default, it waits for the first message.
+    /// Reads the server's response to the upgrade. By default, waits for the first message.
     fn on_upgrade(&mut self, response: &Response<()>) -> ResumeStatus {
         let _ = response;
         ResumeStatus::Pending
     }
 
-    /// Judges a message of the server's, while it is not decided whether it goes on. If it is part of the sequence,
-    /// [`observe`](Self::observe) will be told of it too.
-    fn on_open(&mut self, message: &Message) -> ResumeStatus;
+    /// Reads a message while the outcome is not known. If the message is part of the sequence,
+    /// [`observe`](Self::observe) is called for it, too.
+    fn on_handshake_message(&mut self, message: &Message) -> ResumeStatus;
 
-    /// Follows the position.
+    /// Updates the position.
     fn observe(&mut self, message: &Message);
 }
 
-/// Whether the server goes on where the last connection left off.
+/// The state of the resume negotiation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ResumeStatus {
-    /// It does: nothing is missing.
+    /// The server resumed; nothing is missing.
     Resumed,
-    /// It begins anew: something may be missing.
+    /// The server started anew; messages may be missing.
     Fresh,
-    /// It does not take the position. Forget it: the connection is let go of as [`ConnectionError::ResumeRejected`](crate::ConnectionError), and the
-    /// next one is made after the spread and the backoff.
+    /// The server rejected the position, which the implementation should discard. The connection ends with
+    /// [`ConnectionError::ResumeRejected`](crate::ConnectionError::ResumeRejected), and the client reconnects after
+    /// spread and backoff.
     Rejected,
-    /// It has not said it yet: this is sent, and the next message judged.
+    /// Not known yet: send this message, and read the next one.
     Send(Message),
-    /// It has not said it yet: the next message is judged.
+    /// Not known yet: read the next message.
     Pending,
 }
 
-/// For whoever wants to see the position from outside.
+/// Lets other code read the position.
 impl<R: Resume> Resume for Arc<Mutex<R>> {
     fn on_request(&mut self, request: &mut Request<()>) {
         lock(self).on_request(request);
@@ -210,8 +214,8 @@ impl<R: Resume> Resume for Arc<Mutex<R>> {
         lock(self).on_upgrade(response)
     }
 
-    fn on_open(&mut self, message: &Message) -> ResumeStatus {
-        lock(self).on_open(message)
+    fn on_handshake_message(&mut self, message: &Message) -> ResumeStatus {
+        lock(self).on_handshake_message(message)
     }
 
     fn observe(&mut self, message: &Message) {
@@ -219,7 +223,7 @@ impl<R: Resume> Resume for Arc<Mutex<R>> {
     }
 }
 
-/// What the provider of requests and the task that owns the connection share.
+/// Shared by the request provider and the connection task.
 #[derive(Clone)]
 pub(in crate::client) struct SharedResume(Arc<Mutex<dyn Resume>>);
 
@@ -233,7 +237,7 @@ impl SharedResume {
     }
 }
 
-/// A provider that puts the position into what this one gives.
+/// Wraps a request provider so that it adds the position.
 pub(in crate::client) fn with_position(provider: RequestProvider, resume: SharedResume) -> RequestProvider {
     Arc::new(move |attempt| {
         let (asked, resume) = (provider(attempt), resume.clone());
@@ -245,7 +249,7 @@ pub(in crate::client) fn with_position(provider: RequestProvider, resume: Shared
     })
 }
 
-/// A panic in the middle of it was the user's own, and ended whoever caused it.
+/// Locks, ignoring poisoning: a panic while the lock was held came from user code, and has already ended its caller.
 fn lock<R: ?Sized>(resume: &Mutex<R>) -> MutexGuard<'_, R> {
     resume.lock().unwrap_or_else(PoisonError::into_inner)
 }
