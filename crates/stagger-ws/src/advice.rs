@@ -96,7 +96,7 @@ mod tests {
         );
     }
 
-    /// Reconnecting late is safe; reconnecting early is not.
+    // Reconnecting late is safe; reconnecting early is not.
     #[test]
     fn fractions_of_a_millisecond_are_rounded_up() {
         let advice = ReconnectAdvice { retry_after: Duration::from_nanos(1), spread: Duration::from_micros(1_001) };

@@ -31,10 +31,10 @@ impl SocketMessage for Message {
     }
 }
 
-/// Lets in, or refuses. The router's state is [`Sockets`], or they can be had from it by `FromRef`.
+/// Admits or rejects the connection. The router's state must be [`Sockets`], or provide it by `FromRef`.
 ///
-/// It stands behind [`WebSocketUpgrade`](axum::extract::ws::WebSocketUpgrade) among a handler's arguments, so that what is
-/// no upgrade at all is turned away before it takes somebody's place.
+/// Place it after [`WebSocketUpgrade`](axum::extract::ws::WebSocketUpgrade) in the handler's arguments, so that a
+/// request that is not an upgrade fails before it takes a slot.
 impl<S: Sync> FromRequestParts<S> for ConnectionPermit
 where
     Sockets: FromRef<S>,

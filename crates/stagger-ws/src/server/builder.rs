@@ -22,21 +22,21 @@ pub struct SocketsBuilder {
     pub(super) websocket_config: WebSocketConfig,
 }
 
-/// What is wrong with the settings of [`Sockets`].
+/// A problem with the settings of [`Sockets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// A keepalive has a length of zero in it.
+    /// The keepalive has a zero interval or timeout.
     Keepalive,
-    /// No handshake could ever begin.
+    /// The maximum number of handshakes is zero.
     MaxHandshakes,
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Keepalive => "a keepalive of zero would ping without end: raise interval and timeout, or use None",
-            Self::MaxHandshakes => "with 0 handshakes at a time nobody could come in: use 1 or more",
+            Self::Keepalive => "the keepalive's interval or timeout is 0; use more than 0, or None to disable it",
+            Self::MaxHandshakes => "max_handshakes is 0, which rejects every connection; use 1 or more",
         })
     }
 }
@@ -58,53 +58,53 @@ impl SocketsBuilder {
         }
     }
 
-    /// What the metrics and log events call this server: their label `target`. Default: nothing.
+    /// Sets the server's name in metrics and log events, the label `target`. Default: empty.
     pub fn named(self, name: &str) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// At most so many connections at a time. Default: no limit.
+    /// Limits the number of open connections. No limit by default.
     pub fn max_connections(self, max_connections: usize) -> Self {
         Self { max_connections, ..self }
     }
 
-    /// How long those are told to stay away who come when there is no place: not an appointment, since nobody knows when
-    /// one will be free, but a `Retry-After` beyond which clients spread. Default 10 s.
+    /// Sets the `Retry-After` for clients that are rejected at the connection limit. It is not a reservation, since
+    /// nothing is known about when a connection will end; clients add a spread to it. Default 10 s.
     pub fn retry_after_when_full(self, retry_after_when_full: Duration) -> Self {
         Self { retry_after_when_full, ..self }
     }
 
-    /// How dead peers are found; `None` if they are not. Default: [`Keepalive::default`].
+    /// Sets how dead peers are detected; `None` disables it. Default [`Keepalive::default`].
     pub fn keepalive(self, keepalive: impl Into<Option<Keepalive>>) -> Self {
         Self { keepalive: keepalive.into(), ..self }
     }
 
-    /// How long a client that a drain has closed may take to answer, before its connection is dropped. Default 5 s.
+    /// Sets how long a client may take to reply to the close of a drain before its connection is dropped. Default 5 s.
     pub fn close_timeout(self, close_timeout: Duration) -> Self {
         Self { close_timeout, ..self }
     }
 
-    /// How long the handshake of [`Sockets::accept`] may take, from the connection of TCP to the answer. Default 10 s.
+    /// Limits the handshake of [`Sockets::accept`], from the call until the response is sent. Default 10 s.
     pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
         Self { handshake_timeout, ..self }
     }
 
-    /// How many handshakes [`Sockets::serve`] has underway at a time. Whoever comes beyond stays in the kernel's backlog,
-    /// where waiting costs nothing: see [`listen`](super::listen()). Default 1,024.
+    /// Limits the number of concurrent handshakes in [`Sockets::serve`] (minimum 1). Further connections wait in the
+    /// kernel's backlog, where waiting costs nothing; see [`listen`](super::listen()). Default 1,024.
     pub fn max_handshakes(self, max_handshakes: usize) -> Self {
         Self { max_handshakes, ..self }
     }
 
-    /// Sizes and buffers of the connections that [`Sockets::accept`] makes. tungstenite's default has a read buffer of
-    /// 128 KiB for each.
+    /// Sets the size limits and buffers of the connections that [`Sockets::accept`] creates. By default, tungstenite
+    /// allocates a read buffer of 128 KiB per connection.
     pub fn websocket_config(self, websocket_config: WebSocketConfig) -> Self {
         Self { websocket_config, ..self }
     }
 
-    /// Checks the settings.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// The first [`SettingsError`], with the way out.
+    /// The first [`SettingsError`] found.
     pub fn build(self) -> Result<Sockets, SettingsError> {
         if self.keepalive.is_some_and(|keepalive| keepalive.interval.is_zero() || keepalive.timeout.is_zero()) {
             return Err(SettingsError::Keepalive);

@@ -5,49 +5,49 @@ use std::collections::BTreeMap;
 use super::UpgradeRejected;
 use super::message::NO_CODE;
 
-/// How the connections of a server stand, and what has come of them since it began.
+/// The connections of a server, now and since it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketsSnapshot {
-    /// Let in and not ended.
+    /// Open connections.
     pub active: usize,
-    /// Let in, ever.
+    /// Connections admitted in total.
     pub accepted: u64,
-    /// Not let in, by reason.
+    /// Rejected upgrades, by reason.
     pub rejected: RejectionCounts,
-    /// Ended, by the code of the first close frame of either side, as in the [contract](super#metrics). Only codes that
-    /// there were.
+    /// Ended connections, by the code of the first close frame of either side, as in the [contract](super#metrics).
+    /// Contains only codes that have occurred.
     pub closed: BTreeMap<&'static str, u64>,
-    /// Closed by a drain, and gone in time.
+    /// Connections closed by a drain that ended within the close timeout.
     pub drained_in_time: u64,
-    /// Closed by a drain, and dropped because no close came back.
+    /// Connections closed by a drain that were dropped, since the client did not reply to the close in time.
     pub drained_timed_out: u64,
-    /// Found dead.
+    /// Connections closed because the peer was found dead.
     pub reaped: u64,
-    /// Upgrades that were completed.
+    /// Completed upgrades.
     pub upgrades: u64,
-    /// How long those took, together.
+    /// Total duration of the completed upgrades.
     pub upgrade_time: Duration,
 }
 
-/// Upgrades that were not let in.
+/// The number of rejected upgrades, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RejectionCounts {
-    /// More came than the admission takes.
+    /// The admission's rate was exceeded.
     pub rate_limited: u64,
-    /// No place was free.
+    /// The connection limit was reached.
     pub at_capacity: u64,
     /// The server was draining.
     pub draining: u64,
-    /// It was no request for an upgrade, or did not come in time. Counted by [`Sockets::accept`](super::Sockets::accept)
-    /// only; axum answers such requests itself.
+    /// The request was not an upgrade, or did not complete in time. Counted only by
+    /// [`Sockets::accept`](super::Sockets::accept); axum handles such requests itself.
     pub handshake_failed: u64,
 }
 
-/// No close frame at all: RFC 6455, section 7.1.5.
+/// The index of "no close frame at all": RFC 6455, section 7.1.5.
 const NO_CLOSE_FRAME: usize = 5;
-/// Every code that has a row of its own, and the rest in three.
+/// Every code with its own label, and three labels for all others.
 const CODES: [(u16, &str); 17] = [
     (1000, "1000"),
     (1001, "1001"),
@@ -114,7 +114,7 @@ impl Counters {
         increment(&self.handshake_failed);
     }
 
-    /// Ended, with this code, or without any.
+    /// Counts an ended connection by its close code.
     pub(super) fn closed(&self, code: Option<u16>) {
         increment(&self.closed[row(code)]);
     }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_has_a_label_and_there_are_no_more_than_those() {
+    fn every_code_has_a_label_of_the_contract() {
         for (code, label) in [
             (Some(1000), "1000"),
             (None, "1006"),

@@ -2,21 +2,21 @@ use core::time::Duration;
 
 use tokio::time::Instant;
 
-/// How dead peers are found: whoever says nothing for a while is sent a ping, and is dropped if still nothing comes.
+/// How dead peers are detected: a silent peer is sent a ping, and its connection is closed if nothing arrives after
+/// that.
 ///
-/// Any frame counters as a sign of life, not only the pong. A peer is reaped `interval + timeout` after its last frame, and a
-/// message that does not get through for as long is as good as no peer. To find that takes somebody who polls the
-/// [`Socket`](super::Socket).
+/// Any frame counts as a sign of life, not only a pong. A peer is dead `interval + timeout` after its last frame, or if
+/// a message cannot be written for that long. Detection requires the [`Socket`](super::Socket) to be polled.
 ///
-/// The first ping comes after 3/4 to all of `interval`, a length that each connection draws for itself: a fleet that came back
-/// within a second is not to be pinged within a second for ever.
+/// The ping is sent after 3/4 to all of `interval`. Each connection draws this time once, so that connections that were
+/// opened together are not pinged together.
 ///
-/// Complete: a period and a limit.
+/// Complete: an interval and a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// A ping is sent after so long without a frame. Default 20 s. More than zero.
+    /// Maximum time without a frame before a ping is sent. Default 20 s. Must be more than zero.
     pub interval: Duration,
-    /// And the peer is dead after so long without an answer. Default 10 s. More than zero.
+    /// Time after `interval` until the peer is considered dead. Default 10 s. Must be more than zero.
     pub timeout: Duration,
 }
 
@@ -27,13 +27,13 @@ impl Default for Keepalive {
 }
 
 impl Keepalive {
-    /// The longest silence that there is.
+    /// Returns the longest silence of a live peer.
     pub(super) const fn max_silence(&self) -> Duration {
         self.interval.saturating_add(self.timeout)
     }
 }
 
-/// What is to be done about a silence, and when to next_check again.
+/// The state of a peer, and when to check it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerStatus {
     Alive { next_check: Instant },
@@ -41,11 +41,11 @@ pub(super) enum PeerStatus {
     Dead,
 }
 
-/// A peer's signs of life. It has no timer and no clock.
+/// Tracks the frames of a peer. Has no timer and no clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerMonitor {
     keepalive: Keepalive,
-    /// After how long a silence it is pinged.
+    /// The silence after which the peer is pinged.
     ping_after: Duration,
     last_frame: Instant,
 }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_peer_is_pinged_within_every_and_dead_at_the_end_of_both() {
+    fn a_silent_peer_is_pinged_within_the_interval_and_dead_after_the_timeout() {
         let start = Instant::now();
         for (bits, ping_after) in [(0, ms(15_000)), (u64::MAX, ms(20_000))] {
             let mut monitor = PeerMonitor::new(KEEPALIVE, bits, start);
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_one_moment_are_pinged_over_a_quarter_of_the_period() {
+    fn connections_opened_together_are_pinged_over_a_quarter_of_the_interval() {
         let (start, seed) = (Instant::now(), stagger::Seed::new(7));
         let mut seconds = [0; 5];
         for id in 0..10_000 {
             let PeerStatus::Alive { next_check } =
                 PeerMonitor::new(KEEPALIVE, seed.for_call(id).get(), start).status(start)
             else {
-                panic!("dead at its beginning")
+                panic!("dead at the start")
             };
             seconds[(next_check - start - ms(15_000)).as_secs() as usize] += 1;
         }

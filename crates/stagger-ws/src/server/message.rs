@@ -3,27 +3,27 @@ use std::io;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-/// A message of some WebSocket library, as far as a [`Socket`](super::Socket) has to know it.
+/// A message type of a WebSocket library, as far as [`Socket`](super::Socket) needs it.
 ///
-/// It is there for tungstenite's and, with the feature `axum`, for axum's.
+/// Implemented for tungstenite's and, with the feature `axum`, for axum's messages.
 pub trait SocketMessage: Sized {
-    /// The errors of that library.
+    /// The library's error type.
     type Error;
 
-    /// A ping without a payload.
+    /// Creates a ping without a payload.
     fn ping() -> Self;
 
-    /// A close frame. The reason has at most 123 bytes.
+    /// Creates a close frame. The reason has at most 123 bytes.
     fn close(code: u16, reason: String) -> Self;
 
-    /// The code, if this is a close frame; 1005 if it has none.
+    /// Returns the close code if this is a close frame; 1005 if the frame has none.
     fn close_code(&self) -> Option<u16>;
 
-    /// An error of ours in that library's words.
+    /// Converts an I/O error into the library's error type.
     fn io_error(error: io::Error) -> Self::Error;
 }
 
-/// RFC 6455, section 7.1.5: what stands for the code of a close frame without one.
+/// The code that stands for a close frame without one: RFC 6455, section 7.1.5.
 pub(super) const NO_CODE: u16 = 1005;
 
 impl SocketMessage for Message {

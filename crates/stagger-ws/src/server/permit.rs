@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use super::sockets::Shared;
 use super::{CloseRequest, Socket};
 
-/// A connection that was let in: its place, and what it is close.
+/// A drop guard for an admitted connection. Holds its slot, and reports when a drain asks it to close.
 ///
-/// Dropped, in whatever way, it gives the place back and is counted among those that are closed. [`wrap`](Self::wrap) makes
-/// a [`Socket`] of it, which does the rest by itself; an application that has another kind of WebSocket keeps it beside that
-/// for as long as the connection lasts, and selects on [`close_requested`](Self::close_requested).
-#[must_use = "dropped, it is a connection that has ended"]
+/// Dropping it releases the slot and counts the connection as closed. [`wrap`](Self::wrap) turns it and a WebSocket
+/// into a [`Socket`], which handles everything else. To use another kind of WebSocket, keep the permit for as long as
+/// the connection lasts, and select on [`close_requested`](Self::close_requested).
+#[must_use = "dropping the permit ends the connection"]
 pub struct ConnectionPermit {
     shared: Arc<Shared>,
     id: u64,
@@ -24,14 +24,14 @@ pub struct ConnectionPermit {
     /// The code of the first close frame.
     code: Option<u16>,
     requested_at: Instant,
-    /// Given back after the connection is counted as closed, so that nobody is let in before.
+    /// Released after the connection is counted as closed, so that the limit holds for the counts, too.
     _place: Place,
 }
 
 enum CloseState {
     Open(oneshot::Receiver<CloseRequest>),
     Requested(CloseRequest),
-    /// It was close, and did not answer in time.
+    /// The client did not reply to the close in time.
     TimedOut,
 }
 
@@ -45,17 +45,16 @@ impl ConnectionPermit {
         Self { shared, id, close: CloseState::Open(receiver), code: None, requested_at, _place: place }
     }
 
-    /// Takes care of a WebSocket from its beginning to its end. The upgrade is complete when this is called.
+    /// Wraps a WebSocket. The upgrade is complete when this is called.
     pub fn wrap<W>(self, socket: W) -> Socket<W> {
         self.shared.upgraded(self.requested_at.elapsed());
         Socket::new(socket, self)
     }
 
-    /// Waits until a drain comes to this connection, and has what to close it with. For those who do not
-    /// [`wrap`](Self::wrap) it: send [`CloseRequest::to_message`], read until the client closes, for as long as you like to wait, and
-    /// drop this.
+    /// Waits until a drain asks this connection to close. For connections that are not [wrapped](Self::wrap): send
+    /// [`CloseRequest::to_message`], read until the client closes or your own timeout elapses, and drop the permit.
     ///
-    /// Cancel-safe; once it is ready, it always is.
+    /// Cancel-safe. Once it has returned, further calls return immediately.
     pub async fn close_requested(&mut self) -> CloseRequest {
         poll_fn(|cx| self.poll_close_requested(cx)).await
     }
@@ -67,7 +66,7 @@ impl ConnectionPermit {
                     self.close = CloseState::Requested(request);
                     Poll::Ready(request)
                 }
-                // The registry is ours, and takes a name off only to receiver it.
+                // The sender is dropped only after sending.
                 Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
             },
             CloseState::Requested(request) => Poll::Ready(*request),
@@ -75,7 +74,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// The same without waiting.
+    /// Returns the close request if there is one, without waiting.
     pub(super) fn try_close_requested(&mut self) -> Option<CloseRequest> {
         if let CloseState::Open(receiver) = &mut self.close {
             self.close = CloseState::Requested(receiver.try_recv().ok()?);
@@ -86,7 +85,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// A close frame was sent or received; the first one counters.
+    /// Records the code of a close frame that was sent or received. The first one counts.
     pub(super) fn record_close_code(&mut self, code: u16) {
         self.code.get_or_insert(code);
     }
@@ -105,7 +104,7 @@ impl ConnectionPermit {
         &self.shared
     }
 
-    /// Bits of its own.
+    /// Returns random bits that are specific to this connection.
     pub(super) fn random_bits(&self) -> u64 {
         self.shared.random_bits(self.id)
     }
@@ -113,7 +112,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        // It may have been close and not have looked.
+        // A request may have arrived that was never polled.
         self.try_close_requested();
         let counters = &self.shared.counters;
         match self.close {

@@ -1,4 +1,4 @@
-//! Who is here, and who has to be told when it is time to go.
+//! The registry of open connections, and the order in which a drain closes them.
 
 use core::pin::pin;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,26 +9,27 @@ use tokio::sync::{Notify, oneshot};
 
 use super::drain::{CloseRequest, DrainState};
 
-/// The connections of a server.
+/// The open connections of a server.
 #[derive(Default)]
 pub(super) struct ConnectionRegistry {
     state: Mutex<State>,
     drain_begun: Notify,
-    /// Those who are here, told or not.
+    /// All open connections, notified or not.
     active: AtomicUsize,
     idle: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Those who have not been told, the oldest first.
+    /// Connections that have not been asked to close, oldest first.
     open: BTreeMap<u64, oneshot::Sender<CloseRequest>>,
     next_id: u64,
     drain: Option<Arc<DrainState>>,
 }
 
 impl ConnectionRegistry {
-    /// Writes a newcomer down, unless a drain has drain_begun. Both under one lock, or somebody would never be told.
+    /// Registers a connection, unless a drain has begun. Both checks are under one lock; otherwise a connection could
+    /// be missed by the drain.
     pub(super) fn register(&self) -> Result<(u64, oneshot::Receiver<CloseRequest>), Arc<DrainState>> {
         let mut state = self.state();
         if let Some(drain) = &state.drain {
@@ -54,7 +55,7 @@ impl ConnectionRegistry {
         self.state().drain.clone()
     }
 
-    /// Begins a drain, or joins the one that has drain_begun; `Ok` has drain_begun it.
+    /// Begins a drain (`Ok`), or returns the one in progress (`Err`).
     pub(super) fn begin_drain(
         &self,
         drain: impl FnOnce(usize) -> DrainState,
@@ -70,7 +71,7 @@ impl ConnectionRegistry {
         Ok(drain)
     }
 
-    /// Waits until a drain has drain_begun and is done.
+    /// Waits until a drain has begun and is done.
     pub(super) async fn drained(&self) {
         let mut drain_begun = pin!(self.drain_begun.notified());
         loop {
@@ -83,14 +84,14 @@ impl ConnectionRegistry {
         }
     }
 
-    /// Crosses off the next so count, who are to be told.
+    /// Removes the senders of the oldest connections, up to `max`, for notifying them.
     pub(super) fn take_batch(&self, max: usize) -> Vec<oneshot::Sender<CloseRequest>> {
         let mut state = self.state();
         let count = max.min(state.open.len());
         core::iter::from_fn(|| state.open.pop_first()).take(count).map(|(_, notify)| notify).collect()
     }
 
-    /// Everybody was told.
+    /// Returns whether all connections have been asked to close.
     pub(super) fn all_notified(&self) -> bool {
         self.state().open.is_empty()
     }
@@ -102,7 +103,7 @@ impl ConnectionRegistry {
     pub(super) async fn all_closed(&self) {
         let mut idle = pin!(self.idle.notified());
         loop {
-            // In this order, or the last one could leave unseen.
+            // In this order; otherwise the last connection could end in between, unnoticed.
             idle.as_mut().enable();
             if self.active() == 0 {
                 return;
@@ -113,7 +114,7 @@ impl ConnectionRegistry {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here can be half done: what panics is outside.
+        // No code in here panics while the state is inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,23 +5,24 @@ use http::{HeaderMap, Response, StatusCode};
 use stagger::Admitted;
 use stagger_http::admission::{refuse, retry_after};
 
-/// Why an upgrade was not let in, and when its client should come back.
+/// The reason why an upgrade was rejected, and when its client should come back.
 ///
-/// As an answer it has the status 503, an empty body, and `Retry-After`; an appointment also has
+/// The response has the status 503, an empty body, and `Retry-After`. A reservation also has
 /// [`stagger-slot`](stagger_http::advice::SLOT), any other wait `retry-after-ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpgradeRejected {
-    /// More come than the admission takes: an appointment, or, if all of those are given, a wait.
+    /// The admission's rate is exceeded: a reservation, or a wait if all reservations are taken.
     RateLimited(Admitted),
-    /// There is no place for another connection: so long stays away who came.
+    /// The connection limit is reached: how long the client should wait.
     AtCapacity(Duration),
-    /// The server is on its way out: so long, until the next one is there and has taken those who were told before.
+    /// The server is draining: how long the client should wait, until the next server is up and has taken the clients
+    /// that were closed before.
     Draining(Duration),
 }
 
 impl UpgradeRejected {
-    /// As a label: `rate_limited`, `at_capacity` or `draining`.
+    /// Returns a label for metrics: `rate_limited`, `at_capacity` or `draining`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -31,7 +32,7 @@ impl UpgradeRejected {
         }
     }
 
-    /// When to come back, into the headers of an answer.
+    /// Writes the time to come back into the headers of a response.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         match *self {
             Self::RateLimited(answer) => refuse(answer, headers),
@@ -39,7 +40,7 @@ impl UpgradeRejected {
         }
     }
 
-    /// The answer.
+    /// Creates the response.
     #[must_use]
     pub fn response<B: Default>(&self) -> Response<B> {
         let mut response = Response::new(B::default());
@@ -53,12 +54,14 @@ impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RateLimited(Admitted::Later(appointment)) => {
-                write!(f, "not let in yet: an appointment in {:?}", appointment.after)
+                write!(f, "upgrade rejected: rate limited; reservation in {:?}", appointment.after)
             }
-            Self::RateLimited(Admitted::Full(wait)) => write!(f, "not let in: no appointment within {wait:?}"),
-            Self::RateLimited(_) => f.write_str("not let in yet"),
-            Self::AtCapacity(wait) => write!(f, "not let in: no place is free; again after {wait:?}"),
-            Self::Draining(wait) => write!(f, "not let in: the server is draining; again after {wait:?}"),
+            Self::RateLimited(Admitted::Full(wait)) => {
+                write!(f, "upgrade rejected: rate limited; no reservation available; retry after {wait:?}")
+            }
+            Self::RateLimited(_) => f.write_str("upgrade rejected: rate limited"),
+            Self::AtCapacity(wait) => write!(f, "upgrade rejected: at capacity; retry after {wait:?}"),
+            Self::Draining(wait) => write!(f, "upgrade rejected: server is draining; retry after {wait:?}"),
         }
     }
 }

@@ -11,49 +11,51 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::keepalive::{PeerMonitor, PeerStatus};
 use super::{CloseRequest, ConnectionPermit, SocketMessage};
 
-/// A WebSocket that is taken care of: it pings, finds out if its peer is dead, and leaves when a drain says so. Otherwise it
-/// is the stream and the sink that it was made of, with the same messages and errors.
+/// A WebSocket with keepalive and draining. It sends pings, detects a dead peer, and closes when a drain asks it to.
+/// Otherwise it behaves like the stream and sink that it wraps, with the same messages and errors.
 ///
-/// - When a drain comes to it, the client is sent a close frame with 1012 and an [`ReconnectAdvice`](crate::ReconnectAdvice). What the client
-///   still sends is read; after its answer, or without one after [`close_timeout`](super::SocketsBuilder::close_timeout),
-///   the stream ends. Sending fails from the close on.
-/// - A dead peer is an error, once, of the kind [`TimedOut`](io::ErrorKind::TimedOut), while reading or while sending; then
-///   the stream ends.
-/// - It can be split, as any stream and sink. What it does by itself it does while it is read from; who only sends is told to
-///   leave at the next message, and finds a dead peer when nothing more gets through to it.
+/// - When a drain closes the connection, the client is sent a close frame with 1012 and
+///   [`ReconnectAdvice`](crate::ReconnectAdvice). Messages that the client still sends are yielded. The stream ends
+///   after the client's reply, or after [`close_timeout`](super::SocketsBuilder::close_timeout). Sending fails after
+///   the close.
+/// - A dead peer is reported as one error of the kind [`TimedOut`](io::ErrorKind::TimedOut), while reading or while
+///   sending; then the stream ends.
+/// - It can be split, like any stream and sink. Pings and closes are sent while it is polled for reading. A task that
+///   only sends learns of a drain at its next message, and of a dead peer when a message cannot be written.
 ///
-/// Reading is cancel-safe, as that of what it was made of.
+/// Reading is cancel-safe if it is for the wrapped WebSocket.
 pub struct Socket<W> {
     inner: W,
     permit: ConnectionPermit,
     phase: Phase,
-    /// Something of ours has still to be flushed.
+    /// A ping or close has still to be flushed.
     needs_flush: bool,
-    /// There was a frame since the clock was read.
+    /// A frame has been received since the clock was last read.
     received: bool,
     monitor: Option<PeerMonitor>,
-    /// When to next_check after the peer, or, from the close on, to wait no longer. It belongs to the reading task alone: a timer
-    /// wakes the one that polled it last.
+    /// When to check the peer; after the close, when to stop waiting for the reply. Polled by the reading task only,
+    /// since a timer wakes the task that polled it last.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Since when a writer has not got on.
+    /// Limits how long a write may be blocked.
     write_timer: Option<Pin<Box<Sleep>>>,
-    /// The task that writes. The library remembers one waker for writing, and when we write ourselves that is the reader's.
+    /// The waker of the writing task. The library stores one waker for writing, and when the reader writes a ping or
+    /// close it stores the reader's.
     writer: Option<Waker>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Open,
-    /// A ping is to be sent as soon as there is room.
+    /// Sends a ping as soon as there is room.
     SendPing,
-    /// A close is to be sent.
+    /// Sends a close.
     SendClose(CloseRequest),
-    /// The client's close is awaited.
+    /// Waits for the client's close.
     AwaitClose,
     Ended,
 }
 
-/// Why a socket has come to its end without its peer's doing.
+/// The timeout that ended a connection.
 enum Timeout {
     Keepalive,
     Close,
@@ -77,12 +79,12 @@ impl<W> Socket<W> {
         }
     }
 
-    /// What it was made of.
+    /// Returns the wrapped WebSocket.
     pub const fn get_ref(&self) -> &W {
         &self.inner
     }
 
-    /// What it was made of. What is read from it directly counters for nothing.
+    /// Returns the wrapped WebSocket. Messages read from it directly do not count as signs of life.
     pub const fn get_mut(&mut self) -> &mut W {
         &mut self.inner
     }
@@ -93,18 +95,18 @@ impl<W> Socket<W> {
 
     fn begin_close(&mut self, request: CloseRequest) {
         self.phase = Phase::SendClose(request);
-        // The reader sets it anew, for the time that a close may take.
+        // The reader sets it again, for the close timeout.
         self.timer = None;
     }
 
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        // The timer stays: if it was the writer who found out, it wakes the reader.
+        // The timer is kept: if the writer found the peer dead, it wakes the reader.
         self.write_timer = None;
         self.writer.take().into_iter().for_each(Waker::wake);
     }
 
-    /// For how long nothing may get through.
+    /// Returns how long a write may be blocked.
     fn write_timeout(&self) -> Option<Duration> {
         let settings = &self.permit.shared().settings;
         if self.is_open() {
@@ -121,7 +123,7 @@ impl<W> Socket<W> {
         }
     }
 
-    /// What a timer that has gone off means; `None` if it was set again.
+    /// Handles an elapsed timer. Returns `None` if it was set again.
     fn on_timer(&mut self) -> Option<Timeout> {
         if !self.is_open() {
             return Some(Timeout::Close);
@@ -140,7 +142,7 @@ impl<W> Socket<W> {
         None
     }
 
-    /// Looks at the clock and at what we were told; to be called by the reader only.
+    /// Checks the timers and the drain. Must be called by the reading task only.
     fn poll_timers(&mut self, cx: &mut Context<'_>) -> Poll<Timeout> {
         if core::mem::take(&mut self.received) {
             if let Some(monitor) = &mut self.monitor {
@@ -172,7 +174,7 @@ impl<W> Socket<W> {
 }
 
 impl<W> Socket<W> {
-    /// Sends what we have to say ourselves. Whether it fails is not told: who reads will hear of it, and better.
+    /// Sends a pending ping or close. Does not report errors; the reader gets them with more detail.
     fn poll_control_frame<M>(&mut self, cx: &mut Context<'_>) -> Poll<()>
     where
         M: SocketMessage,
@@ -186,7 +188,7 @@ impl<W> Socket<W> {
         };
         if let Some((message, then)) = control {
             let is_ready = ready!(inner.as_mut().poll_ready(cx)).is_ok();
-            // The peer may have sent a close of its own before.
+            // This fails if the peer has already sent a close.
             self.needs_flush = is_ready && inner.as_mut().start_send(message).is_ok();
             if let (Phase::SendClose(request), true) = (self.phase, self.needs_flush) {
                 self.permit.record_close_code(request.code);
@@ -194,14 +196,14 @@ impl<W> Socket<W> {
             self.phase = then;
         }
         if self.needs_flush {
-            // An error is the end of it, too.
+            // An error counts as flushed: the reader will get it.
             let _ = ready!(inner.poll_flush(cx));
             self.needs_flush = false;
         }
         Poll::Ready(())
     }
 
-    /// Lets the application write, but not for ever.
+    /// Runs a write operation of the application, bounded by the write timeout.
     fn poll_write<M>(
         &mut self,
         cx: &mut Context<'_>,
@@ -257,7 +259,8 @@ where
             }
             return Poll::Ready(item);
         }
-        // Nothing has come, so there is time for our own affairs: what is at hand goes first, also before the reaper.
+        // Received messages come first, also before the timeouts. Timers and control frames are handled only when there
+        // is nothing to read.
         if let Poll::Ready(timeout) = this.poll_timers(cx) {
             this.timed_out(&timeout);
             return Poll::Ready(match timeout {
@@ -297,7 +300,7 @@ where
             }
         }
         this.poll_write::<M>(cx, |this, cx| {
-            // On the wire before the error that follows makes the application go.
+            // Write the close before returning the error that makes the application stop.
             if !this.is_open() {
                 ready!(this.poll_control_frame::<M>(cx));
             }

@@ -12,9 +12,9 @@ use super::drain::DrainState;
 use super::registry::ConnectionRegistry;
 use super::{ConnectionPermit, Drain, DrainHandle, SocketsBuilder, SocketsSnapshot, UpgradeRejected};
 
-/// All the WebSockets of one server. Its clones are the same.
+/// The shared state of all WebSockets of one server. Cloning it is cheap, and clones share the state.
 ///
-/// See the [module](super) for how it is used.
+/// See the [module](super) for usage.
 #[derive(Clone)]
 pub struct Sockets {
     pub(super) shared: Arc<Shared>,
@@ -29,7 +29,8 @@ pub(super) struct Shared {
 }
 
 impl Sockets {
-    /// With this admission, which says how many may come in a second. An `Arc` of it can be kept, for its snapshot.
+    /// Returns a builder with this admission, which sets how many clients are admitted per second. Pass an `Arc` to
+    /// keep access to the admission's snapshot.
     pub fn builder(admission: impl Into<Arc<Admission>>) -> SocketsBuilder {
         SocketsBuilder::new(admission.into())
     }
@@ -40,13 +41,13 @@ impl Sockets {
         Self { shared: Arc::new(Shared { settings, counters, registry, places, seed: stagger::seed() }) }
     }
 
-    /// Somebody asks for an upgrade, with these headers: is it let in?
+    /// Decides whether to admit an upgrade request with these headers.
     ///
-    /// [`accept`](Self::accept) and the extractor for axum call this; it is for other servers. The upgrade is as old as this
-    /// call.
+    /// [`accept`](Self::accept) and the axum extractor call this; call it yourself for other servers. The duration of
+    /// the upgrade is measured from this call.
     ///
     /// # Errors
-    /// The [`UpgradeRejected`], for the answer. It is counted.
+    /// [`UpgradeRejected`], for the response. It is counted.
     pub fn admit(&self, headers: &HeaderMap) -> Result<ConnectionPermit, UpgradeRejected> {
         self.admit_since(headers, Instant::now())
     }
@@ -60,32 +61,33 @@ impl Sockets {
         permit
     }
 
-    /// How many connections there are.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn active(&self) -> usize {
         self.shared.registry.active()
     }
 
-    /// How the connections stand, and what has come of them.
+    /// Returns a snapshot of all counters.
     #[must_use]
     pub fn snapshot(&self) -> SocketsSnapshot {
         self.shared.counters.snapshot(self.active())
     }
 
-    /// Gives the [`snapshot`](Self::snapshot) to whatever collects metrics: at each scrape, or once a second. The
-    /// [contract](super#metrics) has the names.
+    /// Records the [`snapshot`](Self::snapshot) as metrics. Call it at each scrape, or once a second. The
+    /// [contract](super#metrics) lists the names.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
         self.snapshot().record(&self.shared.settings.name);
     }
 
-    /// Lets everybody go, by this plan, and nobody in any more: upgrades are refused with a wait. It goes on by itself; what
-    /// comes back is a look at it. A second call joins the first drain, whatever its plan.
+    /// Starts a drain: closes all connections according to `plan`, and rejects new ones with a wait. It runs in a
+    /// background task; use the returned handle to watch it. If a drain is already in progress, returns its handle and
+    /// ignores `plan`.
     ///
     /// # Panics
-    /// Outside of a runtime of tokio with time.
-    #[expect(clippy::must_use_candidate, reason = "it goes on without being looked at")]
+    /// If called outside of a tokio runtime with time enabled.
+    #[expect(clippy::must_use_candidate, reason = "the drain runs without the handle")]
     pub fn drain(&self, plan: Drain) -> DrainHandle {
         let shared = Arc::clone(&self.shared);
         match self.shared.registry.begin_drain(|total| DrainState::new(&plan, total)) {
@@ -105,7 +107,7 @@ impl Shared {
         if let Some(drain) = self.registry.drain() {
             return Err(rejected(drain));
         }
-        // The place is taken first: a ticket that was let in is used up.
+        // The slot is taken first, since admitting a reservation uses it up.
         let place = self.places.take().ok_or(UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
         let answer = ask(&self.settings.admission, headers, Tokio.now());
         if answer != Admitted::Yes {

@@ -14,51 +14,53 @@ use crate::ReconnectAdvice;
 use crate::server::SocketMessage;
 use crate::server::sockets::Shared;
 
-/// RFC 6455's registry: "Service Restart".
+/// The registered close code "Service Restart".
 const SERVICE_RESTART: u16 = 1012;
-/// How long beyond the time of the last close everybody may take to be gone: a task has to notice.
+/// Extra time after the last close timeout, in which tasks notice that their connection has ended.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What a connection that is to end is closed with.
+/// A drain's request to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CloseRequest {
-    /// The code: 1012, service restart.
+    /// The close code: 1012, service restart.
     pub code: u16,
-    /// When the client is to come back.
+    /// When the client should reconnect.
     pub advice: ReconnectAdvice,
 }
 
 impl CloseRequest {
-    /// The close frame.
+    /// Creates the close frame.
     #[must_use]
     pub fn to_message<M: SocketMessage>(&self) -> M {
         M::close(self.code, self.advice.to_reason())
     }
 }
 
-/// How far a drain is.
+/// The progress of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainProgress {
-    /// Connections at its beginning.
+    /// Connections when the drain began.
     pub total: usize,
-    /// Those that were notified to leave.
+    /// Connections that were asked to close.
     pub notified: usize,
-    /// Those that are still there, notified or not. What has not gone by the end is held by a task that nothing has woken.
+    /// Connections that are still open, whether asked to close or not. A connection that remains at the end is held by
+    /// a task that does not poll it.
     pub remaining: usize,
-    /// It is over: nobody is left, or who is left has not gone in time.
+    /// The drain is done: no connection is left, or the remaining ones did not end in time.
     pub done: bool,
 }
 
-/// A drain underway, by itself: this is only a look at it, and a way to close_now it. Its clones are looks at the same.
+/// A handle to a drain that runs in the background, for watching it and for closing the remaining connections. Clones
+/// refer to the same drain.
 #[derive(Clone)]
 pub struct DrainHandle {
     drain: Arc<DrainState>,
     shared: Arc<Shared>,
 }
 
-/// What there is of a drain while it goes.
+/// The state of a drain in progress.
 pub(in crate::server) struct DrainState {
     schedule: Mutex<ReturnSchedule>,
     total: usize,
@@ -80,14 +82,14 @@ impl DrainState {
         }
     }
 
-    /// When the next so count come back.
+    /// Reserves return times for the next `count` clients.
     pub(in crate::server) fn reserve(&self, count: usize) -> ReconnectAdvice {
-        // A line that a panic left behind is still a line.
+        // The schedule is valid even if a panic poisoned the lock.
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner).reserve(count, Tokio.now())
     }
 
     pub(in crate::server) async fn done(&self) {
-        // The sender is ours, so it is there.
+        // `self` owns the sender, so it is not closed.
         let _ = self.done.subscribe().wait_for(|done| *done).await;
     }
 }
@@ -110,13 +112,13 @@ impl DrainHandle {
             let request = CloseRequest { code: SERVICE_RESTART, advice: drain.reserve(batch.len()) };
             drain.notified.fetch_add(batch.len(), Ordering::Relaxed);
             for connection in batch {
-                // Who has gone meanwhile need not be notified.
+                // An error means that the connection has ended.
                 let _ = connection.send(request);
             }
             if registry.all_notified() {
                 break;
             }
-            // A machine that was late is not to make up for it by larger batches.
+            // After a delay, the next batches are not made larger to catch up.
             next_batch = next_batch.max(Instant::now()) + every;
             tokio::select! {
                 () = sleep_until(next_batch) => {}
@@ -125,11 +127,11 @@ impl DrainHandle {
         }
         let _ = timeout(settings.close_timeout.saturating_add(GRACE), registry.all_closed()).await;
         #[cfg(feature = "tracing")]
-        tracing::info!(target: "stagger", target_name = &*settings.name, left = registry.active(), "drained");
+        tracing::info!(target: "stagger", target_name = &*settings.name, remaining = registry.active(), "drained");
         drain.done.send_replace(true);
     }
 
-    /// How far it is.
+    /// Returns the current progress.
     #[must_use]
     pub fn progress(&self) -> DrainProgress {
         DrainProgress {
@@ -140,16 +142,17 @@ impl DrainHandle {
         }
     }
 
-    /// Tells all who are left at once. Each is still notified to come back at its place in the line, so this is for the next
-    /// server as gentle as the plan.
+    /// Asks all remaining connections to close immediately. Their clients still reconnect at the planned rate, so the
+    /// load on the next server does not change.
     pub fn close_remaining(&self) {
         self.drain.is_closing_remaining.store(true, Ordering::Release);
         self.drain.close_now.notify_one();
     }
 
-    /// Waits until it is over: everybody is gone, or has not gone within the time for a close, and a second.
+    /// Waits until the drain is done: all connections have ended, or the close timeout plus one second has passed since
+    /// the last close was requested.
     ///
-    /// Cancel-safe; the drain goes on without it.
+    /// Cancel-safe: the drain continues if the future is dropped.
     pub async fn done(&self) -> DrainProgress {
         self.drain.done().await;
         self.progress()

@@ -1,4 +1,4 @@
-//! How everybody leaves: in batches, with a time to come back at, and nobody all at once.
+//! Draining: closes connections in batches, and assigns each client a time to reconnect.
 
 mod handle;
 mod plan;

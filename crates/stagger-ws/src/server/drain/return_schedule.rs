@@ -4,27 +4,27 @@ use stagger::Instant;
 
 use crate::ReconnectAdvice;
 
-/// Those who were told to come back, one behind the other, as far apart as the next server takes them.
+/// The times at which closed clients reconnect, one after another at the rate of the next server.
 ///
-/// As long as no more leave than the next server takes, a batch may come at once, spread over the time of that batch. What
-/// leaves beyond that comes behind those who are still on their way, so that the sum never exceeds the rate, however count
-/// leave when.
+/// If no more clients leave than the next server takes, each batch may reconnect at once, spread over the time of that
+/// batch. Clients beyond that are scheduled after those that have not reconnected yet, so the total never exceeds the
+/// rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReturnSchedule {
-    /// What one client takes, in nanoseconds.
+    /// The time that the next server needs per client, in nanoseconds.
     per_client_nanos: u64,
-    /// Until when the next server is taken up.
+    /// The end of the reserved time.
     busy_until: Instant,
 }
 
 impl ReturnSchedule {
-    /// So count in so long, from then on.
+    /// Creates a schedule with a rate of `count` clients per `period`, beginning at `from`.
     pub(super) fn new(count: u64, period: Duration, from: Instant) -> Self {
         let per_client_nanos = period.as_nanos().div_ceil(u128::from(count.max(1)));
         Self { per_client_nanos: u64::try_from(per_client_nanos).unwrap_or(u64::MAX), busy_until: from }
     }
 
-    /// The next so count: when they come.
+    /// Reserves time for the next `count` clients.
     pub(super) fn reserve(&mut self, count: usize, now: Instant) -> ReconnectAdvice {
         let from = self.busy_until.max(now);
         let spread =
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_at_the_rate_of_the_next_server_may_come_at_once_each_over_its_own_time() {
+    fn batches_at_the_server_s_rate_reconnect_at_once_each_over_its_own_period() {
         let mut schedule = ReturnSchedule::new(100, SECOND, START);
         for n in 0..20 {
             let now = START.saturating_add(SECOND / 10 * n);
@@ -55,23 +55,23 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_beyond_the_rate_comes_behind_those_on_their_way_and_spreads_with_its_number() {
+    fn clients_beyond_the_rate_are_scheduled_after_earlier_ones() {
         let mut schedule = ReturnSchedule::new(100, SECOND, START);
         assert_eq!(schedule.reserve(300, START), advice(Duration::ZERO, SECOND * 3));
         assert_eq!(schedule.reserve(50, START.saturating_add(SECOND)), advice(SECOND * 2, SECOND / 2));
-        // The next server has been idle since.
+        // The next server has been idle in the meantime.
         assert_eq!(schedule.reserve(700, START.saturating_add(SECOND * 60)), advice(Duration::ZERO, SECOND * 7));
     }
 
     #[test]
-    fn nobody_comes_before_the_server_is_back() {
+    fn no_client_reconnects_before_the_server_is_back() {
         let mut schedule = ReturnSchedule::new(100, SECOND, START.saturating_add(SECOND * 30));
         assert_eq!(schedule.reserve(10, START), advice(SECOND * 30, SECOND / 10));
         assert_eq!(schedule.reserve(10, START.saturating_add(SECOND)), advice(SECOND * 29 + SECOND / 10, SECOND / 10));
     }
 
     #[test]
-    fn a_line_of_any_length_is_arithmetic_and_no_panic() {
+    fn extreme_inputs_do_not_panic() {
         for period in [Duration::ZERO, Duration::MAX] {
             let mut schedule = ReturnSchedule::new(0, period, START);
             schedule.reserve(usize::MAX, START);
