@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod soak {
     mod fleet;
+    mod kills;
     mod plan;
     mod server;
     mod store;
-    mod verdict;
 }

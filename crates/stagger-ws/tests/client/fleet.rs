@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
-use super::bench::{ms, secs};
+use super::scripted_server::{ms, secs};
 
 /// How many connections each client has, and the most that any has had at once.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use stagger_ws::AckedHandle;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::bench::{DOUBLING, ms, secs};
-use super::store::{Habit, Order, Store, acks, numbered, numbers};
+use super::acking_server::{AckMode, AckingServer, Command, acks, numbered, numbers};
+use super::scripted_server::{DOUBLING, ms, secs};
 
 const WINDOW: usize = 3;
 
@@ -66,30 +66,30 @@ async fn send(handle: AckedHandle<u64>, mut asked: mpsc::UnboundedReceiver<u64>)
 }
 
 async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
-    let store = Store::new(Habit::Nothing);
+    let server = AckingServer::new(AckMode::Nothing);
     let policy = DOUBLING.max_attempts(1_000).build().unwrap();
-    let mut client = store.piped(pipe).policy(policy).acked(acks().window(WINDOW));
+    let mut client = server.over_pipes(pipe).policy(policy).acked(acks().window(WINDOW));
     let handle = client.handle();
     let (ask, asked) = mpsc::unbounded_channel();
     let sending = tokio::spawn(send(handle.clone(), asked));
     let reading = tokio::spawn(async move { while client.next().await.is_some() {} });
     let mut last = 0;
     for act in acts {
-        let came = store.came().concat();
+        let came = server.received().concat();
         match act {
             Act::Send => {
                 last += 1;
                 ask.send(last).unwrap();
             }
             Act::One(_) | Act::UpTo(_) if came.is_empty() => {}
-            Act::One(which) => store.say(format!("one {}", which.get(&came))),
-            Act::UpTo(which) => store.say(format!("up to {}", which.get(&came))),
-            Act::Drop => store.order(Order::Drop),
+            Act::One(which) => server.send(format!("one {}", which.get(&came))),
+            Act::UpTo(which) => server.send(format!("up to {}", which.get(&came))),
+            Act::Drop => server.command(Command::Drop),
             Act::Away => {
-                store.set_up(false);
-                store.order(Order::Drop);
+                server.set_available(false);
+                server.command(Command::Drop);
             }
-            Act::Back => store.set_up(true),
+            Act::Back => server.set_available(true),
             Act::ReconnectNow => handle.client().reconnect_now(),
             Act::Pass(length) => sleep(ms(length)).await,
         }
@@ -99,9 +99,9 @@ async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
 
     let handed_back = match ending {
         Ending::Heal => {
-            store.set_habit(Habit::Acknowledge);
-            store.set_up(true);
-            store.order(Order::Drop);
+            server.set_ack_mode(AckMode::Acknowledge);
+            server.set_available(true);
+            server.command(Command::Drop);
             // Everything is taken, and then acknowledged.
             sleep(secs(3_600)).await;
             timeout(secs(3_600), handle.flushed()).await.expect("in time").unwrap();
@@ -112,7 +112,7 @@ async fn play(acts: Vec<Act>, pipe: usize, ending: Ending) {
     };
     let taken = sending.await.unwrap();
     reading.await.unwrap();
-    let came = store.came();
+    let came = server.received();
     let mut first = Vec::new();
     for connection in &came {
         assert!(connection.is_sorted_by(|one, next| one < next), "out of order: {came:?}");

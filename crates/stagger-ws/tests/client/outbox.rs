@@ -4,14 +4,14 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use stagger_ws::{Event, Handle, Message, Outbox, SendErrorKind};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bench::{Bench, DOUBLING, ms, secs};
-use super::high::events;
-use super::peer::Deed::{Echo, Upgrade, Wait};
+use super::events::events;
+use super::peer::Step::{Echo, Upgrade, Wait};
 use super::peer::close;
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
 /// Refused at once, and let in after a second.
-fn late() -> Bench {
-    Bench::new([vec![], vec![Upgrade, Echo]])
+fn late() -> ScriptedServer {
+    ScriptedServer::new([vec![], vec![Upgrade, Echo]])
 }
 
 fn put(handle: &Handle, texts: &[&str]) -> Vec<Option<SendErrorKind>> {
@@ -29,8 +29,8 @@ async fn every_kind_keeps_its_bound() {
         (Outbox::drop_oldest(9).max_bytes(3), [None; 4], &["cc", "d"], 2),
         (Outbox::drop_oldest(9).max_bytes(1), [None, None, Some(SendErrorKind::TooLong), None], &["d"], 2),
     ] {
-        let bench = late();
-        let mut client = bench.piped().outbox(outbox).connect();
+        let server = late();
+        let mut client = server.over_pipes().outbox(outbox).connect();
         assert_eq!(put(&client.handle(), &["a", "b", "cc", "d"]), refused, "{outbox:?}");
         let mut want = Vec::from_iter((dropped > 0).then(|| format!("dropped {dropped}")));
         want.extend(["lost Some(1)", "open 2"].map(String::from));
@@ -41,8 +41,8 @@ async fn every_kind_keeps_its_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn with_back_pressure_whoever_sends_waits_and_all_arrives_in_order() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+    let server = late();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(1)).connect();
     let handle = client.handle();
     let before = Instant::now();
     let sending = async {
@@ -59,8 +59,8 @@ async fn with_back_pressure_whoever_sends_waits_and_all_arrives_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn many_that_wait_all_get_their_turn() {
-    let bench = late();
-    let client = bench.piped().outbox(Outbox::backpressure(2).max_bytes(3)).connect();
+    let server = late();
+    let client = server.over_pipes().outbox(Outbox::backpressure(2).max_bytes(3)).connect();
     let handle = client.handle();
     let senders = (0..50).map(|n| {
         let handle = handle.clone();
@@ -74,9 +74,9 @@ async fn many_that_wait_all_get_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() {
-    let bench = Bench::new([]);
+    let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
-    let mut client = bench.piped().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
+    let mut client = server.over_pipes().policy(policy).outbox(Outbox::backpressure(2).ttl(secs(30))).connect();
     let handle = client.handle();
     let before = Instant::now();
     let error = handle.send(Message::text("old news")).await.unwrap_err();
@@ -91,8 +91,8 @@ async fn a_message_that_waits_too_long_is_dropped_in_time_and_its_sender_told() 
 
 #[tokio::test(start_paused = true)]
 async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(1)).connect();
+    let server = late();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(1)).connect();
     let handle = client.handle();
     assert!(timeout(ms(1), handle.send(Message::text("cancelled"))).await.is_err());
     handle.try_send(Message::text("instead")).unwrap();
@@ -101,8 +101,8 @@ async fn a_send_that_is_cancelled_withdraws_its_message_and_makes_room() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_withdrawn_is_not_sent_where_there_was_room_for_it_either() {
-    let bench = late();
-    let mut client = bench.piped().connect();
+    let server = late();
+    let mut client = server.over_pipes().connect();
     assert!(timeout(ms(1), client.handle().send(Message::text("cancelled"))).await.is_err());
     assert_eq!(events(&mut client).await, ["lost Some(1)", "open 2"]);
 }
@@ -110,10 +110,10 @@ async fn a_message_that_was_withdrawn_is_not_sent_where_there_was_room_for_it_ei
 /// One that is long makes room for many that are short.
 #[tokio::test(start_paused = true)]
 async fn room_for_many_is_given_to_many() {
-    let bench = Bench::new([]);
+    let server = ScriptedServer::new([]);
     let policy = DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap();
     let outbox = Outbox::backpressure(9).max_bytes(3).ttl(secs(30));
-    let client = bench.piped().policy(policy).outbox(outbox).connect();
+    let client = server.over_pipes().policy(policy).outbox(outbox).connect();
     let handle = client.handle();
     handle.try_send(Message::text("long")).unwrap_err();
     handle.try_send(Message::text("is")).unwrap();
@@ -128,8 +128,8 @@ async fn room_for_many_is_given_to_many() {
 
 #[tokio::test(start_paused = true)]
 async fn while_it_connects_anew_the_outbox_takes_messages_again() {
-    let bench = Bench::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let server = ScriptedServer::new([vec![], vec![Wait(secs(1)), Upgrade, Echo]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     handle.connected().await.unwrap_err();
     assert_eq!(put(&handle, &["a"]), [Some(SendErrorKind::GaveUp)]);
@@ -142,8 +142,8 @@ async fn while_it_connects_anew_the_outbox_takes_messages_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays() {
-    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
     assert_eq!(client.send(Message::text("stays")).await.unwrap_err().kind(), SendErrorKind::GaveUp);
     client.handle().reconnect_now();
     client.connected().await.unwrap();
@@ -153,8 +153,8 @@ async fn a_flush_that_waits_hears_when_the_client_gives_up_and_its_message_stays
 
 #[tokio::test(start_paused = true)]
 async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
-    let bench = Bench::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
-    let client = bench.piped().outbox(Outbox::fail_fast()).connect();
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1)), close(1001, "")]]);
+    let client = server.over_pipes().outbox(Outbox::fail_fast()).connect();
     let handle = client.handle();
     client.connected().await.unwrap();
     handle.send(Message::text("now")).await.unwrap();
@@ -170,8 +170,8 @@ async fn without_an_outbox_what_is_not_written_fails_with_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_is_full_is_not_ready_until_there_is_room() {
-    let bench = late();
-    let mut client = bench.piped().outbox(Outbox::backpressure(2)).connect();
+    let server = late();
+    let mut client = server.over_pipes().outbox(Outbox::backpressure(2)).connect();
     for n in 0..2 {
         assert!(client.feed(Message::text(n.to_string())).now_or_never().unwrap().is_ok());
     }
@@ -184,8 +184,8 @@ async fn a_sink_that_is_full_is_not_ready_until_there_is_room() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_hears_when_the_client_gives_up_and_when_it_is_closed() {
-    let bench = Bench::new([]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let server = ScriptedServer::new([]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     let handle = client.handle();
     let error = handle.send(Message::text("stays")).await.unwrap_err();
     assert_eq!((error.kind(), error.into_message()), (SendErrorKind::GaveUp, None));
@@ -203,8 +203,8 @@ async fn whoever_waits_hears_when_the_client_gives_up_and_when_it_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn what_was_being_written_is_lost_with_the_connection_and_said_to_be() {
     // Nobody reads, and the pipe takes 64 KiB.
-    let bench = Bench::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().connect();
+    let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().connect();
     client.connected().await.unwrap();
     let handle = client.handle();
     let sent = handle.send(Message::binary(vec![0; 100_000])).await;

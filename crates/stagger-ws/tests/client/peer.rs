@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// What the server does, one after the other, with one connection. At the end it is dropped.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
+pub(super) enum Step {
     /// Reads the request, and answers it with these bytes.
     Answer(String),
     /// Reads the request, and grants the upgrade.
@@ -25,33 +25,33 @@ pub(super) enum Deed {
     Echo,
 }
 
-pub(super) fn refusal(status: u16, headers: &str) -> Vec<Deed> {
-    vec![Deed::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
+pub(super) fn refusal(status: u16, headers: &str) -> Vec<Step> {
+    vec![Step::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
 }
 
-pub(super) fn text(text: &str) -> Deed {
+pub(super) fn text(text: &str) -> Step {
     frame(0x81, text.as_bytes())
 }
 
 /// A close frame with this code and reason.
-pub(super) fn close(code: u16, reason: &str) -> Deed {
+pub(super) fn close(code: u16, reason: &str) -> Step {
     frame(0x88, &[&code.to_be_bytes(), reason.as_bytes()].concat())
 }
 
-pub(super) fn frame(first: u8, payload: &[u8]) -> Deed {
+pub(super) fn frame(first: u8, payload: &[u8]) -> Step {
     let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126).expect("a short frame");
-    Deed::Send([&[first, length], payload].concat())
+    Step::Send([&[first, length], payload].concat())
 }
 
-/// Does the deeds; gives the head of the request that came.
-pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Vec<Deed>, heard: impl Fn(String)) {
-    for deed in deeds {
-        let gone = match deed {
-            Deed::Answer(answer) => {
+/// Does the steps; gives the head of the request that came.
+pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, heard: impl Fn(String)) {
+    for step in steps {
+        let gone = match step {
+            Step::Answer(answer) => {
                 heard(head(&mut io).await);
                 io.write_all(answer.as_bytes()).await.is_err()
             }
-            Deed::Upgrade => {
+            Step::Upgrade => {
                 let head = head(&mut io).await;
                 let key = header(&head, "sec-websocket-key").unwrap_or_default();
                 let accept = derive_accept_key(key.as_bytes());
@@ -61,22 +61,22 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, deeds: Ve
                 );
                 io.write_all(answer.as_bytes()).await.is_err()
             }
-            Deed::Send(bytes) => io.write_all(&bytes).await.is_err(),
-            Deed::Wait(length) => {
+            Step::Send(bytes) => io.write_all(&bytes).await.is_err(),
+            Step::Wait(length) => {
                 sleep(length).await;
                 false
             }
-            Deed::Hang => {
+            Step::Hang => {
                 swallow(&mut io).await;
                 true
             }
-            Deed::Record => {
+            Step::Record => {
                 let mut bytes = Vec::new();
                 let _ = io.read_to_end(&mut bytes).await;
                 heard(format!("{bytes:02x?}"));
                 true
             }
-            Deed::Echo => {
+            Step::Echo => {
                 echo(&mut io).await;
                 true
             }
@@ -109,7 +109,7 @@ async fn echo(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
         payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
         // A ping is answered with a pong.
         let first = if first == 0x89 { 0x8a } else { first };
-        let Deed::Send(bytes) = frame(first, &payload) else { unreachable!() };
+        let Step::Send(bytes) = frame(first, &payload) else { unreachable!() };
         if io.write_all(&bytes).await.is_err() || first == 0x88 {
             return;
         }

@@ -172,7 +172,7 @@ fn settings_that_make_no_sense_are_refused_with_the_way_out() {
     ] {
         assert_eq!(settings.build().err(), Some(want));
     }
-    assert!(SettingsError::Keepalive.to_string().contains("use None"));
+    assert!(SettingsError::Keepalive.to_string().contains("None to disable"));
 }
 
 /// Whether a client is refused or let in is one decision for all clones, and for an admission that others have, too.

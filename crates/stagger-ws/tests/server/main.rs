@@ -7,16 +7,16 @@ mod axum;
 #[cfg(test)]
 mod backlog;
 #[cfg(test)]
+mod capacity;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod keepalive;
 #[cfg(test)]
-mod moving;
+mod migration;
 #[cfg(test)]
 mod nginx;
-#[cfg(test)]
-mod places;
 #[cfg(test)]
 mod support;

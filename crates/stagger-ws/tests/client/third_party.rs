@@ -12,7 +12,7 @@ use stagger_kit::{Port, Program, Ready, Server, Stream};
 use stagger_ws::{Client, Closed, Event, Message};
 use tokio::time::{Instant, interval, sleep, timeout};
 
-use super::bench::{ms, secs};
+use super::scripted_server::{ms, secs};
 
 /// A directory where `cargo xtask ci --only packages` has put what is not installed.
 fn unpacked(directory: &str) -> PathBuf {
@@ -27,7 +27,7 @@ fn places(variable: &str, installed: &str) -> OsString {
 }
 
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/foreign").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/third_party").join(name)
 }
 
 /// A client that talks to a server which is killed in the middle.

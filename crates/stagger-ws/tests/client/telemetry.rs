@@ -12,12 +12,12 @@ use tokio::time::sleep;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use super::bench::{Bench, secs};
-use super::high::events;
-use super::low::run;
-use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::acking_server::{AckMode, AckingServer, Command, acks, numbered};
+use super::events::events;
+use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::refusal;
-use super::store::{Habit, Order, Store, acks, numbered};
+use super::reconnect_loop::run;
+use super::scripted_server::{ScriptedServer, secs};
 
 fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
@@ -51,8 +51,9 @@ fn metrics_of<T>(work: impl Future<Output = T>) -> BTreeMap<(String, String), f6
 #[test]
 fn attempts_connections_and_downtime_are_counted() {
     let metrics = metrics_of(async {
-        let bench = Bench::new([refusal(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
-        let mut client = bench.piped().named("feed").outbox(Outbox::drop_oldest(1)).connect();
+        let server =
+            ScriptedServer::new([refusal(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
+        let mut client = server.over_pipes().named("feed").outbox(Outbox::drop_oldest(1)).connect();
         for text in ["a", "b"] {
             client.handle().try_send(Message::text(text)).unwrap();
         }
@@ -60,7 +61,7 @@ fn attempts_connections_and_downtime_are_counted() {
         // The task has no time to write it.
         client.handle().try_send(Message::text("c")).unwrap();
         let never = |_| core::future::pending::<io::Result<tokio::io::DuplexStream>>();
-        (client, Client::builder().url("ws://bench.test").named("feed").connector(never).acked(acks()))
+        (client, Client::builder().url("ws://server.test").named("feed").connector(never).acked(acks()))
     });
     let value = |name: &str, other: &str| metrics.get(&(name.to_owned(), other.to_owned())).copied();
     assert_eq!(value("stagger_ws_attempts_total", "rejected"), Some(1.0));
@@ -81,15 +82,15 @@ fn attempts_connections_and_downtime_are_counted() {
 fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
     for (is_dropped, want) in [(false, 2.0), (true, 0.0)] {
         let metrics = metrics_of(async {
-            let store = Store::new(Habit::Nothing);
-            let client = store.piped(64 << 10).named("feed").acked(acks());
+            let server = AckingServer::new(AckMode::Nothing);
+            let client = server.over_pipes(64 << 10).named("feed").acked(acks());
             for n in 1..=3 {
                 client.send(numbered(n)).await.unwrap();
             }
             sleep(secs(1)).await;
-            store.order(Order::Drop);
+            server.command(Command::Drop);
             sleep(secs(60)).await;
-            store.say("one 2");
+            server.send("one 2");
             sleep(secs(1)).await;
             let kept = (!is_dropped).then_some(client);
             // Its task goes.
@@ -104,12 +105,12 @@ fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
 
 #[test]
 fn the_number_of_connections_goes_up_and_down() {
-    for (is_up, want) in [(true, 1.0), (false, 0.0)] {
+    for (is_available, want) in [(true, 1.0), (false, 0.0)] {
         let metrics = metrics_of(async {
-            let bench = Bench::new([vec![Upgrade, Echo]]);
-            let client = bench.piped().named("feed").connect();
+            let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+            let client = server.over_pipes().named("feed").connect();
             client.connected().await.unwrap();
-            if !is_up {
+            if !is_available {
                 client.close().await;
             }
             client
@@ -154,25 +155,25 @@ fn attempts_have_a_span_with_the_host_and_nothing_that_is_secret() {
     tracing::subscriber::with_default(subscriber, || {
         paused().block_on(async {
             let script =
-                [refusal(503, "Set-Cookie: secret\r\n"), refusal(307, "Location: ws://bench.test/?token=secret\r\n")];
-            let bench = Bench::new(script);
-            let mut links = bench
-                .piped()
+                [refusal(503, "Set-Cookie: secret\r\n"), refusal(307, "Location: ws://server.test/?token=secret\r\n")];
+            let server = ScriptedServer::new(script);
+            let mut reconnect = server
+                .over_pipes()
                 .named("logged")
                 .request(|_| async {
-                    let url = "ws://me:secret@bench.test/feed?token=secret";
+                    let url = "ws://me:secret@server.test/feed?token=secret";
                     Ok(Request::get(url).header("authorization", "Bearer secret").body(())?)
                 })
                 .reconnect_loop();
             sleep(secs(10)).await;
-            run(&mut links).await.unwrap_err();
+            run(&mut reconnect).await.unwrap_err();
         });
     });
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for part in [
-        "stagger.connect{attempt=1 delay=0.0 url.host=\"bench.test\"}",
-        "stagger.connect{attempt=2 delay=1.0 url.host=\"bench.test\"}",
-        "reconnecting target_name=\"logged\" attempt=1 cause=refused with 503 Service Unavailable",
+        "stagger.connect{attempt=1 delay=0.0 url.host=\"server.test\"}",
+        "stagger.connect{attempt=2 delay=1.0 url.host=\"server.test\"}",
+        "reconnecting target_name=\"logged\" attempt=1 cause=upgrade rejected with 503 Service Unavailable",
         "delay_ms=1000.0",
         "WARN",
         "giving up target_name=\"logged\" attempt=2",

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-use super::peer::{Deed, serve};
+use super::peer::{Step, serve};
 
 pub(super) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -28,7 +28,7 @@ pub(super) const DOUBLING: PolicyBuilder =
 /// One connection that came.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
-    /// Since the bench was set up.
+    /// Since the server was set up.
     pub(super) at: Duration,
     /// The head of its request, once it was read.
     pub(super) head: String,
@@ -36,39 +36,39 @@ pub(super) struct Arrival {
 
 /// What the server does with each connection, and what has come. After the script, nobody is let in.
 #[derive(Clone, Debug)]
-pub(super) struct Bench(Arc<Mutex<Inner>>);
+pub(super) struct ScriptedServer(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    script: VecDeque<Vec<Deed>>,
+    script: VecDeque<Vec<Step>>,
     arrivals: Vec<Arrival>,
     closed: Vec<Closed>,
     since: Instant,
 }
 
-impl Bench {
-    pub(super) fn new(script: impl IntoIterator<Item = Vec<Deed>>) -> Self {
+impl ScriptedServer {
+    pub(super) fn new(script: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let (script, since) = (script.into_iter().collect(), Instant::now());
         Self(Arc::new(Mutex::new(Inner { script, arrivals: Vec::new(), closed: Vec::new(), since })))
     }
 
     /// A client that meets it over pipes.
-    pub(super) fn piped(&self) -> ClientBuilder {
-        let bench = self.clone();
-        self.client().url("ws://bench.test/feed").connector(move |_| {
-            let pipe = bench.pipe();
+    pub(super) fn over_pipes(&self) -> ClientBuilder {
+        let server = self.clone();
+        self.client().url("ws://server.test/feed").connector(move |_| {
+            let pipe = server.pipe();
             async move { pipe.ok_or_else(|| io::ErrorKind::ConnectionRefused.into()) }
         })
     }
 
     /// A client that meets it over sockets.
-    pub(super) async fn socketed(&self) -> ClientBuilder {
+    pub(super) async fn over_sockets(&self) -> ClientBuilder {
         let port = self.listen(|stream| async { io::Result::Ok(stream) }).await;
-        self.brisk().url(format!("ws://127.0.0.1:{port}/feed"))
+        self.fast_retries().url(format!("ws://127.0.0.1:{port}/feed"))
     }
 
     /// A client with next to no waits, for real sockets.
-    pub(super) fn brisk(&self) -> ClientBuilder {
+    pub(super) fn fast_retries(&self) -> ClientBuilder {
         let policy = Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
         self.client().policy(policy.build().unwrap())
     }
@@ -81,13 +81,13 @@ impl Bench {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let bench = self.clone();
+        let server = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 // Whoever is one too many is let go of.
-                let Some((deeds, n)) = bench.arrive() else { continue };
+                let Some((steps, n)) = server.arrive() else { continue };
                 if let Ok(stream) = accept(stream).await {
-                    bench.serve(stream, deeds, n);
+                    server.serve(stream, steps, n);
                 }
             }
         });
@@ -95,33 +95,33 @@ impl Bench {
     }
 
     fn client(&self) -> ClientBuilder {
-        let bench = self.clone();
+        let server = self.clone();
         ReconnectLoop::builder()
             .policy(DOUBLING.build().unwrap())
             .seed(Seed::new(7))
             .no_keepalive()
-            .on_closed(move |closed| bench.0.lock().unwrap().closed.push(closed.clone()))
+            .on_closed(move |closed| server.0.lock().unwrap().closed.push(closed.clone()))
     }
 
     fn pipe(&self) -> Option<DuplexStream> {
-        let (deeds, n) = self.arrive()?;
+        let (steps, n) = self.arrive()?;
         let (ours, theirs) = duplex(64 << 10);
-        self.serve(theirs, deeds, n);
+        self.serve(theirs, steps, n);
         Some(ours)
     }
 
-    fn arrive(&self) -> Option<(Vec<Deed>, usize)> {
+    fn arrive(&self) -> Option<(Vec<Step>, usize)> {
         let mut inner = self.0.lock().unwrap();
         let at = inner.since.elapsed();
         inner.arrivals.push(Arrival { at, head: String::new() });
         let n = inner.arrivals.len() - 1;
-        inner.script.pop_front().map(|deeds| (deeds, n))
+        inner.script.pop_front().map(|steps| (steps, n))
     }
 
-    fn serve(&self, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, deeds: Vec<Deed>, n: usize) {
-        let bench = self.clone();
+    fn serve(&self, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, steps: Vec<Step>, n: usize) {
+        let server = self.clone();
         tokio::spawn(async move {
-            serve(io, deeds, |head| bench.0.lock().unwrap().arrivals[n].head = head).await;
+            serve(io, steps, |head| server.0.lock().unwrap().arrivals[n].head = head).await;
         });
     }
 

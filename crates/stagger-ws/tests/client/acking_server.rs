@@ -9,7 +9,7 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio_tungstenite::accept_async;
 
-use super::bench::Bench;
+use super::scripted_server::ScriptedServer;
 
 /// "7" and whatever follows it.
 fn number(message: &Message) -> Option<u64> {
@@ -38,78 +38,78 @@ pub(super) fn acks() -> Acks<u64> {
 
 /// What the server is told to do.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
-    Say(String),
+pub(super) enum Command {
+    Send(String),
     /// Lets go of the connection, with what it has not read.
     Drop,
 }
 
 /// What it does by itself when a message comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Habit {
+pub(super) enum AckMode {
     /// Acknowledges it, and with it all before.
     Acknowledge,
     Nothing,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Store(Arc<Mutex<Inner>>);
+pub(super) struct AckingServer(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    habit: Habit,
+    ack_mode: AckMode,
     /// What came, of each connection.
     came: Vec<Vec<u64>>,
-    orders: Option<mpsc::UnboundedSender<Order>>,
-    is_up: bool,
+    commands: Option<mpsc::UnboundedSender<Command>>,
+    is_available: bool,
 }
 
-impl Store {
-    pub(super) fn new(habit: Habit) -> Self {
-        Self(Arc::new(Mutex::new(Inner { habit, came: Vec::new(), orders: None, is_up: true })))
+impl AckingServer {
+    pub(super) fn new(ack_mode: AckMode) -> Self {
+        Self(Arc::new(Mutex::new(Inner { ack_mode, came: Vec::new(), commands: None, is_available: true })))
     }
 
     /// A client that meets it over pipes which hold so many bytes.
-    pub(super) fn piped(&self, bytes: usize) -> ClientBuilder {
-        let store = self.clone();
-        Bench::new([]).piped().connector(move |_| {
-            let pipe = store.pipe(bytes);
+    pub(super) fn over_pipes(&self, bytes: usize) -> ClientBuilder {
+        let server = self.clone();
+        ScriptedServer::new([]).over_pipes().connector(move |_| {
+            let pipe = server.pipe(bytes);
             async move { pipe.ok_or_else(|| io::ErrorKind::ConnectionRefused.into()) }
         })
     }
 
     pub(super) fn client(&self) -> AckedClient<u64> {
-        self.piped(64 << 10).acked(acks())
+        self.over_pipes(64 << 10).acked(acks())
     }
 
     fn pipe(&self, bytes: usize) -> Option<DuplexStream> {
         let (ours, theirs) = duplex(bytes);
-        let (orders, obeys) = mpsc::unbounded_channel();
+        let (commands, obeys) = mpsc::unbounded_channel();
         let mut inner = self.0.lock().unwrap();
-        if !inner.is_up {
+        if !inner.is_available {
             return None;
         }
-        inner.orders = Some(orders);
+        inner.commands = Some(commands);
         inner.came.push(Vec::new());
         tokio::spawn(self.clone().serve(theirs, obeys));
         Some(ours)
     }
 
-    async fn serve(self, io: DuplexStream, mut orders: mpsc::UnboundedReceiver<Order>) {
+    async fn serve(self, io: DuplexStream, mut commands: mpsc::UnboundedReceiver<Command>) {
         let Ok(mut socket) = accept_async(io).await else { return };
         loop {
             let say = tokio::select! {
                 biased;
-                order = orders.recv() => match order {
-                    Some(Order::Say(text)) => text,
-                    Some(Order::Drop) | None => return,
+                command = commands.recv() => match command {
+                    Some(Command::Send(text)) => text,
+                    Some(Command::Drop) | None => return,
                 },
                 message = socket.next() => {
                     let Some(Ok(message)) = message else { return };
                     let Some(n) = number(&message) else { continue };
                     let mut inner = self.0.lock().unwrap();
                     inner.came.last_mut().unwrap().push(n);
-                    if inner.habit == Habit::Nothing {
+                    if inner.ack_mode == AckMode::Nothing {
                         continue;
                     }
                     format!("up to {n}")
@@ -121,27 +121,27 @@ impl Store {
         }
     }
 
-    pub(super) fn order(&self, order: Order) {
-        if let Some(orders) = &self.0.lock().unwrap().orders {
-            let _ = orders.send(order);
+    pub(super) fn command(&self, command: Command) {
+        if let Some(commands) = &self.0.lock().unwrap().commands {
+            let _ = commands.send(command);
         }
     }
 
-    pub(super) fn say(&self, text: impl Into<String>) {
-        self.order(Order::Say(text.into()));
+    pub(super) fn send(&self, text: impl Into<String>) {
+        self.command(Command::Send(text.into()));
     }
 
     /// Whether it lets anybody in.
-    pub(super) fn set_up(&self, is_up: bool) {
-        self.0.lock().unwrap().is_up = is_up;
+    pub(super) fn set_available(&self, is_available: bool) {
+        self.0.lock().unwrap().is_available = is_available;
     }
 
-    pub(super) fn set_habit(&self, habit: Habit) {
-        self.0.lock().unwrap().habit = habit;
+    pub(super) fn set_ack_mode(&self, ack_mode: AckMode) {
+        self.0.lock().unwrap().ack_mode = ack_mode;
     }
 
     /// What came, of each connection.
-    pub(super) fn came(&self) -> Vec<Vec<u64>> {
+    pub(super) fn received(&self) -> Vec<Vec<u64>> {
         self.0.lock().unwrap().came.clone()
     }
 }

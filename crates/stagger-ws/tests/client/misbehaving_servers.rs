@@ -5,13 +5,13 @@ use stagger::{Jitter, Policy, Stop};
 use stagger_ws::{Event, Message};
 use tokio::time::sleep;
 
-use super::bench::{Bench, ms, secs};
-use super::low::run;
-use super::peer::Deed::{Answer, Echo, Hang, Send, Upgrade};
+use super::peer::Step::{Answer, Echo, Hang, Send, Upgrade};
 use super::peer::{close, frame, refusal, text};
+use super::reconnect_loop::run;
+use super::scripted_server::{ScriptedServer, ms, secs};
 
 /// After this the server lets the client in and ends it as it should.
-fn at_last() -> Vec<super::peer::Deed> {
+fn at_last() -> Vec<super::peer::Step> {
     vec![Upgrade, close(1000, ""), Hang]
 }
 
@@ -19,16 +19,16 @@ fn at_last() -> Vec<super::peer::Deed> {
 async fn one_loss_that_shows_in_many_ways_is_one_reconnect() {
     // A frame against the protocol, a close frame, another one, and the end of the stream.
     let loss = vec![Upgrade, text("first"), close(1001, ""), close(1001, ""), frame(0xff, b"?")];
-    let bench = Bench::new([loss.clone(), loss, at_last()]);
-    run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
-    assert_eq!(bench.arrivals().len(), 3);
-    assert_eq!(bench.waits().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["closed"; 3]);
+    let server = ScriptedServer::new([loss.clone(), loss, at_last()]);
+    run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap();
+    assert_eq!(server.arrivals().len(), 3);
+    assert_eq!(server.waits().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["closed"; 3]);
 }
 
 #[tokio::test]
 async fn what_is_not_the_protocol_is_survived() {
     let junk = "<html>502</html>\r\n\r\n".repeat(50);
-    for (deeds, want) in [
+    for (steps, want) in [
         (vec![], "lost"),
         (vec![Answer(String::from("HTTP/1.1 101 Switching Prot"))], "lost"),
         (vec![Answer(junk)], "protocol"),
@@ -41,38 +41,39 @@ async fn what_is_not_the_protocol_is_survived() {
         (vec![Upgrade, frame(0x81, &[0xff, 0xfe])], "protocol"),
         (vec![Upgrade, frame(0x81, b"x"), frame(0x88, &[3])], "protocol"),
     ] {
-        let bench = Bench::new([deeds.clone(), at_last()]);
-        run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
-        assert_eq!(bench.waits()[0].0, want, "{deeds:?}");
-        assert_eq!(bench.arrivals().len(), 2, "{deeds:?}");
+        let server = ScriptedServer::new([steps.clone(), at_last()]);
+        run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap();
+        assert_eq!(server.waits()[0].0, want, "{steps:?}");
+        assert_eq!(server.arrivals().len(), 2, "{steps:?}");
     }
 }
 
 #[tokio::test]
 async fn a_flood_arrives_whole_and_a_message_that_is_too_long_stops_the_client() {
     let flood: Vec<u8> = [0x82, 1, 7].repeat(100_000);
-    let bench = Bench::new([vec![Upgrade, Send(flood), close(1000, ""), Hang]]);
-    let mut links = bench.socketed().await.reconnect_loop();
-    let texts = super::low::exhaust(links.next_connection().await.unwrap().unwrap()).await;
+    let server = ScriptedServer::new([vec![Upgrade, Send(flood), close(1000, ""), Hang]]);
+    let mut reconnect = server.over_sockets().await.reconnect_loop();
+    let texts = super::reconnect_loop::exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
     assert_eq!(texts.len(), 100_000);
 
     // It says that it is 2^62 bytes long; none of them is waited for.
     let endless = vec![Upgrade, Send([&[0x82, 127, 0x40][..], &[0; 7]].concat()), Hang];
-    let bench = Bench::new([endless]);
-    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
+    let server = ScriptedServer::new([endless]);
+    let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.cause().name()), (Stop::Permanent, "protocol"));
 }
 
 #[tokio::test]
 async fn a_flood_instead_of_a_handshake_is_cut_off() {
-    let bench = Bench::new([vec![Answer("HTTP/1.1 101 x\r\n".to_owned() + &"x: y\r\n".repeat(1_000_000))], at_last()]);
-    run(&mut bench.socketed().await.reconnect_loop()).await.unwrap();
-    assert_eq!(bench.arrivals().len(), 2);
+    let server =
+        ScriptedServer::new([vec![Answer("HTTP/1.1 101 x\r\n".to_owned() + &"x: y\r\n".repeat(1_000_000))], at_last()]);
+    run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap();
+    assert_eq!(server.arrivals().len(), 2);
 }
 
 #[tokio::test]
 async fn nobody_listens_and_then_somebody_does() {
-    let builder = Bench::new([]).socketed().await;
+    let builder = ScriptedServer::new([]).over_sockets().await;
     // A port that was free a moment ago.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -83,44 +84,44 @@ async fn nobody_listens_and_then_somebody_does() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_left_in_time() {
-    let bench = Bench::new([vec![Hang], at_last()]);
-    let builder = bench.socketed().await.connect_timeout(ms(30));
+    let server = ScriptedServer::new([vec![Hang], at_last()]);
+    let builder = server.over_sockets().await.connect_timeout(ms(30));
     run(&mut builder.reconnect_loop()).await.unwrap();
-    assert_eq!(bench.waits()[0].0, "connect_timeout");
+    assert_eq!(server.waits()[0].0, "connect_timeout");
 }
 
 #[tokio::test]
 async fn policy_violations_stop_and_credentials_are_asked_for_once() {
-    let bench = Bench::new([vec![Upgrade, close(1008, "go away"), Hang], at_last()]);
-    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.cause().close_code(), bench.arrivals().len()), (Some(1008), 1));
+    let server = ScriptedServer::new([vec![Upgrade, close(1008, "go away"), Hang], at_last()]);
+    let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.cause().close_code(), server.arrivals().len()), (Some(1008), 1));
 
-    let bench = Bench::new([refusal(401, ""), refusal(401, ""), at_last()]);
-    let fatal = run(&mut bench.socketed().await.reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 2));
+    let server = ScriptedServer::new([refusal(401, ""), refusal(401, ""), at_last()]);
+    let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 2));
 }
 
 #[tokio::test]
 async fn a_peer_that_falls_silent_in_mid_connection_is_left() {
-    let bench = Bench::new([vec![Upgrade, text("the last word"), Hang], at_last()]);
-    let builder = bench.socketed().await.keepalive(ms(20), ms(20));
+    let server = ScriptedServer::new([vec![Upgrade, text("the last word"), Hang], at_last()]);
+    let builder = server.over_sockets().await.keepalive(ms(20), ms(20));
     run(&mut builder.reconnect_loop()).await.unwrap();
-    assert_eq!(bench.waits()[0].0, "keepalive_timeout");
-    assert_eq!(bench.arrivals().len(), 2);
+    assert_eq!(server.waits()[0].0, "keepalive_timeout");
+    assert_eq!(server.arrivals().len(), 2);
 }
 
 #[tokio::test]
 async fn accepted_and_dropped_again_and_again_the_waits_grow() {
-    let bench = Bench::new(vec![vec![Upgrade]; 5]);
+    let server = ScriptedServer::new(vec![vec![Upgrade]; 5]);
     let policy = Policy::exponential(ms(20), secs(1)).jitter(Jitter::None).max_attempts(5).build().unwrap();
-    run(&mut bench.socketed().await.policy(policy).reconnect_loop()).await.unwrap_err();
-    let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
+    run(&mut server.over_sockets().await.policy(policy).reconnect_loop()).await.unwrap_err();
+    let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
     // What has passed since the loss is not waited for again.
     for (wait, want) in waits.iter().zip([20, 40, 80, 160]) {
         assert!(*wait <= ms(want) && *wait + ms(20) > ms(want), "{waits:?}");
     }
     assert!(waits[3] > waits[1], "{waits:?}");
-    assert_eq!(bench.arrivals().len(), 5);
+    assert_eq!(server.arrivals().len(), 5);
 }
 
 #[tokio::test]
@@ -130,8 +131,8 @@ async fn a_restart_and_an_overload_say_how_long_it_will_be() {
         (1013, "", secs(30), secs(120)),
         (1012, r#"{"retry_after_ms":8000,"spread_ms":2000}"#, secs(8), secs(10)),
     ] {
-        let bench = Bench::new([vec![Upgrade, close(code, reason), Hang]]);
-        let mut client = bench.socketed().await.connect();
+        let server = ScriptedServer::new([vec![Upgrade, close(code, reason), Hang]]);
+        let mut client = server.over_sockets().await.connect();
         let wait = loop {
             if let Event::Closed(closed) = client.next().await.unwrap().unwrap() {
                 break closed.retry_in.unwrap();
@@ -143,9 +144,9 @@ async fn a_restart_and_an_overload_say_how_long_it_will_be() {
 
 #[tokio::test]
 async fn after_giving_up_the_outbox_is_whole_and_goes_out_with_the_next_connection() {
-    let bench = Bench::new([vec![], refusal(503, ""), vec![Upgrade, Echo]]);
+    let server = ScriptedServer::new([vec![], refusal(503, ""), vec![Upgrade, Echo]]);
     let policy = Policy::constant(ms(1)).max_attempts(2).build().unwrap();
-    let mut client = bench.socketed().await.policy(policy).connect();
+    let mut client = server.over_sockets().await.policy(policy).connect();
     let sent = ["one", "two", "three"];
     for text in sent {
         client.handle().try_send(Message::text(text)).unwrap();
@@ -159,12 +160,12 @@ async fn after_giving_up_the_outbox_is_whole_and_goes_out_with_the_next_connecti
 
 #[tokio::test]
 async fn close_leaves_nothing_behind() {
-    let bench = Bench::new([vec![Upgrade, Echo]]);
-    let client = bench.socketed().await.keepalive(ms(5), secs(60)).connect();
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let client = server.over_sockets().await.keepalive(ms(5), secs(60)).connect();
     client.connected().await.unwrap();
     client.close().await;
     sleep(ms(50)).await;
-    // The listener of the bench.
+    // The listener of the server.
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 1);
-    assert_eq!(bench.arrivals().len(), 1);
+    assert_eq!(server.arrivals().len(), 1);
 }

@@ -5,9 +5,9 @@ use stagger::Stop;
 use stagger_ws::{Client, ConnectionState, Event, Message};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::bench::{Bench, DOUBLING, ms, secs};
-use super::peer::Deed::{Echo, Hang, Upgrade, Wait};
+use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::{close, refusal, text};
+use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
 /// An event in a word or two.
 pub(super) fn word(event: &Event) -> String {
@@ -37,12 +37,12 @@ pub(super) async fn events(client: &mut Client) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn opening_messages_and_closing_come_in_one_stream_in_order() {
-    let bench = Bench::new([
+    let server = ScriptedServer::new([
         refusal(503, ""),
         vec![Upgrade, text("a"), text("b"), Wait(secs(60)), close(1001, ""), Hang],
         vec![Upgrade, text("c"), close(1000, ""), Hang],
     ]);
-    let mut client = bench.piped().connect();
+    let mut client = server.over_pipes().connect();
     let want = ["rejected Some(1)", "open 2", "a", "b", "closed Some(1)", "open 1", "c", "closed None"];
     assert_eq!(events(&mut client).await, want);
     assert!(client.next().await.is_none());
@@ -50,8 +50,8 @@ async fn opening_messages_and_closing_come_in_one_stream_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_is_handed_to_an_open_connection_after_the_outage() {
-    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().connect();
+    let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().connect();
     let before = Instant::now();
     client.send(Message::text("hello")).await.unwrap();
     assert_eq!(before.elapsed(), secs(3));
@@ -60,8 +60,8 @@ async fn what_is_sent_is_handed_to_an_open_connection_after_the_outage() {
 
 #[tokio::test(start_paused = true)]
 async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
-    let bench = Bench::new([vec![], vec![], vec![Upgrade, Echo]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
+    let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
     let handle = client.handle();
     for message in ["one", "two", "three"] {
         handle.try_send(Message::text(message)).unwrap();
@@ -73,7 +73,7 @@ async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
     );
     assert_eq!(handle.connected().await.unwrap_err().attempts(), 2);
     sleep(secs(600)).await;
-    assert_eq!(bench.arrivals().len(), 2);
+    assert_eq!(server.arrivals().len(), 2);
 
     handle.reconnect_now();
     handle.connected().await.unwrap();
@@ -83,8 +83,8 @@ async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
 /// The error that nobody has read yet does not end a stream that goes on.
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_before_the_error_was_read_lets_the_stream_go_on() {
-    let bench = Bench::new([vec![], vec![Upgrade, text("a"), Hang]]);
-    let mut client = bench.piped().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
+    let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
     client.handle().reconnect_now();
     assert_eq!(events(&mut client).await, ["lost None", "fatal attempts"]);
@@ -93,19 +93,19 @@ async fn reconnect_now_before_the_error_was_read_lets_the_stream_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_replaces_a_connection_that_is_open() {
-    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
-    let mut client = bench.piped().connect();
+    let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
+    let mut client = server.over_pipes().connect();
     client.connected().await.unwrap();
     sleep(secs(5)).await;
     client.handle().reconnect_now();
     assert_eq!(events(&mut client).await, ["open 1", "closed_locally Some(0)", "open 1"]);
-    assert_eq!(bench.times(), [secs(0), secs(5)]);
+    assert_eq!(server.times(), [secs(0), secs(5)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_state_says_when_the_next_try_is() {
-    let bench = Bench::new([vec![], vec![Upgrade, Hang]]);
-    let client = bench.piped().connect();
+    let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
+    let client = server.over_pipes().connect();
     let mut state = client.handle().state();
     let begin = Instant::now();
     let waiting = state.wait_for(|state| matches!(state, ConnectionState::Waiting { .. })).await.unwrap().clone();
@@ -118,9 +118,9 @@ async fn the_state_says_when_the_next_try_is() {
 #[tokio::test(start_paused = true)]
 async fn close_leaves_no_timer_whatever_it_interrupts() {
     // In a wait, in a handshake, and with a connection.
-    for (deeds, after) in [(vec![], ms(500)), (vec![Hang], ms(500)), (vec![Upgrade, Echo], ms(500))] {
-        let bench = Bench::new([deeds, vec![Upgrade, Hang]]);
-        let mut client = bench.piped().keepalive(secs(1), secs(1)).connect();
+    for (steps, after) in [(vec![], ms(500)), (vec![Hang], ms(500)), (vec![Upgrade, Echo], ms(500))] {
+        let server = ScriptedServer::new([steps, vec![Upgrade, Hang]]);
+        let mut client = server.over_pipes().keepalive(secs(1), secs(1)).connect();
         let handle = client.handle();
         sleep(after).await;
         let before = Instant::now();
@@ -134,14 +134,14 @@ async fn close_leaves_no_timer_whatever_it_interrupts() {
         assert!(handle.connected().await.is_err());
         // With no timer left, time jumps to the end of this one alone.
         sleep(secs(86_400)).await;
-        assert_eq!((bench.arrivals().len(), tokio::runtime::Handle::current().metrics().num_alive_tasks()), (1, 0));
+        assert_eq!((server.arrivals().len(), tokio::runtime::Handle::current().metrics().num_alive_tasks()), (1, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn close_takes_no_longer_than_it_may_with_a_peer_that_does_not_answer() {
-    let bench = Bench::new([vec![Upgrade, Hang]]);
-    let client = bench.piped().close_timeout(secs(3)).connect();
+    let server = ScriptedServer::new([vec![Upgrade, Hang]]);
+    let client = server.over_pipes().close_timeout(secs(3)).connect();
     client.connected().await.unwrap();
     let before = Instant::now();
     client.close().await;
@@ -150,9 +150,9 @@ async fn close_takes_no_longer_than_it_may_with_a_peer_that_does_not_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_client_ends_its_task() {
-    for deeds in [vec![], vec![Upgrade, Hang]] {
-        let bench = Bench::new([deeds]);
-        let client = bench.piped().connect();
+    for steps in [vec![], vec![Upgrade, Hang]] {
+        let server = ScriptedServer::new([steps]);
+        let client = server.over_pipes().connect();
         let handle = client.handle();
         sleep(ms(500)).await;
         drop(client);
@@ -165,8 +165,8 @@ async fn dropping_the_client_ends_its_task() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_nobody_reads_takes_in_no_more_than_its_inbox() {
     let flood = vec![text("x"); 10_000];
-    let bench = Bench::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
-    let client = bench.piped().inbox(8).connect();
+    let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
+    let client = server.over_pipes().inbox(8).connect();
     client.connected().await.unwrap();
     sleep(secs(60)).await;
     // Three bytes each: the pipe and the reading buffer hold all but the inbox of it; the client, closed, has only that.
@@ -179,9 +179,11 @@ async fn a_client_that_nobody_reads_takes_in_no_more_than_its_inbox() {
 #[tokio::test(start_paused = true)]
 async fn whoever_sends_and_does_not_read_is_not_stuck_with_a_full_inbox() {
     let flood = vec![text("x"); 100];
-    let bench =
-        Bench::new([[vec![Upgrade], flood, vec![Wait(secs(1)), close(1001, "")]].concat(), vec![Upgrade, Echo]]);
-    let mut client = bench.piped().inbox(4).connect();
+    let server = ScriptedServer::new([
+        [vec![Upgrade], flood, vec![Wait(secs(1)), close(1001, "")]].concat(),
+        vec![Upgrade, Echo],
+    ]);
+    let mut client = server.over_pipes().inbox(4).connect();
     client.connected().await.unwrap();
     sleep(secs(2)).await;
     let sent = timeout(secs(60), client.send(Message::text("through"))).await;
@@ -191,8 +193,8 @@ async fn whoever_sends_and_does_not_read_is_not_stuck_with_a_full_inbox() {
 
 #[tokio::test(start_paused = true)]
 async fn while_nobody_reads_a_long_outage_is_one_event() {
-    let bench = Bench::new(vec![vec![]; 5].into_iter().chain([vec![Upgrade, text("back"), Hang]]));
-    let mut client = bench.piped().inbox(0).connect();
+    let server = ScriptedServer::new(vec![vec![]; 5].into_iter().chain([vec![Upgrade, text("back"), Hang]]));
+    let mut client = server.over_pipes().inbox(0).connect();
     client.connected().await.unwrap();
     sleep(secs(1)).await;
     let events = events(&mut client).await;
@@ -202,8 +204,8 @@ async fn while_nobody_reads_a_long_outage_is_one_event() {
 
 #[tokio::test(start_paused = true)]
 async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
-    let bench = Bench::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Wait(secs(5)), Upgrade, Hang]]);
-    let mut client = bench.piped().inbox(0).connect();
+    let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Wait(secs(5)), Upgrade, Hang]]);
+    let mut client = server.over_pipes().inbox(0).connect();
     for _ in 0..2 {
         sleep(secs(1)).await;
         client.handle().reconnect_now();
@@ -219,8 +221,8 @@ async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_found_no_room_is_not_told_once_it_goes_on() {
-    let bench = Bench::new([vec![], vec![Upgrade, text("a"), Hang]]);
-    let mut client = bench.piped().inbox(0).policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
+    let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
+    let mut client = server.over_pipes().inbox(0).policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
     client.handle().reconnect_now();
     client.connected().await.unwrap();
@@ -229,16 +231,17 @@ async fn an_error_that_found_no_room_is_not_told_once_it_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_are_messages_alone() {
-    let bench = Bench::new([vec![Upgrade, text("a"), Wait(secs(1))], vec![Upgrade, text("b"), close(1000, "")]]);
+    let server =
+        ScriptedServer::new([vec![Upgrade, text("a"), Wait(secs(1))], vec![Upgrade, text("b"), close(1000, "")]]);
     let messages: Vec<_> =
-        bench.piped().connect().messages().map(|message| message.unwrap().to_string()).collect().await;
+        server.over_pipes().connect().messages().map(|message| message.unwrap().to_string()).collect().await;
     assert_eq!(messages, ["a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_is_closed_flushes_and_the_connection_stays() {
-    let bench = Bench::new([vec![Upgrade, Echo]]);
-    let mut client = bench.piped().connect();
+    let server = ScriptedServer::new([vec![Upgrade, Echo]]);
+    let mut client = server.over_pipes().connect();
     client.feed(Message::text("a")).await.unwrap();
     SinkExt::close(&mut client).await.unwrap();
     assert_eq!(events(&mut client).await, ["open 1", "a"]);

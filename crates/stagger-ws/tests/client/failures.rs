@@ -9,10 +9,10 @@ use stagger::{Seed, Stop};
 use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
 use tokio::time::timeout;
 
-use super::bench::{Bench, DOUBLING, secs};
-use super::low::run;
-use super::peer::Deed::{Hang, Upgrade, Wait};
+use super::peer::Step::{Hang, Upgrade, Wait};
 use super::peer::{close, header, refusal};
+use super::reconnect_loop::run;
+use super::scripted_server::{DOUBLING, ScriptedServer, secs};
 
 /// What the provider was told of each time: how the credentials were refused.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Asked {
         let asked = self.clone();
         builder.request(move |cx| {
             asked.0.lock().unwrap().push(cx.auth_rejection());
-            async { Ok(Request::get("ws://bench.test/").body(())?) }
+            async { Ok(Request::get("ws://server.test/").body(())?) }
         })
     }
 
@@ -34,9 +34,10 @@ impl Asked {
 
 /// The wait after a connection that lived a minute and was closed so.
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
-    let bench = Bench::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
-    run(&mut bench.piped().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
-    bench.waits()[0].1.unwrap()
+    let server =
+        ScriptedServer::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
+    run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+    server.waits()[0].1.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,10 +67,10 @@ async fn advice_in_the_reason_is_kept_to() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_broke_down_is_never_healthy() {
     let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
-    let bench = Bench::new(vec![broken; 6]);
-    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    let server = ScriptedServer::new(vec![broken; 6]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     assert_eq!(fatal.stop_reason(), Stop::Attempts);
-    let waits: Vec<_> = bench.waits().into_iter().map_while(|(_, wait)| wait).collect();
+    let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
     assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
 }
 
@@ -77,10 +78,10 @@ async fn a_server_that_broke_down_is_never_healthy() {
 async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
     let mut waits = Vec::new();
     for seed in 0..40 {
-        let bench = Bench::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
+        let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
         let policy = DOUBLING.spread(secs(100)).build().unwrap();
-        run(&mut bench.piped().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
-        waits.push(bench.waits()[0].1.unwrap());
+        run(&mut server.over_pipes().policy(policy).seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        waits.push(server.waits()[0].1.unwrap());
     }
     waits.sort();
     assert!(waits[39] - waits[0] > secs(60), "{waits:?}");
@@ -89,9 +90,9 @@ async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn codes_that_would_come_again_are_fatal_and_say_why() {
     for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
-        let bench = Bench::new([vec![Upgrade, close(code, "no"), Hang]]);
-        let mut links = bench.piped().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
-        let fatal = run(&mut links).await.unwrap_err();
+        let server = ScriptedServer::new([vec![Upgrade, close(code, "no"), Hang]]);
+        let mut reconnect = server.over_pipes().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
+        let fatal = run(&mut reconnect).await.unwrap_err();
         assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (Stop::Permanent, Some(code)));
         assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
     }
@@ -118,11 +119,11 @@ async fn statuses_are_told_apart() {
         (505, false),
         (522, true),
     ] {
-        let bench = Bench::new([refusal(status, ""), vec![Upgrade, close(1000, "")]]);
-        let result = run(&mut bench.piped().reconnect_loop()).await;
+        let server = ScriptedServer::new([refusal(status, ""), vec![Upgrade, close(1000, "")]]);
+        let result = run(&mut server.over_pipes().reconnect_loop()).await;
         assert_eq!(result.is_ok(), comes_back, "{status}");
         if let Err(fatal) = result {
-            assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 1), "{status}");
+            assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 1), "{status}");
         }
     }
 }
@@ -131,9 +132,9 @@ async fn statuses_are_told_apart() {
 async fn retry_after_is_a_floor_with_a_spread_above_it() {
     let mut waits = Vec::new();
     for seed in 0..40 {
-        let bench = Bench::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
-        run(&mut bench.piped().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
-        waits.push(bench.times()[1]);
+        let server = ScriptedServer::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
+        run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
+        waits.push(server.times()[1]);
     }
     waits.sort();
     assert!(secs(20) <= waits[0] && waits[39] <= secs(30) + Duration::from_millis(1), "{waits:?}");
@@ -142,19 +143,19 @@ async fn retry_after_is_a_floor_with_a_spread_above_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_beyond_the_policy_gives_up_now() {
-    let bench = Bench::new([refusal(503, "Retry-After: 100000\r\n")]);
-    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    let server = ScriptedServer::new([refusal(503, "Retry-After: 100000\r\n")]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Hint, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
     for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
-        let bench = Bench::new(vec![refusal(status, ""); 6]);
+        let server = ScriptedServer::new(vec![refusal(status, ""); 6]);
         let asked = Asked::default();
-        let mut links = asked.of(bench.piped()).max_auth_retries(retries).reconnect_loop();
-        let fatal = run(&mut links).await.unwrap_err();
-        assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
+        let mut reconnect = asked.of(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
+        let fatal = run(&mut reconnect).await.unwrap_err();
+        assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
         let mut want = vec![Some(status); requests];
         want[0] = None;
         assert_eq!(asked.with(), want);
@@ -163,33 +164,40 @@ async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
 
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_forgives_credentials_that_were_refused() {
-    let bench = Bench::new(vec![refusal(401, ""); 9]);
-    let mut links = bench.piped().reconnect_loop();
+    let server = ScriptedServer::new(vec![refusal(401, ""); 9]);
+    let mut reconnect = server.over_pipes().reconnect_loop();
     for requests in [2, 4, 6] {
-        assert_eq!(run(&mut links).await.unwrap_err().stop_reason(), Stop::Permanent);
-        assert_eq!(bench.arrivals().len(), requests);
-        links.reconnect_now();
+        assert_eq!(run(&mut reconnect).await.unwrap_err().stop_reason(), Stop::Permanent);
+        assert_eq!(server.arrivals().len(), requests);
+        reconnect.reconnect_now();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
     let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
-    let bench =
-        Bench::new([refusal(401, ""), day(), day(), refusal(401, ""), day(), refusal(401, ""), refusal(401, "")]);
+    let server = ScriptedServer::new([
+        refusal(401, ""),
+        day(),
+        day(),
+        refusal(401, ""),
+        day(),
+        refusal(401, ""),
+        refusal(401, ""),
+    ]);
     let asked = Asked::default();
-    let fatal = run(&mut asked.of(bench.piped()).reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), bench.arrivals().len()), (Stop::Permanent, 7));
+    let fatal = run(&mut asked.of(server.over_pipes()).reconnect_loop()).await.unwrap_err();
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 7));
     assert_eq!(asked.with(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_close_for_the_credentials_asks_once_too() {
     for code in [3000, 3003] {
-        let bench = Bench::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
-        let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+        let server = ScriptedServer::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
+        let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
         assert_eq!(
-            (fatal.stop_reason(), fatal.cause().close_code(), bench.arrivals().len()),
+            (fatal.stop_reason(), fatal.cause().close_code(), server.arrivals().len()),
             (Stop::Permanent, Some(code), 2)
         );
     }
@@ -197,8 +205,8 @@ async fn a_close_for_the_credentials_asks_once_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redirection_is_told_with_its_address_and_without_its_query() {
-    let bench = Bench::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
-    let fatal = run(&mut bench.piped().reconnect_loop()).await.unwrap_err();
+    let server = ScriptedServer::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
+    let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     let stagger_ws::ConnectionError::Rejected(refusal) = fatal.cause() else { panic!("{fatal}") };
     assert_eq!(refusal.location(), Some("wss://user:pass@other.test/v2?token=secret"));
     for shown in [format!("{fatal}"), format!("{fatal:?}")] {
@@ -209,16 +217,16 @@ async fn a_redirection_is_told_with_its_address_and_without_its_query() {
 #[tokio::test(start_paused = true)]
 async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
     let to = |place: &str| refusal(302, &format!("Location: {place}\r\n"));
-    let bench = Bench::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
-    let mut links = bench
-        .piped()
+    let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
+    let mut reconnect = server
+        .over_pipes()
         .max_redirects(2)
         .request(|_| async {
-            Ok(Request::get("ws://bench.test/v1").header("authorization", "Bearer secret").body(())?)
+            Ok(Request::get("ws://server.test/v1").header("authorization", "Bearer secret").body(())?)
         })
         .reconnect_loop();
-    run(&mut links).await.unwrap();
-    let seen: Vec<_> = bench
+    run(&mut reconnect).await.unwrap();
+    let seen: Vec<_> = server
         .arrivals()
         .iter()
         .map(|arrival| {
@@ -226,25 +234,25 @@ async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
             (path, header(&arrival.head, "host").unwrap(), header(&arrival.head, "authorization").is_some())
         })
         .collect();
-    let want = [("/v1", "bench.test", true), ("/v2", "bench.test", true), ("/v3", "other.test", false)];
+    let want = [("/v1", "server.test", true), ("/v2", "server.test", true), ("/v3", "other.test", false)];
     assert_eq!(seen, want.map(|(path, host, shown)| (path.to_owned(), host.to_owned(), shown)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_asked_again() {
-    for url in ["http://bench.test/", "/feed", "ws://", "no address at all"] {
-        let bench = Bench::new([]);
-        let fatal = run(&mut bench.piped().url(url).reconnect_loop()).await.unwrap_err();
+    for url in ["http://server.test/", "/feed", "ws://", "no address at all"] {
+        let server = ScriptedServer::new([]);
+        let fatal = run(&mut server.over_pipes().url(url).reconnect_loop()).await.unwrap_err();
         assert_eq!(
-            (fatal.stop_reason(), fatal.cause().name(), bench.arrivals().len()),
+            (fatal.stop_reason(), fatal.cause().name(), server.arrivals().len()),
             (Stop::Permanent, "request", 0),
             "{url}"
         );
     }
-    let bench = Bench::new([]);
-    let failing = bench.piped().request(|_| async { Err("no token: secret".into()) }).reconnect_loop();
-    let mut links = failing;
-    let fatal = timeout(secs(600), run(&mut links)).await.unwrap().unwrap_err();
+    let server = ScriptedServer::new([]);
+    let failing = server.over_pipes().request(|_| async { Err("no token: secret".into()) }).reconnect_loop();
+    let mut reconnect = failing;
+    let fatal = timeout(secs(600), run(&mut reconnect)).await.unwrap().unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
@@ -258,10 +266,10 @@ async fn what_the_network_says_may_pass_and_what_cannot_be_connected_to_does_not
         (io::ErrorKind::NotFound, 6),
         (io::ErrorKind::InvalidInput, 1),
     ] {
-        let mut links = Bench::new([])
-            .piped()
+        let mut reconnect = ScriptedServer::new([])
+            .over_pipes()
             .connector(move |_| async move { Err::<tokio::io::DuplexStream, _>(io::Error::from(kind)) })
             .reconnect_loop();
-        assert_eq!(run(&mut links).await.unwrap_err().attempts(), attempts, "{kind}");
+        assert_eq!(run(&mut reconnect).await.unwrap_err().attempts(), attempts, "{kind}");
     }
 }
