@@ -1,4 +1,4 @@
-//! What the client claims.
+//! Tests of the client.
 
 #![cfg(feature = "client")]
 

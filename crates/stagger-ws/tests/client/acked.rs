@@ -1,4 +1,4 @@
-//! At least once: what is not acknowledged is sent again.
+//! At-least-once delivery: unacknowledged messages are sent again.
 
 use core::future::ready;
 
@@ -11,7 +11,7 @@ use super::events::word;
 use super::peer::Step::{Hang, Upgrade, Wait};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// Sends these, and lets them arrive.
+/// Sends messages and waits until they have arrived.
 async fn send(client: &AckedClient<u64>, all: impl IntoIterator<Item = u64>) {
     for n in all {
         client.send(numbered(n)).await.unwrap();
@@ -19,8 +19,8 @@ async fn send(client: &AckedClient<u64>, all: impl IntoIterator<Item = u64>) {
     sleep(ms(10)).await;
 }
 
-/// What has happened.
-async fn words(client: &mut AckedClient<u64>) -> Vec<String> {
+/// Returns the events so far, abbreviated.
+async fn event_words(client: &mut AckedClient<u64>) -> Vec<String> {
     let mut words = Vec::new();
     while let Ok(Some(Ok(event))) = timeout(ms(1), client.next()).await {
         words.push(word(&event));
@@ -28,7 +28,7 @@ async fn words(client: &mut AckedClient<u64>) -> Vec<String> {
     words
 }
 
-/// How many messages each connection was said to begin with.
+/// Returns the number of resent messages of each connection so far.
 async fn resent(client: &mut AckedClient<u64>) -> Vec<usize> {
     let mut resent = Vec::new();
     while let Ok(Some(Ok(event))) = timeout(ms(1), client.next()).await {
@@ -40,7 +40,7 @@ async fn resent(client: &mut AckedClient<u64>) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exactly_what_is_not_acknowledged_is_sent_again_at_the_head_and_in_order() {
+async fn exactly_the_unacknowledged_messages_are_resent_first_and_in_order() {
     let server = AckingServer::new(AckMode::Nothing);
     let mut client = server.client();
     send(&client, 1..=5).await;
@@ -58,7 +58,7 @@ async fn exactly_what_is_not_acknowledged_is_sent_again_at_the_head_and_in_order
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_acknowledged_between_two_connections_is_not_sent_again() {
+async fn messages_acknowledged_between_two_connections_are_not_resent() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=3).await;
@@ -71,9 +71,9 @@ async fn what_is_acknowledged_between_two_connections_is_not_sent_again() {
     assert_eq!(server.received(), [vec![1, 2, 3], vec![3]]);
 }
 
-/// They lay unread in the connection when it ended.
+/// They were unread in the connection when it ended.
 #[tokio::test(start_paused = true)]
-async fn acknowledgements_that_came_before_the_end_of_the_connection_count() {
+async fn acknowledgements_received_before_the_connection_ended_count() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=3).await;
@@ -84,7 +84,7 @@ async fn acknowledgements_that_came_before_the_end_of_the_connection_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_never_sent_cannot_be_acknowledged() {
+async fn unsent_messages_cannot_be_acknowledged() {
     let server = AckingServer::new(AckMode::Nothing);
     server.set_available(false);
     let client = server.client();
@@ -95,7 +95,7 @@ async fn what_was_never_sent_cannot_be_acknowledged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acknowledgement_that_comes_twice_changes_nothing() {
+async fn duplicate_acknowledgements_change_nothing() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=3).await;
@@ -107,7 +107,7 @@ async fn an_acknowledgement_that_comes_twice_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beyond_the_window_whoever_sends_waits_for_an_acknowledgement() {
+async fn send_waits_while_the_window_is_full() {
     for (window, bytes) in [(2, usize::MAX), (9, 2)] {
         let server = AckingServer::new(AckMode::Nothing);
         let client = server.over_pipes(64 << 10).acked(acks().window(window).max_bytes(bytes));
@@ -125,7 +125,7 @@ async fn beyond_the_window_whoever_sends_waits_for_an_acknowledgement() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_longer_than_the_window_is_refused_and_given_back() {
+async fn a_message_longer_than_the_window_is_rejected_and_returned() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.over_pipes(64 << 10).acked(acks().max_bytes(3));
     let error = client.send(numbered(1000)).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn a_message_that_is_longer_than_the_window_is_refused_and_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sink_waits_for_room_too() {
+async fn the_sink_waits_for_room() {
     let server = AckingServer::new(AckMode::Nothing);
     let mut client = server.over_pipes(64 << 10).acked(acks().window(2));
     SinkExt::send(&mut client, numbered(1)).await.unwrap();
@@ -146,9 +146,9 @@ async fn the_sink_waits_for_room_too() {
     assert_eq!(numbers(&client.handle().unacked()), [4]);
 }
 
-/// Cut off wherever it may be, a call takes no message with it that had been taken charge of.
+/// Wherever it is cancelled, a call loses no message that has been accepted.
 #[tokio::test(start_paused = true)]
-async fn cancelling_loses_nothing() {
+async fn cancelling_loses_no_message() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.over_pipes(64 << 10).acked(acks().window(2));
     send(&client, 1..=2).await;
@@ -160,7 +160,7 @@ async fn cancelling_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_gives_back_what_was_never_acknowledged_and_what_was_never_sent() {
+async fn close_returns_unacknowledged_and_unsent_messages() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=3).await;
@@ -174,9 +174,9 @@ async fn close_gives_back_what_was_never_acknowledged_and_what_was_never_sent() 
     assert_eq!(client.send(numbered(6)).await.unwrap_err().kind(), SendErrorKind::Closed);
 }
 
-/// The close is asked for before they are read.
+/// The close is requested before they are read.
 #[tokio::test(start_paused = true)]
-async fn acknowledgements_that_come_while_it_closes_count() {
+async fn acknowledgements_received_while_closing_count() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, [1]).await;
@@ -185,26 +185,26 @@ async fn acknowledgements_that_come_while_it_closes_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settled_waits_for_the_last_acknowledgement_and_says_when_none_can_come() {
+async fn flushed_waits_for_the_last_acknowledgement_and_fails_if_none_can_arrive() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     assert_eq!(client.flushed().now_or_never(), Some(Ok(())));
     send(&client, 1..=2).await;
     let before = Instant::now();
-    let (settled, ()) = tokio::join!(client.flushed(), async {
+    let (flushed, ()) = tokio::join!(client.flushed(), async {
         sleep(secs(1)).await;
         server.send("one 2");
         sleep(secs(1)).await;
         server.send("one 1");
     });
-    assert_eq!((settled, before.elapsed()), (Ok(()), secs(2)));
+    assert_eq!((flushed, before.elapsed()), (Ok(()), secs(2)));
     send(&client, [3]).await;
-    let (settled, _) = tokio::join!(client.flushed(), client.close());
-    assert_eq!(settled, Err(SendErrorKind::Closed));
+    let (flushed, _) = tokio::join!(client.flushed(), client.close());
+    assert_eq!(flushed, Err(SendErrorKind::Closed));
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_giving_up_the_window_is_whole_and_reconnect_now_sends_it_again() {
+async fn after_giving_up_the_window_is_kept_and_reconnect_now_resends_it() {
     let server = AckingServer::new(AckMode::Nothing);
     let mut client = server.over_pipes(64 << 10).policy(DOUBLING.max_attempts(1).build().unwrap()).acked(acks());
     send(&client, 1..=3).await;
@@ -227,14 +227,14 @@ async fn after_giving_up_the_window_is_whole_and_reconnect_now_sends_it_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_acknowledges_nothing_is_lost_after_the_timeout() {
+async fn a_connection_without_acknowledgements_is_lost_after_the_ack_timeout() {
     let server = AckingServer::new(AckMode::Nothing);
     let mut client = server.over_pipes(64 << 10).acked(acks().ack_timeout(secs(30)));
     client.connected().await.unwrap();
     sleep(secs(100)).await;
     send(&client, [1]).await;
     sleep(secs(20)).await;
-    // Nothing is missing for longer than this one.
+    // No acknowledgement is overdue by more than this one.
     send(&client, [2]).await;
     server.send("one 1");
     sleep(secs(29)).await;
@@ -251,7 +251,7 @@ async fn a_peer_that_acknowledges_nothing_is_lost_after_the_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_ack_timeout_a_slow_peer_is_waited_for() {
+async fn without_an_ack_timeout_a_slow_server_keeps_its_connection() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, [1]).await;
@@ -260,9 +260,9 @@ async fn without_an_ack_timeout_a_slow_peer_is_waited_for() {
     assert!(matches!(*client.handle().client().state().borrow(), ConnectionState::Open));
 }
 
-/// Nobody reads the stream, and there are many more acknowledgements than the inbox has room for.
+/// The stream is not read, and there are more acknowledgements than the inbox holds.
 #[tokio::test(start_paused = true)]
-async fn whoever_only_sends_does_not_have_to_read() {
+async fn a_client_that_only_sends_does_not_have_to_read() {
     let server = AckingServer::new(AckMode::Acknowledge);
     let client = server.over_pipes(64 << 10).inbox(1).acked(acks().window(4));
     for n in 0..1_000 {
@@ -272,7 +272,7 @@ async fn whoever_only_sends_does_not_have_to_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn acknowledgements_are_shown_if_they_are_asked_for() {
+async fn acknowledgements_are_yielded_if_they_pass_through() {
     for (acks, want) in [(acks(), &["hello"][..]), (acks().pass_through(), &["hello", "up to 1"])] {
         let server = AckingServer::new(AckMode::Nothing);
         let client = server.over_pipes(64 << 10).acked(acks);
@@ -290,7 +290,7 @@ async fn acknowledgements_are_shown_if_they_are_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_again_goes_before_what_nobody_acknowledges() {
+async fn resent_messages_precede_messages_without_acknowledgement() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=2).await;
@@ -305,19 +305,19 @@ async fn what_is_sent_again_goes_before_what_nobody_acknowledges() {
     assert_eq!(numbers(&client.handle().unacked()), [1, 2, 3]);
 }
 
-/// Nobody reads, and the pipe takes 64 KiB.
+/// The peer does not read, and the pipe holds 64 KiB.
 #[tokio::test(start_paused = true)]
-async fn what_was_being_written_is_not_dropped_with_the_connection() {
+async fn messages_being_written_are_kept_when_the_connection_is_lost() {
     let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Hang]]);
     let mut client = server.over_pipes().acked(acks());
     client.send(Message::text(format!("1 {}", "x".repeat(100_000)))).await.unwrap();
     sleep(secs(60)).await;
-    assert_eq!(words(&mut client).await, ["open 1", "lost Some(1)", "open 2"]);
+    assert_eq!(event_words(&mut client).await, ["open 1", "lost Some(1)", "open 2"]);
     assert_eq!(numbers(&client.handle().unacked()), [1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_no_connection_can_take_is_dropped_and_said_to_be() {
+async fn a_message_beyond_the_write_buffer_is_dropped_and_reported() {
     let server = AckingServer::new(AckMode::Acknowledge);
     let limits = WebSocketConfig::default().write_buffer_size(1 << 10).max_write_buffer_size(8 << 10);
     let mut client = server.over_pipes(64 << 10).websocket_config(limits).acked(acks());
@@ -325,11 +325,11 @@ async fn a_message_that_no_connection_can_take_is_dropped_and_said_to_be() {
     client.send(numbered(2)).await.unwrap();
     client.flushed().await.unwrap();
     assert_eq!(server.received(), [[2]]);
-    assert_eq!(words(&mut client).await, ["open 1", "dropped 1"]);
+    assert_eq!(event_words(&mut client).await, ["open 1", "dropped 1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_task_and_no_timer_is_left_after_close() {
+async fn close_leaves_no_task_and_no_timer() {
     let server = ScriptedServer::new([vec![Upgrade, Hang]]);
     let client = server.over_pipes().close_timeout(ms(1)).acked(acks().ack_timeout(secs(30)));
     send(&client, [1]).await;

@@ -1,4 +1,4 @@
-//! A server that stores each message and then acknowledges it, when it is told to.
+//! A server that stores each message, and acknowledges it if configured to.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio_tungstenite::accept_async;
 
 use super::scripted_server::ScriptedServer;
 
-/// "7" and whatever follows it.
+/// Parses the number at the start of a message.
 fn number(message: &Message) -> Option<u64> {
     message.to_text().ok()?.split(' ').next()?.parse().ok()
 }
@@ -20,12 +20,12 @@ pub(super) fn numbered(n: u64) -> Message {
     Message::text(n.to_string())
 }
 
-/// Which messages these are.
+/// Returns the numbers of these messages.
 pub(super) fn numbers(messages: &[Message]) -> Vec<u64> {
     messages.iter().filter_map(number).collect()
 }
 
-/// "up to 7" and "one 7".
+/// Parses "up to 7" and "one 7".
 fn ack(message: &Message) -> Option<Ack<u64>> {
     let text = message.to_text().ok()?;
     let last = text.strip_prefix("up to ").and_then(|last| last.parse().ok()).map(Ack::UpTo);
@@ -36,18 +36,18 @@ pub(super) fn acks() -> Acks<u64> {
     Acks::new(|message| number(message).unwrap(), ack)
 }
 
-/// What the server is told to do.
+/// A command to the server.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Send(String),
-    /// Lets go of the connection, with what it has not read.
+    /// Drops the connection, with everything unread.
     Drop,
 }
 
-/// What it does by itself when a message comes.
+/// What the server does when a message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckMode {
-    /// Acknowledges it, and with it all before.
+    /// Acknowledges the message and all before it.
     Acknowledge,
     Nothing,
 }
@@ -58,18 +58,18 @@ pub(super) struct AckingServer(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     ack_mode: AckMode,
-    /// What came, of each connection.
-    came: Vec<Vec<u64>>,
+    /// The messages received, per connection.
+    received: Vec<Vec<u64>>,
     commands: Option<mpsc::UnboundedSender<Command>>,
     is_available: bool,
 }
 
 impl AckingServer {
     pub(super) fn new(ack_mode: AckMode) -> Self {
-        Self(Arc::new(Mutex::new(Inner { ack_mode, came: Vec::new(), commands: None, is_available: true })))
+        Self(Arc::new(Mutex::new(Inner { ack_mode, received: Vec::new(), commands: None, is_available: true })))
     }
 
-    /// A client that meets it over pipes which hold so many bytes.
+    /// Returns a builder of a client that connects to this server over pipes with a buffer of `bytes`.
     pub(super) fn over_pipes(&self, bytes: usize) -> ClientBuilder {
         let server = self.clone();
         ScriptedServer::new([]).over_pipes().connector(move |_| {
@@ -90,7 +90,7 @@ impl AckingServer {
             return None;
         }
         inner.commands = Some(commands);
-        inner.came.push(Vec::new());
+        inner.received.push(Vec::new());
         tokio::spawn(self.clone().serve(theirs, obeys));
         Some(ours)
     }
@@ -108,7 +108,7 @@ impl AckingServer {
                     let Some(Ok(message)) = message else { return };
                     let Some(n) = number(&message) else { continue };
                     let mut inner = self.0.lock().unwrap();
-                    inner.came.last_mut().unwrap().push(n);
+                    inner.received.last_mut().unwrap().push(n);
                     if inner.ack_mode == AckMode::Nothing {
                         continue;
                     }
@@ -131,7 +131,7 @@ impl AckingServer {
         self.command(Command::Send(text.into()));
     }
 
-    /// Whether it lets anybody in.
+    /// Sets whether the server accepts connections.
     pub(super) fn set_available(&self, is_available: bool) {
         self.0.lock().unwrap().is_available = is_available;
     }
@@ -140,8 +140,8 @@ impl AckingServer {
         self.0.lock().unwrap().ack_mode = ack_mode;
     }
 
-    /// What came, of each connection.
+    /// Returns the messages received, per connection.
     pub(super) fn received(&self) -> Vec<Vec<u64>> {
-        self.0.lock().unwrap().came.clone()
+        self.0.lock().unwrap().received.clone()
     }
 }

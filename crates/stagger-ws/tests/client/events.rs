@@ -1,4 +1,4 @@
-//! The client: a stream and a sink.
+//! The high-level client: a stream of events and a sink of messages.
 
 use futures_util::{SinkExt, StreamExt};
 use stagger::Stop;
@@ -9,7 +9,7 @@ use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::{close, refusal, text};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// An event in a word or two.
+/// Abbreviates an event.
 pub(super) fn word(event: &Event) -> String {
     match event {
         Event::Open(open) => format!("open {}", open.attempt),
@@ -20,7 +20,7 @@ pub(super) fn word(event: &Event) -> String {
     }
 }
 
-/// Everything that comes until the stream ends, or errs, or falls silent for an hour.
+/// Collects events until the stream ends or fails, or nothing happens for an hour.
 pub(super) async fn events(client: &mut Client) -> Vec<String> {
     let mut words = Vec::new();
     while let Ok(Some(event)) = timeout(secs(3600), client.next()).await {
@@ -36,7 +36,7 @@ pub(super) async fn events(client: &mut Client) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn opening_messages_and_closing_come_in_one_stream_in_order() {
+async fn open_messages_and_close_are_yielded_in_order() {
     let server = ScriptedServer::new([
         refusal(503, ""),
         vec![Upgrade, text("a"), text("b"), Wait(secs(60)), close(1001, ""), Hang],
@@ -49,7 +49,7 @@ async fn opening_messages_and_closing_come_in_one_stream_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_is_handed_to_an_open_connection_after_the_outage() {
+async fn a_message_waits_for_a_connection_during_an_outage() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut client = server.over_pipes().connect();
     let before = Instant::now();
@@ -59,7 +59,7 @@ async fn what_is_sent_is_handed_to_an_open_connection_after_the_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
+async fn after_giving_up_the_outbox_is_kept_and_reconnect_now_sends_it() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut client = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).connect();
     let handle = client.handle();
@@ -80,9 +80,9 @@ async fn after_giving_up_reconnect_now_works_and_the_outbox_is_whole() {
     assert_eq!(events(&mut client).await, ["open 1", "one", "two", "three"]);
 }
 
-/// The error that nobody has read yet does not end a stream that goes on.
+/// An unread error does not end a stream that continues.
 #[tokio::test(start_paused = true)]
-async fn reconnect_now_before_the_error_was_read_lets_the_stream_go_on() {
+async fn reconnect_now_before_the_error_is_read_continues_the_stream() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
     let mut client = server.over_pipes().policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
@@ -103,7 +103,7 @@ async fn reconnect_now_replaces_a_connection_that_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_says_when_the_next_try_is() {
+async fn the_state_contains_the_time_of_the_next_attempt() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
     let client = server.over_pipes().connect();
     let mut state = client.handle().state();
@@ -116,8 +116,8 @@ async fn the_state_says_when_the_next_try_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_leaves_no_timer_whatever_it_interrupts() {
-    // In a wait, in a handshake, and with a connection.
+async fn close_leaves_no_task_and_no_timer() {
+    // During a wait, during a handshake, and while connected.
     for (steps, after) in [(vec![], ms(500)), (vec![Hang], ms(500)), (vec![Upgrade, Echo], ms(500))] {
         let server = ScriptedServer::new([steps, vec![Upgrade, Hang]]);
         let mut client = server.over_pipes().keepalive(secs(1), secs(1)).connect();
@@ -132,14 +132,14 @@ async fn close_leaves_no_timer_whatever_it_interrupts() {
         }
         handle.reconnect_now();
         assert!(handle.connected().await.is_err());
-        // With no timer left, time jumps to the end of this one alone.
+        // Without other timers, paused time jumps to the end of this sleep.
         sleep(secs(86_400)).await;
         assert_eq!((server.arrivals().len(), tokio::runtime::Handle::current().metrics().num_alive_tasks()), (1, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_takes_no_longer_than_it_may_with_a_peer_that_does_not_answer() {
+async fn close_is_bounded_by_the_close_timeout() {
     let server = ScriptedServer::new([vec![Upgrade, Hang]]);
     let client = server.over_pipes().close_timeout(secs(3)).connect();
     client.connected().await.unwrap();
@@ -163,21 +163,22 @@ async fn dropping_the_client_ends_its_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_nobody_reads_takes_in_no_more_than_its_inbox() {
+async fn an_unread_client_buffers_no_more_than_its_inbox() {
     let flood = vec![text("x"); 10_000];
     let server = ScriptedServer::new([[vec![Upgrade], flood, vec![Hang]].concat()]);
     let client = server.over_pipes().inbox(8).connect();
     client.connected().await.unwrap();
     sleep(secs(60)).await;
-    // Three bytes each: the pipe and the reading buffer hold all but the inbox of it; the client, closed, has only that.
+    // Messages of three bytes each. The pipe and the read buffer hold all of them except the inbox; after the close the
+    // client has only its inbox.
     client.handle().close().await;
     let read = client.map(|event| word(&event.unwrap())).filter(|word| core::future::ready(word == "x")).count().await;
     assert!(read <= 9, "{read}");
 }
 
-/// It reads nothing while it waits for its message to go out, and the connection is lost meanwhile.
+/// The client does not read while its message waits to be sent, and the connection is lost meanwhile.
 #[tokio::test(start_paused = true)]
-async fn whoever_sends_and_does_not_read_is_not_stuck_with_a_full_inbox() {
+async fn sending_without_reading_does_not_deadlock_on_a_full_inbox() {
     let flood = vec![text("x"); 100];
     let server = ScriptedServer::new([
         [vec![Upgrade], flood, vec![Wait(secs(1)), close(1001, "")]].concat(),
@@ -192,7 +193,7 @@ async fn whoever_sends_and_does_not_read_is_not_stuck_with_a_full_inbox() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nobody_reads_a_long_outage_is_one_event() {
+async fn unread_losses_are_coalesced() {
     let server = ScriptedServer::new(vec![vec![]; 5].into_iter().chain([vec![Upgrade, text("back"), Hang]]));
     let mut client = server.over_pipes().inbox(0).connect();
     client.connected().await.unwrap();
@@ -203,7 +204,7 @@ async fn while_nobody_reads_a_long_outage_is_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
+async fn an_unread_connection_that_ended_is_not_reported() {
     let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Wait(secs(5)), Upgrade, Hang]]);
     let mut client = server.over_pipes().inbox(0).connect();
     for _ in 0..2 {
@@ -214,13 +215,13 @@ async fn while_nobody_reads_a_connection_that_is_gone_again_is_not_told() {
     for want in ["open 1", "closed_locally Some(0)"] {
         assert_eq!(word(&client.next().await.unwrap().unwrap()), want);
     }
-    // The second connection came and went; the third is not there yet.
+    // The second connection has opened and ended; the third is not open yet.
     assert!(timeout(secs(3), client.next()).await.is_err());
     assert_eq!(events(&mut client).await, ["open 1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_found_no_room_is_not_told_once_it_goes_on() {
+async fn an_undelivered_error_is_not_reported_after_a_reconnect() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
     let mut client = server.over_pipes().inbox(0).policy(DOUBLING.max_attempts(1).build().unwrap()).connect();
     client.connected().await.unwrap_err();
@@ -230,7 +231,7 @@ async fn an_error_that_found_no_room_is_not_told_once_it_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_messages_alone() {
+async fn messages_yields_only_messages() {
     let server =
         ScriptedServer::new([vec![Upgrade, text("a"), Wait(secs(1))], vec![Upgrade, text("b"), close(1000, "")]]);
     let messages: Vec<_> =
@@ -239,7 +240,7 @@ async fn messages_are_messages_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_is_closed_flushes_and_the_connection_stays() {
+async fn closing_the_sink_flushes_and_keeps_the_connection() {
     let server = ScriptedServer::new([vec![Upgrade, Echo]]);
     let mut client = server.over_pipes().connect();
     client.feed(Message::text("a")).await.unwrap();

@@ -1,4 +1,4 @@
-//! What each kind of failure means for the connection that comes next.
+//! The reaction of the client to each kind of failure.
 
 use core::time::Duration;
 use std::io;
@@ -14,12 +14,12 @@ use super::peer::{close, header, refusal};
 use super::reconnect_loop::run;
 use super::scripted_server::{DOUBLING, ScriptedServer, secs};
 
-/// What the provider was told of each time: how the credentials were refused.
+/// Records the auth rejections that the request provider has seen.
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<Option<u16>>>>);
+struct AuthRejections(Arc<Mutex<Vec<Option<u16>>>>);
 
-impl Asked {
-    fn of(&self, builder: ClientBuilder) -> ClientBuilder {
+impl AuthRejections {
+    fn record(&self, builder: ClientBuilder) -> ClientBuilder {
         let asked = self.clone();
         builder.request(move |cx| {
             asked.0.lock().unwrap().push(cx.auth_rejection());
@@ -27,12 +27,12 @@ impl Asked {
         })
     }
 
-    fn with(&self) -> Vec<Option<u16>> {
+    fn seen(&self) -> Vec<Option<u16>> {
         self.0.lock().unwrap().clone()
     }
 }
 
-/// The wait after a connection that lived a minute and was closed so.
+/// Returns the wait after a connection that was up for a minute and was closed with this code and reason.
 async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
     let server =
         ScriptedServer::new([vec![Upgrade, Wait(secs(60)), close(code, reason), Hang], vec![Upgrade, close(1000, "")]]);
@@ -41,7 +41,7 @@ async fn wait_after_close(seed: u64, code: u16, reason: &str) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_and_an_overload_wait_anywhere_in_their_time() {
+async fn restart_and_overload_waits_are_spread_over_their_interval() {
     for (code, from, to) in [(1012, 5, 30), (1013, 30, 120)] {
         let mut waits = Vec::new();
         for seed in 0..40 {
@@ -49,14 +49,14 @@ async fn a_restart_and_an_overload_wait_anywhere_in_their_time() {
         }
         waits.sort();
         assert!(secs(from) <= waits[0] && waits[39] <= secs(to), "{code}: {waits:?}");
-        // All over it: less than one in a million misses the first or the last third of it.
+        // Spread over the whole interval: by chance, less than one run in a million misses the first or the last third.
         let third = secs(to - from) / 3;
         assert!(waits[0] < secs(from) + third && waits[39] > secs(to) - third, "{code}: {waits:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn advice_in_the_reason_is_kept_to() {
+async fn advice_in_the_close_reason_is_honored() {
     for seed in 0..20 {
         let advice = ReconnectAdvice { retry_after: secs(7), spread: secs(2) };
         let wait = wait_after_close(seed, 1012, &advice.to_reason()).await;
@@ -65,7 +65,7 @@ async fn advice_in_the_reason_is_kept_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_broke_down_is_never_healthy() {
+async fn a_connection_closed_with_1011_is_never_healthy() {
     let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
     let server = ScriptedServer::new(vec![broken; 6]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
@@ -75,7 +75,7 @@ async fn a_server_that_broke_down_is_never_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
+async fn reconnects_after_1011_are_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([vec![Upgrade, close(1011, ""), Hang], vec![Upgrade, close(1000, "")]]);
@@ -88,7 +88,7 @@ async fn a_breakdown_that_hits_everyone_is_spread_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn codes_that_would_come_again_are_fatal_and_say_why() {
+async fn fatal_codes_stop_the_client_with_the_code_and_reason() {
     for code in [1002, 1003, 1007, 1008, 1009, 1010, 4401] {
         let server = ScriptedServer::new([vec![Upgrade, close(code, "no"), Hang]]);
         let mut reconnect = server.over_pipes().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
@@ -99,7 +99,7 @@ async fn codes_that_would_come_again_are_fatal_and_say_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_are_told_apart() {
+async fn every_status_is_classified() {
     for (status, comes_back) in [
         (200, false),
         (302, false),
@@ -129,7 +129,7 @@ async fn statuses_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_is_a_floor_with_a_spread_above_it() {
+async fn retry_after_is_a_minimum_with_a_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
         let server = ScriptedServer::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
@@ -142,28 +142,28 @@ async fn retry_after_is_a_floor_with_a_spread_above_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_after_beyond_the_policy_gives_up_now() {
+async fn a_retry_after_beyond_max_hint_gives_up() {
     let server = ScriptedServer::new([refusal(503, "Retry-After: 100000\r\n")]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Hint, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_credentials_are_asked_for_once_and_then_it_is_fatal() {
+async fn rejected_credentials_are_renewed_once_and_then_fatal() {
     for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
         let server = ScriptedServer::new(vec![refusal(status, ""); 6]);
-        let asked = Asked::default();
-        let mut reconnect = asked.of(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
+        let asked = AuthRejections::default();
+        let mut reconnect = asked.record(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
         assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
         let mut want = vec![Some(status); requests];
         want[0] = None;
-        assert_eq!(asked.with(), want);
+        assert_eq!(asked.seen(), want);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconnect_now_forgives_credentials_that_were_refused() {
+async fn reconnect_now_resets_rejected_credentials() {
     let server = ScriptedServer::new(vec![refusal(401, ""); 9]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     for requests in [2, 4, 6] {
@@ -174,7 +174,7 @@ async fn reconnect_now_forgives_credentials_that_were_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
+async fn accepted_credentials_reset_the_count_of_rejections() {
     let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
     let server = ScriptedServer::new([
         refusal(401, ""),
@@ -185,14 +185,14 @@ async fn fresh_credentials_that_are_taken_may_be_refused_again_another_day() {
         refusal(401, ""),
         refusal(401, ""),
     ]);
-    let asked = Asked::default();
-    let fatal = run(&mut asked.of(server.over_pipes()).reconnect_loop()).await.unwrap_err();
+    let asked = AuthRejections::default();
+    let fatal = run(&mut asked.record(server.over_pipes()).reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 7));
-    assert_eq!(asked.with(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
+    assert_eq!(asked.seen(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_for_the_credentials_asks_once_too() {
+async fn auth_close_codes_renew_credentials_once() {
     for code in [3000, 3003] {
         let server = ScriptedServer::new(vec![vec![Upgrade, close(code, ""), Hang]; 5]);
         let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
@@ -204,7 +204,7 @@ async fn a_close_for_the_credentials_asks_once_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_redirection_is_told_with_its_address_and_without_its_query() {
+async fn a_redirect_error_shows_the_location_without_its_query() {
     let server = ScriptedServer::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     let stagger_ws::ConnectionError::Rejected(refusal) = fatal.cause() else { panic!("{fatal}") };
@@ -215,7 +215,7 @@ async fn a_redirection_is_told_with_its_address_and_without_its_query() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
+async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
     let to = |place: &str| refusal(302, &format!("Location: {place}\r\n"));
     let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
     let mut reconnect = server
@@ -239,8 +239,8 @@ async fn a_redirection_that_is_followed_keeps_its_secrets_from_other_hosts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_asked_again() {
-    for url in ["http://server.test/", "/feed", "ws://", "no address at all"] {
+async fn invalid_requests_are_fatal_and_provider_errors_are_retried() {
+    for url in ["http://server.test/", "/feed", "ws://", "not a url"] {
         let server = ScriptedServer::new([]);
         let fatal = run(&mut server.over_pipes().url(url).reconnect_loop()).await.unwrap_err();
         assert_eq!(
@@ -259,7 +259,7 @@ async fn a_request_that_cannot_be_sent_is_fatal_and_a_provider_that_fails_is_ask
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_network_says_may_pass_and_what_cannot_be_connected_to_does_not() {
+async fn network_errors_are_transient_and_invalid_addresses_are_permanent() {
     for (kind, attempts) in [
         (io::ErrorKind::ConnectionReset, 6),
         (io::ErrorKind::PermissionDenied, 6),

@@ -1,4 +1,4 @@
-//! A server of ours that says raw bytes, whatever they do to the client.
+//! A server that sends raw bytes, valid or not.
 
 use core::time::Duration;
 
@@ -6,22 +6,22 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// What the server does, one after the other, with one connection. At the end it is dropped.
+/// A step of the server on one connection. After the last step the connection is dropped.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Reads the request, and answers it with these bytes.
+    /// Reads the request and responds with these bytes.
     Answer(String),
-    /// Reads the request, and grants the upgrade.
+    /// Reads the request and accepts the upgrade.
     Upgrade,
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Waits for so long, and reads nothing.
+    /// Waits without reading.
     Wait(Duration),
-    /// Reads, and says nothing, for ever.
+    /// Reads forever, and sends nothing.
     Hang,
-    /// Reads to the end, and tells the bytes in place of the head of the request.
+    /// Reads to the end, and records the bytes in place of the request head.
     Record,
-    /// Sends what comes back, unmasked, and answers a close.
+    /// Echoes frames unmasked, and replies to a close.
     Echo,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn text(text: &str) -> Step {
     frame(0x81, text.as_bytes())
 }
 
-/// A close frame with this code and reason.
+/// Returns a close frame with this code and reason.
 pub(super) fn close(code: u16, reason: &str) -> Step {
     frame(0x88, &[&code.to_be_bytes(), reason.as_bytes()].concat())
 }
@@ -43,7 +43,7 @@ pub(super) fn frame(first: u8, payload: &[u8]) -> Step {
     Step::Send([&[first, length], payload].concat())
 }
 
-/// Does the steps; gives the head of the request that came.
+/// Runs the steps, and passes the head of the request to `heard`.
 pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, heard: impl Fn(String)) {
     for step in steps {
         let gone = match step {
@@ -85,7 +85,7 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Ve
             break;
         }
     }
-    // Whatever the client has still sent must not turn the end of the stream into a reset.
+    // A clean shutdown, so that unread data of the client does not turn the end of the stream into a reset.
     let _ = io.shutdown().await;
 }
 
@@ -94,7 +94,7 @@ async fn swallow(io: &mut (impl AsyncRead + Unpin)) {
     while io.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
 }
 
-/// Frames of less than 126 bytes come back unmasked; a close is answered and ends it.
+/// Echoes frames of less than 126 bytes unmasked, until a close has been answered.
 async fn echo(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     loop {
         let mut start = [0; 6];

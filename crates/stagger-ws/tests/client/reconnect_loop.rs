@@ -1,4 +1,4 @@
-//! One connection at a time.
+//! The low-level client: one connection at a time.
 
 use core::task::{Context, Waker};
 
@@ -11,7 +11,7 @@ use super::peer::Step::{Echo, Hang, Record, Upgrade, Wait};
 use super::peer::{close, frame, refusal, text};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// Uses a connection until it is lost.
+/// Reads a connection until it ends.
 pub(super) async fn exhaust(mut connection: Connection<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     while let Some(Ok(message)) = connection.next().await {
@@ -20,7 +20,7 @@ pub(super) async fn exhaust(mut connection: Connection<'_>) -> Vec<String> {
     texts
 }
 
-/// Uses connections until there are no more, or so long.
+/// Reads connections until there are no more.
 pub(super) async fn run(reconnect: &mut ReconnectLoop) -> Result<(), stagger_ws::Fatal> {
     while let Some(connection) = reconnect.next_connection().await? {
         exhaust(connection).await;
@@ -40,7 +40,7 @@ async fn messages_go_both_ways() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drop_after_a_healthy_life_spreads_and_a_failure_after_it_backs_off() {
+async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off() {
     let server = ScriptedServer::new([
         vec![Upgrade, Wait(secs(60))],
         refusal(503, ""),
@@ -56,7 +56,7 @@ async fn a_drop_after_a_healthy_life_spreads_and_a_failure_after_it_backs_off() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_accepts_and_drops_sees_the_backoff_grow() {
+async fn the_backoff_grows_while_the_server_accepts_and_drops() {
     let server = ScriptedServer::new(vec![vec![Upgrade]; 6]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Attempts, 6));
@@ -64,7 +64,7 @@ async fn a_server_that_accepts_and_drops_sees_the_backoff_grow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_that_the_server_wants_is_no_error_and_the_last() {
+async fn a_normal_close_ends_the_loop_without_an_error() {
     let server = ScriptedServer::new([vec![Upgrade, close(1000, "done"), Hang]]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     assert!(run(&mut reconnect).await.is_ok());
@@ -73,7 +73,7 @@ async fn the_end_that_the_server_wants_is_no_error_and_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_giving_up_it_begins_anew_on_demand_only() {
+async fn after_giving_up_only_reconnect_now_starts_again() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut reconnect = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
     for _ in 0..3 {
@@ -85,10 +85,10 @@ async fn after_giving_up_it_begins_anew_on_demand_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_cancelled_goes_on_with_the_same_wait_and_the_same_attempt() {
+async fn a_cancelled_call_continues_with_the_same_wait_and_attempt() {
     let server = ScriptedServer::new([refusal(503, ""), vec![Wait(secs(3)), Upgrade, Hang]]);
     let mut reconnect = server.over_pipes().reconnect_loop();
-    // The refusal comes at once, the second attempt after 1 s, its upgrade 3 s later.
+    // The rejection is immediate, the second attempt comes after 1 s, and its upgrade 3 s later.
     for _ in 0..39 {
         assert!(timeout(ms(100), reconnect.next_connection()).await.is_err());
     }
@@ -99,7 +99,7 @@ async fn whoever_is_cancelled_goes_on_with_the_same_wait_and_the_same_attempt() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconnect_now_cuts_a_wait_short() {
+async fn reconnect_now_ends_a_wait() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
     let mut reconnect =
         server.over_pipes().policy(DOUBLING.base(secs(3600)).cap(secs(3600)).build().unwrap()).reconnect_loop();
@@ -110,7 +110,7 @@ async fn reconnect_now_cuts_a_wait_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn close_drops_the_attempt_and_the_timer_and_there_is_no_more() {
+async fn close_cancels_the_wait_and_is_permanent() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, Hang]]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     assert!(timeout(ms(500), reconnect.next_connection()).await.is_err());
@@ -123,7 +123,7 @@ async fn close_drops_the_attempt_and_the_timer_and_there_is_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_is_never_answered_ends_with_the_connect_timeout() {
+async fn an_unanswered_handshake_ends_with_the_connect_timeout() {
     let server = ScriptedServer::new([vec![Hang], vec![Upgrade, Hang]]);
     let mut reconnect = server.over_pipes().connect_timeout(secs(4)).reconnect_loop();
     reconnect.next_connection().await.unwrap().unwrap();
@@ -132,7 +132,7 @@ async fn a_handshake_that_is_never_answered_ends_with_the_connect_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_hangs_ends_with_the_connect_timeout_too() {
+async fn a_hanging_request_provider_ends_with_the_connect_timeout() {
     let server = ScriptedServer::new([]);
     let mut reconnect = server
         .over_pipes()
@@ -146,9 +146,9 @@ async fn a_provider_that_hangs_ends_with_the_connect_timeout_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_falls_silent_is_found_within_every_and_dead_after() {
+async fn a_silent_peer_is_detected_after_interval_and_timeout() {
     let silent_from = secs(33);
-    // Frames of any kind come until then: a pong that nobody asked for.
+    // Frames of any kind arrive until then: unsolicited pongs.
     let mut steps = vec![Upgrade];
     steps.extend((0..33).flat_map(|_| [Wait(secs(1)), frame(0x8a, b"")]));
     steps.push(Hang);
@@ -162,7 +162,7 @@ async fn a_peer_that_falls_silent_is_found_within_every_and_dead_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_answers_pings_lives_and_without_a_heartbeat_anybody_does() {
+async fn a_connection_stays_up_with_pongs_or_without_a_keepalive() {
     for (steps, beating) in [(vec![Upgrade, Echo], true), (vec![Upgrade, Hang], false)] {
         let server = ScriptedServer::new([steps]);
         let builder = server.over_pipes().keepalive(secs(20), secs(5));
@@ -174,21 +174,21 @@ async fn a_peer_that_answers_pings_lives_and_without_a_heartbeat_anybody_does() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_a_connection_over_finds_a_silent_peer() {
+async fn the_keepalive_wakes_the_task_that_polled_last() {
     let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1)), text("early"), Hang]]);
     let mut reconnect = server.over_pipes().keepalive(secs(20), secs(5)).reconnect_loop();
     let mut connection = reconnect.next_connection().await.unwrap().unwrap();
     let before = Instant::now();
-    // Whoever polls like this is never woken.
+    // A task that polls with this waker is never woken.
     assert!(connection.poll_next_unpin(&mut Context::from_waker(Waker::noop())).is_pending());
     sleep(secs(2)).await;
-    timeout(secs(60), exhaust(connection)).await.expect("it is found");
+    timeout(secs(60), exhaust(connection)).await.expect("the peer is detected");
     assert_eq!(before.elapsed(), secs(2 + 20 + 5));
 }
 
-/// What nobody reads is no silence of the peer's.
+/// Frames that were not read do not count as silence of the peer.
 #[tokio::test(start_paused = true)]
-async fn whoever_did_not_read_for_long_finds_the_peer_alive() {
+async fn a_peer_is_alive_after_a_long_pause_in_reading() {
     let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1)), text("early"), Echo]]);
     let mut reconnect = server.over_pipes().keepalive(secs(20), secs(5)).reconnect_loop();
     let mut connection = reconnect.next_connection().await.unwrap().unwrap();
@@ -198,7 +198,7 @@ async fn whoever_did_not_read_for_long_finds_the_peer_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_shakes_hands_and_waits_no_longer_than_it_must() {
+async fn close_completes_the_handshake_within_the_close_timeout() {
     for (last, want) in [(Echo, secs(0)), (Hang, secs(5))] {
         let server = ScriptedServer::new([vec![Upgrade, last]]);
         let mut reconnect = server.over_pipes().close_timeout(secs(5)).reconnect_loop();
@@ -210,16 +210,16 @@ async fn closing_shakes_hands_and_waits_no_longer_than_it_must() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_by_the_server_is_answered() {
+async fn a_close_by_the_server_is_replied_to() {
     let server = ScriptedServer::new([vec![Upgrade, close(1000, ""), Record]]);
     run(&mut server.over_pipes().reconnect_loop()).await.unwrap();
     sleep(secs(1)).await;
-    // A close frame, masked, of two bytes.
+    // A masked close frame of two bytes.
     assert!(server.arrivals()[0].head.starts_with("[88, 82, "), "{:?}", server.arrivals());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_was_let_go_of_is_replaced_by_the_policy() {
+async fn a_dropped_connection_is_replaced_according_to_the_policy() {
     let server = ScriptedServer::new(vec![vec![Upgrade, Hang]; 3]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     for attempt in 1..=3 {
@@ -230,18 +230,18 @@ async fn a_connection_that_was_let_go_of_is_replaced_by_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_and_the_life_are_counted_from_the_loss_and_not_from_when_somebody_asks() {
+async fn wait_and_uptime_are_measured_at_the_loss_and_not_at_the_next_call() {
     let brief = vec![Upgrade, Wait(secs(1))];
     let server = ScriptedServer::new([brief.clone(), brief, vec![Upgrade, Hang]]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     for _ in 0..2 {
         exhaust(reconnect.next_connection().await.unwrap().unwrap()).await;
-        // Longer than any wait, and longer than a healthy connection lives.
+        // Longer than any wait, and longer than the uptime of a healthy connection.
         sleep(secs(100)).await;
     }
     reconnect.next_connection().await.unwrap().unwrap();
     assert_eq!(server.times(), [0, 101, 202].map(secs));
-    // The second loss is the second failure: one second was not a healthy life.
+    // The second loss is the second failure, since an uptime of one second is not healthy.
     let closed = server.closed();
     assert_eq!(closed.iter().map(|closed| closed.attempt).collect::<Vec<_>>(), [1, 2]);
 }

@@ -1,4 +1,4 @@
-//! Going on where the last connection left off.
+//! Resuming where the last connection ended.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use super::peer::Step::{Echo, Hang, Upgrade, Wait};
 use super::peer::{close, header, text};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
-/// Says "from <last>" first, and follows numbers.
+/// Tracks sequence numbers. Sends "from <last>" first if `asks` is set.
 #[derive(Clone, Debug, Default)]
 struct Feed {
     last: u64,
@@ -22,8 +22,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// It has something to say first.
-    fn asking() -> Self {
+    /// Creates a feed that sends the first message.
+    fn sending_first() -> Self {
         Self { asks: true, ..Self::default() }
     }
 }
@@ -61,7 +61,7 @@ fn positions(server: &ScriptedServer) -> Vec<Option<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_position_goes_into_each_request_and_the_event_says_whether_the_server_goes_on() {
+async fn each_request_contains_the_position_and_the_event_says_whether_the_server_resumed() {
     let server = ScriptedServer::new([
         vec![Upgrade, text("fresh"), text("1"), text("2"), close(1001, "")],
         vec![Upgrade, text("resumed"), text("3"), close(1001, "")],
@@ -82,7 +82,7 @@ async fn the_position_goes_into_each_request_and_the_event_says_whether_the_serv
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_open_when_it_is_decided_and_what_came_before_is_told_after_it() {
+async fn open_comes_after_the_negotiation_and_before_its_messages() {
     let server = ScriptedServer::new([vec![Upgrade, text("hello"), Wait(secs(5)), text("resumed"), text("1"), Hang]]);
     let feed = Arc::new(Mutex::new(Feed::default()));
     let mut client = server.over_pipes().resume(Arc::clone(&feed)).connect();
@@ -94,7 +94,7 @@ async fn it_is_open_when_it_is_decided_and_what_came_before_is_told_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_that_is_refused_costs_the_connection_and_a_backoff() {
+async fn a_rejected_position_ends_the_connection_and_backs_off() {
     let server = ScriptedServer::new([
         vec![Upgrade, text("fresh"), text("9"), Wait(secs(60))],
         vec![Upgrade, text("gone"), Hang],
@@ -106,9 +106,9 @@ async fn a_position_that_is_refused_costs_the_connection_and_a_backoff() {
     assert_eq!(positions(&server), ["0", "9", "0"].map(|last| Some(String::from(last))));
 }
 
-/// However long it takes to be sent away: a connection that never opened is not healthy.
+/// However long the negotiation takes, a connection that never opened is not healthy.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_left_after_the_connect_timeout_and_does_not_count_as_healthy() {
+async fn a_silent_negotiation_hits_the_connect_timeout_and_is_not_healthy() {
     let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
     let policy = DOUBLING.stable_after(secs(1)).build().unwrap();
     let mut client = server.over_pipes().policy(policy).connect_timeout(secs(5)).resume(Feed::default()).connect();
@@ -117,7 +117,7 @@ async fn a_server_that_says_nothing_is_left_after_the_connect_timeout_and_does_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_ends_before_it_is_decided_was_never_open() {
+async fn a_connection_that_ends_during_the_negotiation_never_opens() {
     let server =
         ScriptedServer::new([vec![Upgrade, text("hello"), close(1001, "")], vec![Upgrade, text("fresh"), Hang]]);
     let feed = Arc::new(Mutex::new(Feed::default()));
@@ -127,7 +127,7 @@ async fn a_connection_that_ends_before_it_is_decided_was_never_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_are_obeyed_while_it_is_not_decided() {
+async fn commands_are_handled_during_the_negotiation() {
     let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang]]);
     let client = server.over_pipes().close_timeout(ms(1)).resume(Feed::default()).connect();
     sleep(secs(1)).await;
@@ -140,18 +140,18 @@ async fn commands_are_obeyed_while_it_is_not_decided() {
     assert!(client.connected().await.is_err());
 }
 
-/// The echo of what is said first decides nothing; what waits to be sent waits on.
+/// The echo of the first message decides nothing, and queued messages keep waiting.
 #[tokio::test(start_paused = true)]
-async fn what_is_said_first_goes_out_alone() {
+async fn only_the_first_message_is_sent_during_the_negotiation() {
     let server = ScriptedServer::new([vec![Upgrade, Echo], vec![Upgrade, text("fresh"), Echo]]);
-    let mut client = server.over_pipes().resume(Feed::asking()).connect();
+    let mut client = server.over_pipes().resume(Feed::sending_first()).connect();
     client.handle().try_send(Message::text("later")).unwrap();
     assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
 }
 
-/// As a server does that says first what it has.
+/// As with a server that first reports what it has stored.
 #[tokio::test(start_paused = true)]
-async fn what_the_first_words_acknowledge_is_not_sent_again() {
+async fn messages_acknowledged_during_the_negotiation_are_not_resent() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.over_pipes(64 << 10).resume(Feed::default()).acked(acks());
     sleep(ms(10)).await;
@@ -168,11 +168,11 @@ async fn what_the_first_words_acknowledge_is_not_sent_again() {
     assert_eq!(server.received(), [vec![1, 2, 3], vec![3]]);
 }
 
-/// A login in front of what is sent again.
+/// Such as a login before resent messages.
 #[tokio::test(start_paused = true)]
-async fn with_acknowledgements_what_is_said_first_goes_before_what_is_sent_again() {
+async fn the_first_message_precedes_resent_messages() {
     let server = AckingServer::new(AckMode::Nothing);
-    let client = server.over_pipes(64 << 10).resume(Feed::asking()).acked(acks());
+    let client = server.over_pipes(64 << 10).resume(Feed::sending_first()).acked(acks());
     client.send(numbered(1)).await.unwrap();
     sleep(secs(1)).await;
     assert_eq!(server.received(), [[0_u64; 0]]);

@@ -1,4 +1,4 @@
-//! A script for the server, and the client that meets it: over pipes under paused time, or over sockets.
+//! A server that follows a script, and clients that connect to it: over pipes with paused time, or over sockets.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -21,20 +21,20 @@ pub(super) const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// 1, 2, 4, 8, 16 s, without jitter; healthy after 10 s.
+/// Waits of 1, 2, 4, 8 and 16 s, without jitter; healthy after 10 s.
 pub(super) const DOUBLING: PolicyBuilder =
     Policy::exponential(secs(1), secs(60)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
 
-/// One connection that came.
+/// A connection that the server has received.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
-    /// Since the server was set up.
+    /// Time since the server was created.
     pub(super) at: Duration,
-    /// The head of its request, once it was read.
+    /// The head of its request, once it has been read.
     pub(super) head: String,
 }
 
-/// What the server does with each connection, and what has come. After the script, nobody is let in.
+/// A scripted server and what it has received. When the script is used up, it accepts no more connections.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptedServer(Arc<Mutex<Inner>>);
 
@@ -52,7 +52,7 @@ impl ScriptedServer {
         Self(Arc::new(Mutex::new(Inner { script, arrivals: Vec::new(), closed: Vec::new(), since })))
     }
 
-    /// A client that meets it over pipes.
+    /// Returns a builder of a client that connects over pipes.
     pub(super) fn over_pipes(&self) -> ClientBuilder {
         let server = self.clone();
         self.client().url("ws://server.test/feed").connector(move |_| {
@@ -61,19 +61,19 @@ impl ScriptedServer {
         })
     }
 
-    /// A client that meets it over sockets.
+    /// Returns a builder of a client that connects over sockets.
     pub(super) async fn over_sockets(&self) -> ClientBuilder {
         let port = self.listen(|stream| async { io::Result::Ok(stream) }).await;
         self.fast_retries().url(format!("ws://127.0.0.1:{port}/feed"))
     }
 
-    /// A client with next to no waits, for real sockets.
+    /// Returns a builder of a client with very short waits, for real sockets.
     pub(super) fn fast_retries(&self) -> ClientBuilder {
         let policy = Policy::constant(ms(2)).jitter(Jitter::None).max_attempts(6).stable_after(secs(10));
         self.client().policy(policy.build().unwrap())
     }
 
-    /// The port that it listens at, with what is put over each stream.
+    /// Starts a listener with this adapter for each stream. Returns its port.
     pub(super) async fn listen<A, S>(&self, accept: impl Fn(TcpStream) -> A + Send + 'static) -> u16
     where
         A: Future<Output = io::Result<S>> + Send + 'static,
@@ -84,7 +84,7 @@ impl ScriptedServer {
         let server = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Whoever is one too many is let go of.
+                // Connections beyond the script are dropped.
                 let Some((steps, n)) = server.arrive() else { continue };
                 if let Ok(stream) = accept(stream).await {
                     server.serve(stream, steps, n);
@@ -129,17 +129,17 @@ impl ScriptedServer {
         self.0.lock().unwrap().arrivals.clone()
     }
 
-    /// When each connection came.
+    /// Returns when each connection arrived.
     pub(super) fn times(&self) -> Vec<Duration> {
         self.arrivals().iter().map(|arrival| arrival.at).collect()
     }
 
-    /// Every failed attempt and every loss, in order.
+    /// Returns all failed attempts and losses, in order.
     pub(super) fn closed(&self) -> Vec<Closed> {
         self.0.lock().unwrap().closed.clone()
     }
 
-    /// Their causes, in words, and their waits.
+    /// Returns their causes and waits.
     pub(super) fn waits(&self) -> Vec<(&'static str, Option<Duration>)> {
         self.closed().iter().map(|closed| (closed.cause.name(), closed.retry_in)).collect()
     }

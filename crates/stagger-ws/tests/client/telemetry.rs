@@ -1,4 +1,4 @@
-//! What metrics and logs are told.
+//! Metrics and logs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,8 +23,8 @@ fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// Each metric by its name and the label beside the target, and where it stands after the work, while what it gives is
-/// still there; of a histogram, the sum.
+/// Returns the metrics after the work, by name and by the label other than the target. What the work returns is kept
+/// alive until then. For a histogram, the sum.
 fn metrics_of<T>(work: impl Future<Output = T>) -> BTreeMap<(String, String), f64> {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
@@ -70,16 +70,16 @@ fn attempts_connections_and_downtime_are_counted() {
     assert_eq!(value("stagger_ws_downtime_seconds", ""), Some(3.0));
     assert_eq!(value("stagger_ws_outbox_len", ""), Some(1.0));
     assert_eq!(value("stagger_ws_outbox_dropped_total", ""), Some(1.0));
-    let promised: BTreeSet<_> = include_str!("../../src/client/metrics.md")
+    let documented: BTreeSet<_> = include_str!("../../src/client/metrics.md")
         .lines()
         .filter_map(|row| row.strip_prefix("| `")?.split('`').next())
         .collect();
-    let told: BTreeSet<_> = metrics.keys().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(told, promised);
+    let recorded: BTreeSet<_> = metrics.keys().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(recorded, documented);
 }
 
 #[test]
-fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
+fn unacknowledged_and_resent_messages_are_counted() {
     for (is_dropped, want) in [(false, 2.0), (true, 0.0)] {
         let metrics = metrics_of(async {
             let server = AckingServer::new(AckMode::Nothing);
@@ -93,7 +93,7 @@ fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
             server.send("one 2");
             sleep(secs(1)).await;
             let kept = (!is_dropped).then_some(client);
-            // Its task goes.
+            // Gives its task time to end.
             sleep(secs(1)).await;
             kept
         });
@@ -104,7 +104,7 @@ fn what_is_not_acknowledged_and_what_is_sent_again_are_counted() {
 }
 
 #[test]
-fn the_number_of_connections_goes_up_and_down() {
+fn the_gauge_of_connections_goes_up_and_down() {
     for (is_available, want) in [(true, 1.0), (false, 0.0)] {
         let metrics = metrics_of(async {
             let server = ScriptedServer::new([vec![Upgrade, Echo]]);
@@ -120,7 +120,7 @@ fn the_number_of_connections_goes_up_and_down() {
     }
 }
 
-/// What is written, as text.
+/// Collects the log as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -144,7 +144,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 #[test]
-fn attempts_have_a_span_with_the_host_and_nothing_that_is_secret() {
+fn attempts_have_a_span_with_the_host_and_without_secrets() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

@@ -16,7 +16,7 @@ use super::peer::close;
 use super::reconnect_loop::run;
 use super::scripted_server::ScriptedServer;
 
-/// A server whose certificate is for this name, and a client that trusts it, or does not.
+/// Starts a TLS server with a certificate for this name. Returns a builder of a client that trusts it or not.
 async fn secured(server: &ScriptedServer, name: &str, is_trusted: bool) -> ClientBuilder {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
@@ -48,21 +48,21 @@ fn trusting(server: &ScriptedServer, port: u16, roots: RootCertStore) -> ClientB
         .connector(TcpConnector::new().tls_config(Arc::new(config)))
 }
 
-fn at_last() -> Vec<super::peer::Step> {
+fn normal_end() -> Vec<super::peer::Step> {
     vec![Upgrade, close(1000, ""), Hang]
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_trusted_connects() {
-    let server = ScriptedServer::new([at_last()]);
+async fn a_trusted_certificate_connects() {
+    let server = ScriptedServer::new([normal_end()]);
     run(&mut secured(&server, "localhost", true).await.reconnect_loop()).await.unwrap();
     assert!(server.arrivals()[0].head.contains("localhost"));
 }
 
 #[tokio::test]
-async fn a_certificate_or_a_name_that_is_not_trusted_stops_the_client() {
+async fn an_untrusted_certificate_or_name_stops_the_client() {
     for (name, is_trusted) in [("localhost", false), ("other.test", true)] {
-        let server = ScriptedServer::new([at_last(), at_last()]);
+        let server = ScriptedServer::new([normal_end(), normal_end()]);
         let fatal = run(&mut secured(&server, name, is_trusted).await.reconnect_loop()).await.unwrap_err();
         assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Permanent, 1));
         assert!(matches!(fatal.cause(), ConnectionError::Tls(_)), "{fatal}");
@@ -71,9 +71,9 @@ async fn a_certificate_or_a_name_that_is_not_trusted_stops_the_client() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_or_babbles_during_the_tls_handshake_is_tried_again() {
+async fn io_errors_and_invalid_data_during_the_tls_handshake_are_retried() {
     for steps in [vec![], vec![Send(b"220 this is mail\r\n".to_vec()), Hang]] {
-        // It speaks no TLS, and nobody gets through.
+        // The server does not speak TLS, so no attempt succeeds.
         let server = ScriptedServer::new(vec![steps; 6]);
         let port = server.listen(|stream| async { io::Result::Ok(stream) }).await;
         let mut reconnect = trusting(&server, port, RootCertStore::empty()).reconnect_loop();

@@ -1,4 +1,4 @@
-//! The same on axum, over sockets.
+//! The server with axum, over sockets.
 
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -22,9 +22,9 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use crate::support::{SECOND, ask, dial, eventually, on_loopback, open_to_all, refused};
+use crate::support::{SECOND, ask, dial, eventually, on_loopback, rejection_headers, unlimited};
 
-/// An application has a state of its own, from which the sockets can be had.
+/// An application with its own state, which contains the sockets.
 #[derive(Clone)]
 struct App {
     sockets: Sockets,
@@ -64,12 +64,12 @@ fn serve(sockets: &Sockets) -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
+async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
     let admission = Admission::per_second(2).burst(1).build().unwrap();
     let sockets = Sockets::builder(admission).build().unwrap();
     let (address, upgrades, _stop, _server) = serve(&sockets);
     let _first = dial(address).await.unwrap();
-    let appointment = slot(&refused(dial(address).await.unwrap_err())).unwrap();
+    let appointment = slot(&rejection_headers(dial(address).await.unwrap_err())).unwrap();
     assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
     tokio::time::sleep(appointment.after).await;
@@ -78,10 +78,10 @@ async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
     assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }
 
-/// The arguments of a handler are asked for in their order.
+/// The arguments of a handler are extracted in order.
 #[tokio::test]
-async fn what_is_no_upgrade_takes_no_place() {
-    let sockets = open_to_all().max_connections(1).build().unwrap();
+async fn a_request_without_upgrade_takes_no_slot() {
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /feed HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -92,18 +92,18 @@ async fn what_is_no_upgrade_takes_no_place() {
 }
 
 #[tokio::test]
-async fn a_drain_closes_with_advice_and_then_the_server_ends() {
-    let sockets = open_to_all().max_connections(30).build().unwrap();
+async fn a_drain_closes_with_advice_and_then_the_server_stops() {
+    let sockets = unlimited().max_connections(30).build().unwrap();
     let (address, _, stop, server) = serve(&sockets);
     let mut clients = Vec::new();
     for _ in 0..30 {
         clients.push(dial(address).await.unwrap());
     }
-    assert_eq!(refused(dial(address).await.unwrap_err())["retry-after"], "10");
+    assert_eq!(rejection_headers(dial(address).await.unwrap_err())["retry-after"], "10");
     let first = &mut clients[0];
     first.send("echo".into()).await.unwrap();
     assert_eq!(first.next().await.unwrap().unwrap(), Message::text("echo"));
-    eventually("all are in", || sockets.active() == 30).await;
+    eventually("all clients connected", || sockets.active() == 30).await;
     stop.send(()).unwrap();
     for mut client in clients {
         let Some(Ok(Message::Close(Some(frame)))) = client.next().await else { panic!("no close") };
@@ -117,31 +117,31 @@ async fn a_drain_closes_with_advice_and_then_the_server_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_counted_by_its_code() {
-    let sockets = open_to_all().build().unwrap();
+async fn a_close_is_counted_by_its_code() {
+    let sockets = unlimited().build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     for frame in [Some(CloseFrame { code: 4321.into(), reason: "".into() }), None] {
         dial(address).await.unwrap().close(frame).await.unwrap();
     }
-    eventually("both are gone", || sockets.active() == 0 && sockets.snapshot().accepted == 2).await;
+    eventually("both connections ended", || sockets.active() == 0 && sockets.snapshot().accepted == 2).await;
     assert_eq!(sockets.snapshot().closed.into_iter().collect::<Vec<_>>(), [("1005", 1), ("4xxx", 1)]);
 }
 
 #[tokio::test]
-async fn a_dead_peer_is_found() {
+async fn a_dead_peer_is_reaped() {
     let keepalive = Keepalive { interval: SECOND / 10, timeout: SECOND / 20 };
-    let sockets = open_to_all().keepalive(keepalive).build().unwrap();
+    let sockets = unlimited().keepalive(keepalive).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
-    // It does not read, so it does not answer.
+    // The client does not read, so it does not reply to pings.
     let _client = dial(address).await.unwrap();
-    eventually("it is reaped", || sockets.snapshot().reaped == 1).await;
+    eventually("the peer is reaped", || sockets.snapshot().reaped == 1).await;
     assert_eq!(sockets.active(), 0);
 }
 
-/// The client is gone before the answer, so there is no WebSocket, and nobody to say so.
+/// The client is gone before the response, so no WebSocket is created, and the application is not told.
 #[tokio::test]
-async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
-    let sockets = open_to_all().max_connections(1).build().unwrap();
+async fn an_incomplete_upgrade_releases_its_slot() {
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (address, _, _stop, _server) = serve(&sockets);
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -150,7 +150,7 @@ async fn an_upgrade_that_comes_to_nothing_gives_its_place_back() {
         stream.write_all(request.as_bytes()).await.unwrap();
         stream.set_zero_linger().unwrap();
         drop(stream);
-        eventually("the place is free", || sockets.active() == 0).await;
+        eventually("the slot is released", || sockets.active() == 0).await;
     }
     dial(address).await.unwrap();
 }

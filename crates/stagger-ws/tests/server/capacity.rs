@@ -1,4 +1,4 @@
-//! A place is taken for as long as a connection lasts, and free again however it ends.
+//! The connection limit: a slot is taken while a connection lasts, and released however it ends.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use crate::support::{connect, dial, echo, eventually, on_loopback, open_to_all};
+use crate::support::{connect, dial, echo, eventually, on_loopback, unlimited};
 
-/// Ends the TCP connection with a reset, without a word.
+/// Ends the TCP connection with a reset.
 fn vanish(client: WebSocketStream<TcpStream>) {
     let stream = client.into_inner();
     stream.set_zero_linger().unwrap();
 }
 
-/// Starts a server, and says who is inside by the handler's own count.
+/// Starts a server. Returns the maximum number of concurrent handlers, counted by the handler itself.
 fn serve(sockets: &Sockets) -> (core::net::SocketAddr, Arc<AtomicUsize>, JoinSet<()>) {
     let (listener, address) = on_loopback();
     let (server, most) = (sockets.clone(), Arc::new(AtomicUsize::new(0)));
@@ -39,19 +39,19 @@ fn serve(sockets: &Sockets) -> (core::net::SocketAddr, Arc<AtomicUsize>, JoinSet
 }
 
 #[tokio::test]
-async fn the_bound_holds_while_clients_vanish_without_a_close() {
-    let sockets = open_to_all().max_connections(20).build().unwrap();
+async fn the_limit_holds_while_clients_vanish_without_a_close() {
+    let sockets = unlimited().max_connections(20).build().unwrap();
     let (address, most, _tasks) = serve(&sockets);
     for _ in 0..10 {
         let mut clients = JoinSet::new();
         for _ in 0..40 {
             clients.spawn(dial(address));
         }
-        let came: Vec<_> = clients.join_all().await.into_iter().filter_map(Result::ok).collect();
-        assert!(came.len() <= 20, "{} are in", came.len());
-        came.into_iter().for_each(vanish);
+        let opened: Vec<_> = clients.join_all().await.into_iter().filter_map(Result::ok).collect();
+        assert!(opened.len() <= 20, "{} connections", opened.len());
+        opened.into_iter().for_each(vanish);
     }
-    eventually("all are gone", || sockets.active() == 0).await;
+    eventually("all connections ended", || sockets.active() == 0).await;
     let seen = sockets.snapshot();
     assert!(most.load(Ordering::SeqCst) <= 20);
     assert_eq!(seen.accepted + seen.rejected.at_capacity, 400);
@@ -59,16 +59,16 @@ async fn the_bound_holds_while_clients_vanish_without_a_close() {
     assert_eq!(seen.closed.into_iter().collect::<Vec<_>>(), [("1006", seen.accepted)]);
 }
 
-/// How a client ends its connection, and the code that it is counted under.
+/// Each way for a client to end its connection, and the code that is counted.
 #[tokio::test]
-async fn a_place_is_free_however_the_client_leaves() {
+async fn a_slot_is_released_however_the_client_disconnects() {
     let leave = |n| async move {
         let mut client = dial(n).await.unwrap();
         client.send("here".into()).await.unwrap();
         client.next().await.unwrap().unwrap();
         client
     };
-    let sockets = open_to_all().max_connections(1).build().unwrap();
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (address, _, _tasks) = serve(&sockets);
     let mut counted = Vec::new();
     for way in 0..5 {
@@ -81,7 +81,7 @@ async fn a_place_is_free_however_the_client_leaves() {
             3 => client.close(Some(CloseFrame { code: 1000.into(), reason: "".into() })).await.unwrap(),
             _ => client.close(Some(CloseFrame { code: 4321.into(), reason: "".into() })).await.unwrap(),
         }
-        eventually("the place is free", || sockets.active() == 0).await;
+        eventually("the slot is released", || sockets.active() == 0).await;
         counted.push(sockets.snapshot().closed);
     }
     let last = counted.pop().unwrap();
@@ -89,28 +89,28 @@ async fn a_place_is_free_however_the_client_leaves() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_gives_its_place_back_and_ends_nobody_else() {
-    let sockets = open_to_all().build().unwrap();
+async fn a_panicking_handler_releases_its_slot_and_ends_no_other_connection() {
+    let sockets = unlimited().build().unwrap();
     let (listener, address) = on_loopback();
     let server = sockets.clone();
     let handler = |Accepted { mut socket, .. }: Accepted<TcpStream>| async move {
         while let Some(Ok(message)) = socket.next().await {
-            assert_ne!(message, Message::text("panic"), "as it was asked to");
+            assert_ne!(message, Message::text("panic"), "the requested panic");
             socket.send(message).await.unwrap();
         }
     };
     let _served = tokio::spawn(async move { server.serve(listener, handler).await });
     let (mut bystander, mut victim) = (dial(address).await.unwrap(), dial(address).await.unwrap());
-    eventually("both are in", || sockets.active() == 2).await;
+    eventually("both clients connected", || sockets.active() == 2).await;
     victim.send("panic".into()).await.unwrap();
-    eventually("one is gone", || sockets.active() == 1).await;
+    eventually("one connection ended", || sockets.active() == 1).await;
     bystander.send("still here?".into()).await.unwrap();
     assert_eq!(bystander.next().await.unwrap().unwrap(), Message::text("still here?"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_free_when_the_task_is_aborted_or_the_handler_returns() {
-    let sockets = open_to_all().max_connections(1).build().unwrap();
+async fn a_slot_is_released_when_the_task_is_aborted_or_the_handler_returns() {
+    let sockets = unlimited().max_connections(1).build().unwrap();
     let (accepted, _client) = connect(&sockets).await;
     let task = tokio::spawn(echo(accepted));
     tokio::task::yield_now().await;
@@ -123,12 +123,12 @@ async fn a_place_is_free_when_the_task_is_aborted_or_the_handler_returns() {
 }
 
 #[tokio::test]
-async fn whoever_stops_serving_has_ended_every_connection() {
-    let sockets = open_to_all().build().unwrap();
+async fn dropping_serve_ends_every_connection() {
+    let sockets = unlimited().build().unwrap();
     let (address, _, mut tasks) = serve(&sockets);
     let mut client = dial(address).await.unwrap();
-    eventually("it is in", || sockets.active() == 1).await;
+    eventually("the client is connected", || sockets.active() == 1).await;
     tasks.shutdown().await;
-    eventually("it is gone", || sockets.active() == 0).await;
+    eventually("the connection ended", || sockets.active() == 0).await;
     assert!(client.next().await.unwrap().is_err());
 }

@@ -1,4 +1,4 @@
-//! The server's half, over pipes in virtual time and over sockets on loopback.
+//! Tests of the server: over pipes with paused time, and over sockets on loopback.
 
 #[cfg(test)]
 mod admission;
