@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use arbitrary::Arbitrary;
 use stagger_core::{
-    Decision, Guards, Hint, HintMode, Instant, Kind, Nested, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop,
+    DelaySource, FailureKind, Guards, HintMode, Instant, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason,
+    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::guards::Whim;
@@ -68,7 +69,7 @@ enum AnyHint {
 pub fn check(input: &Input) {
     let Ok(policy) = input.recipe.build() else { return };
     let (budget, breaker) = (input.budget.map(Whim::new), input.breaker.map(Whim::new));
-    let mut guards = Guards::none().nested(if input.nested { Nested::StandDown } else { Nested::No });
+    let mut guards = Guards::none().nested(if input.nested { NestedRetries::Disable } else { NestedRetries::Allow });
     if let Some(budget) = &budget {
         guards = guards.budget(budget);
     }
@@ -93,18 +94,18 @@ struct Call<'a> {
 impl Call<'_> {
     fn run(&self) {
         let deadline = self.input.deadline.map(Instant::from_nanos);
-        let mut state = State::new();
-        let mut permit = Permit::NONE;
+        let mut state = RetryState::new();
+        let mut permit = Permits::NONE;
         // Attempts since the count began, without the repeat; delays drawn since then.
         let (mut made, mut repeats) = (0, 0);
         for event in &self.input.events {
             self.now.set(self.after(&event.clock));
-            let mut retry = Retry::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
+            let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(self.input.seed)).deadline(deadline);
             let begun = retry.begin(permit, || self.read(), &self.guards);
             self.read_at_most_once();
             permit = match begun {
                 Ok(permit) => permit,
-                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (Stop::Breaker, true)),
+                Err(stop) => return assert_eq!((stop, self.guards.breaker.is_some()), (StopReason::Breaker, true)),
             };
             let (outcome, lived) = event.outcome.outcome();
             let repeated = retry.attempt() == made;
@@ -122,15 +123,18 @@ impl Call<'_> {
             let Decision::Retry { after, source, permit: lent } = decision else {
                 return self.ends_for_a_reason(outcome, &decision);
             };
-            repeats += u32::from(source == Source::Transparent);
+            repeats += u32::from(source == DelaySource::Transparent);
             self.waits_as_asked(outcome, after, source, repeats);
             self.starts_in_time(&retry, after, deadline);
             let resolution = Duration::from_millis(1);
             let ticks = retry.on_ticks(after, source, resolution);
-            assert!(ticks <= after + resolution && (source != Source::Hint || ticks == after), "{after:?}: {ticks:?}");
+            assert!(
+                ticks <= after + resolution && (source != DelaySource::Hint || ticks == after),
+                "{after:?}: {ticks:?}"
+            );
             permit = lent;
         }
-        self.guards.give_back(permit);
+        self.guards.release(permit);
     }
 
     fn read(&self) -> Instant {
@@ -157,17 +161,17 @@ impl Call<'_> {
     fn ends_for_a_reason(&self, outcome: Outcome, decision: &Decision) {
         match (outcome, decision) {
             (Outcome::Success, Decision::Done)
-            | (Outcome::Permanent, Decision::Stop(Stop::Permanent))
-            | (Outcome::Cancelled, Decision::Stop(Stop::Cancelled)) => {}
-            (Outcome::Failed { .. } | Outcome::Unprocessed, Decision::Stop(stop)) => {
+            | (Outcome::Permanent, Decision::Stop(StopReason::Permanent))
+            | (Outcome::Cancelled, Decision::Stop(StopReason::Cancelled)) => {}
+            (Outcome::Failed { .. } | Outcome::NotProcessed, Decision::Stop(stop)) => {
                 let expected = match stop {
-                    Stop::Attempts => self.policy.max_attempts().is_some(),
-                    Stop::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
-                    Stop::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
-                    Stop::Budget => self.guards.budget.is_some(),
-                    Stop::Breaker => self.guards.breaker.is_some(),
-                    Stop::Nested => self.input.nested,
-                    Stop::Exhausted => self.policy.bounds(1).is_none(),
+                    StopReason::Attempts => self.policy.max_attempts().is_some(),
+                    StopReason::Elapsed => self.policy.max_elapsed().is_some() || self.input.deadline.is_some(),
+                    StopReason::Hint => matches!(outcome, Outcome::Failed { hint: Some(_), .. }),
+                    StopReason::Budget => self.guards.budget.is_some(),
+                    StopReason::Breaker => self.guards.breaker.is_some(),
+                    StopReason::Nested => self.input.nested,
+                    StopReason::Exhausted => self.policy.bounds(1).is_none(),
                     _ => false,
                 };
                 assert!(expected, "{outcome:?} ended with {stop:?}");
@@ -176,24 +180,24 @@ impl Call<'_> {
         }
     }
 
-    fn waits_as_asked(&self, outcome: Outcome, after: Duration, source: Source, repeats: u32) {
-        assert!(!self.input.nested || source == Source::Transparent, "an inner layer stands down");
+    fn waits_as_asked(&self, outcome: Outcome, after: Duration, source: DelaySource, repeats: u32) {
+        assert!(!self.input.nested || source == DelaySource::Transparent, "an inner layer stands down");
         match (outcome, source) {
-            (Outcome::Unprocessed, Source::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
-            (Outcome::Failed { hint: Some(hint), .. }, Source::Hint) => {
+            (Outcome::NotProcessed, DelaySource::Transparent) => assert_eq!((after, repeats), (Duration::ZERO, 1)),
+            (Outcome::Failed { hint: Some(hint), .. }, DelaySource::Hint) => {
                 let asked = match hint {
-                    Hint::Floor(asked) | Hint::Slot(asked) => asked,
+                    ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => asked,
                     _ => panic!("came back although told never to"),
                 };
                 assert!(self.policy.max_hint().is_none_or(|longest| asked <= longest), "{asked:?} is too long");
                 let asked = asked.min(LONGEST);
                 match (hint, self.policy.hint_mode()) {
-                    (Hint::Slot(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
+                    (ServerHint::Reserved(_), _) | (_, HintMode::Exact) => assert_eq!(after, asked),
                     (_, HintMode::AtLeast) => assert!(after >= asked, "{after:?} undercuts {asked:?}"),
                     _ => {}
                 }
             }
-            (Outcome::Failed { kind: _, hint: None } | Outcome::Unprocessed, Source::Schedule) => {
+            (Outcome::Failed { kind: _, hint: None } | Outcome::NotProcessed, DelaySource::Schedule) => {
                 if let (Some(cap), false) = (self.policy.cap(), self.is_factor()) {
                     assert!(after <= cap, "{after:?} is above the cap");
                 }
@@ -203,7 +207,7 @@ impl Call<'_> {
         }
     }
 
-    fn starts_in_time(&self, retry: &Retry<'_>, after: Duration, deadline: Option<Instant>) {
+    fn starts_in_time(&self, retry: &RetryMachine<'_>, after: Duration, deadline: Option<Instant>) {
         let starts = self.now.get().saturating_add(after);
         if let (Some(limit), Some(elapsed)) = (self.policy.max_elapsed(), retry.elapsed(starts)) {
             assert!(elapsed <= limit, "the retry starts after {elapsed:?} of {limit:?}");
@@ -222,19 +226,19 @@ impl AnyOutcome {
         match self {
             Self::Success => (Outcome::Success, None),
             Self::Permanent => (Outcome::Permanent, None),
-            Self::Unprocessed => (Outcome::Unprocessed, None),
+            Self::Unprocessed => (Outcome::NotProcessed, None),
             Self::Cancelled => (Outcome::Cancelled, None),
             Self::Healthy(lived) => (Outcome::TRANSIENT, Some(lived.0)),
             Self::Failed(kind, hint) => {
                 let kind = match kind {
-                    AnyKind::Transient => Kind::Transient,
-                    AnyKind::Throttled => Kind::Throttled,
-                    AnyKind::Local => Kind::Local,
+                    AnyKind::Transient => FailureKind::Transient,
+                    AnyKind::Throttled => FailureKind::Throttled,
+                    AnyKind::Local => FailureKind::LocalExhaustion,
                 };
                 let hint = hint.as_ref().map(|hint| match hint {
-                    AnyHint::Floor(length) => Hint::Floor(length.0),
-                    AnyHint::Slot(length) => Hint::Slot(length.0),
-                    AnyHint::Never => Hint::Never,
+                    AnyHint::Floor(length) => ServerHint::AtLeast(length.0),
+                    AnyHint::Slot(length) => ServerHint::Reserved(length.0),
+                    AnyHint::Never => ServerHint::DoNotRetry,
                 });
                 (Outcome::Failed { kind, hint }, None)
             }

@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass};
+use stagger_core::{
+    Breaker, BreakerOpen, Budget, FailureKind, Outcome, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
+};
 
 /// Says yes or no by the bits that it is given, one after the other, and counts what is still out.
 #[derive(Debug, Default)]
@@ -28,43 +30,47 @@ impl Whim {
         answers & 1 == 1
     }
 
-    fn lend(&self) -> u64 {
+    fn try_acquire(&self) -> u64 {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
         1
     }
 
     /// A permit that nobody lent is settled too, and says so.
-    fn settle(&self, lent: u64) {
+    fn record(&self, lent: u64) {
         self.outstanding.fetch_sub(lent.cast_signed(), Ordering::Relaxed);
     }
 }
 
 impl Budget for Whim {
-    fn first(&self, _: &dyn Now) -> Loan {
-        Loan(self.lend())
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
+        BudgetPermit(self.try_acquire())
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         now.now();
-        self.yes().then(|| Loan(Self::lend(self)))
+        self.yes().then(|| BudgetPermit(Self::try_acquire(self)))
     }
 
-    fn settle(&self, loan: Loan, _: &Outcome, _: &dyn Now) {
-        Self::settle(self, loan.0);
+    fn record(&self, loan: BudgetPermit, _: &Outcome, _: &dyn Now) {
+        Self::record(self, loan.0);
     }
 
-    fn give_back(&self, loan: Loan) {
-        Self::settle(self, loan.0);
+    fn release(&self, loan: BudgetPermit) {
+        Self::record(self, loan.0);
     }
 }
 
 impl Breaker for Whim {
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         now.now();
-        if self.yes() { Ok(Pass(self.lend())) } else { Err(BreakerOpen { retry_in: Duration::from_secs(1) }) }
+        if self.yes() {
+            Ok(BreakerPermit(self.try_acquire()))
+        } else {
+            Err(BreakerOpen { retry_in: Duration::from_secs(1) })
+        }
     }
 
-    fn would_refuse(&self, _: Duration, _: &dyn Now) -> bool {
+    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
         !self.yes()
     }
 
@@ -73,7 +79,7 @@ impl Breaker for Whim {
         Duration::from_secs(1)
     }
 
-    fn record(&self, pass: Pass, _: &Outcome, _: &dyn Now) {
-        Self::settle(self, pass.0);
+    fn record(&self, pass: BreakerPermit, _: &Outcome, _: &dyn Now) {
+        Self::record(self, pass.0);
     }
 }

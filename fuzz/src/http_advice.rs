@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use stagger_core::Hint;
+use stagger_core::ServerHint;
 use stagger_http::advice::{RetryAfter, hint, parse_http_date, retry_after};
 use stagger_http::grpc;
 
@@ -25,7 +25,7 @@ pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
     let said = hint(&headers, || now);
     assert_eq!(said, hint(&headers, || now));
     if let (Some(wait), false) = (retry_after(&headers, now), pairs.iter().any(|(name, _)| name % 8 < 3)) {
-        assert_eq!(said, Some(Hint::Floor(wait)), "the seconds count where there is nothing finer");
+        assert_eq!(said, Some(ServerHint::AtLeast(wait)), "the seconds count where there is nothing finer");
     }
     let _ = (grpc::outcome(&headers), grpc::pushback(&headers));
 }

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod appointment_text;
 pub mod decide;
 pub mod duration_text;
 mod guards;
@@ -13,4 +12,5 @@ pub mod http_advice;
 pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;
+pub mod reservation_text;
 mod values;

@@ -3,7 +3,7 @@
 use core::fmt::{Debug, Display};
 use core::str::FromStr;
 
-use stagger_core::{HintMode, Jitter, ParseError, Policy, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, Ratio, text::ParseError};
 
 /// Reads `text` as a policy, and as each of the words that have a grammar of their own.
 pub fn check(text: &str) {

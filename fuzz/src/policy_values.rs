@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use arbitrary::Arbitrary;
-use stagger_core::{Backoff, Jitter, Policy, Seed};
+use stagger_core::{Jitter, Policy, Seed, schedule::Backoff};
 
 use crate::values::Recipe;
 
@@ -25,7 +25,7 @@ pub fn check(input: &Input) {
     let policy = match input.recipe.build() {
         Ok(policy) => policy,
         Err(error) => {
-            assert!(error.faults().next().is_some(), "{error:?}: refused without a fault");
+            assert!(error.problems().next().is_some(), "{error:?}: refused without a fault");
             assert!(!error.to_string().is_empty());
             return;
         }

@@ -10,7 +10,9 @@ use core::hint::black_box;
 use core::panic::PanicInfo;
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, policy};
+use stagger_core::guard::Permits;
+use stagger_core::machine::{Decision, RetryMachine, RetryState};
+use stagger_core::{Guards, Instant, Outcome, Policy, Seed, policy};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
 
@@ -21,10 +23,10 @@ static ENTRY: fn() -> Duration = wait_of_one_call;
 /// Uses every part that could bring something along: text, floating point, forecasts, the decision.
 fn wait_of_one_call() -> Duration {
     let parsed = black_box("decorrelated base=1s cap=60s").parse().unwrap_or(POLICY);
-    let mut state = State::new();
-    let mut retry = Retry::new(&parsed, &mut state, Seed::new(black_box(1)));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&parsed, &mut state, Seed::new(black_box(1)));
     let (guards, now) = (Guards::none(), || Instant::ZERO);
-    let Ok(permit) = retry.begin(Permit::NONE, now, &guards) else { return Duration::ZERO };
+    let Ok(permit) = retry.begin(Permits::NONE, now, &guards) else { return Duration::ZERO };
     let mean = parsed.elapsed_mean(3).unwrap_or_default();
     match retry.decide(Outcome::TRANSIENT, permit, now, &guards) {
         Decision::Retry { after, .. } => after.max(mean),

@@ -68,7 +68,7 @@ fn delays(findings: Findings<'_>) -> Vec<Goal> {
         a("full jitter, const policy").most(constant.and_then(Row::instructions), 25.0, "instructions"),
         a("faster than the best peer").least(findings.ahead(table, any), 4.0, "×"),
         a("whole decision, budget and breaker").most(guarded.and_then(Row::ns), 12.0, "ns"),
-        a("state of one call").most(Some(size_of::<stagger_core::State>() as f64), 24.0, "bytes"),
+        a("state of one call").most(Some(size_of::<stagger_core::machine::RetryState>() as f64), 24.0, "bytes"),
     ]
 }
 

@@ -59,7 +59,7 @@ impl Backoff {
 /// Those whose delays differ by more than nine orders of magnitude and have nothing in common, like 1 ns beside 1 h.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DelayList {
-    multiples: [u32; Self::MOST],
+    multiples: [u32; Self::MAX_LEN],
     len: u8,
     /// The greatest common divisor, in nanoseconds; at least 1.
     unit: u64,
@@ -67,14 +67,14 @@ pub struct DelayList {
 
 impl DelayList {
     /// How many delays a list can have.
-    pub const MOST: usize = 16;
+    pub const MAX_LEN: usize = 16;
 
     /// A list with no delay in it, which no policy accepts.
-    pub(crate) const EMPTY: Self = Self { multiples: [0; Self::MOST], len: 0, unit: 1 };
+    pub(crate) const EMPTY: Self = Self { multiples: [0; Self::MAX_LEN], len: 0, unit: 1 };
 
     /// `None` if the list is too long, or its delays are not multiples of a common unit as told above.
     pub(crate) const fn new(delays: &[Duration]) -> Option<Self> {
-        if delays.len() > Self::MOST {
+        if delays.len() > Self::MAX_LEN {
             return None;
         }
         let mut unit = 0;
@@ -119,7 +119,7 @@ impl DelayList {
         let last = self.len.saturating_sub(1) as u32;
         let at = n.saturating_sub(1);
         let at = if at < last { at } else { last };
-        self.multiples[at as usize % Self::MOST] as u64 * self.unit
+        self.multiples[at as usize % Self::MAX_LEN] as u64 * self.unit
     }
 }
 

@@ -1,9 +1,12 @@
+//! What a decision asks besides the policy: budgets, circuit breakers, and the permits that they hand out.
+
 use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::outcome::{Kind, Outcome};
+pub use crate::outcome::ServerHealth;
+use crate::outcome::{FailureKind, Outcome};
 
 /// The present, read from the driver's clock at most once per decision, and only if somebody asks.
 pub trait Now {
@@ -44,33 +47,33 @@ impl<F: FnOnce() -> Instant> Now for Unread<F> {
 /// The shared allowance for retries: it bounds the retries of all calls together, which no backoff can.
 ///
 /// The budget pays *before* the sleep, so that a thousand sleepers cannot wake up to an empty purse together. What it
-/// lends is settled exactly once: [`give_back`](Self::give_back) if the attempt was never made, else
-/// [`settle`](Self::settle) with what came of it. Implementations take `&self` and are shared by every call to a target.
+/// lends is settled exactly once: [`release`](Self::release) if the attempt was never made, else
+/// [`record`](Self::record) with what came of it. Implementations take `&self` and are shared by every call to a target.
 pub trait Budget: fmt::Debug + Send + Sync {
     /// The first attempt of a call is about to be made. It is never refused; budgets that count attempts or calls in
     /// flight begin to count here. The loan is settled like that of a retry.
-    fn first(&self, now: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         let _ = now;
-        Loan::NOTHING
+        BudgetPermit::NONE
     }
 
     /// Asks for one retry after a failure of this kind. `None` is a refusal. What shall come back through
-    /// [`give_back`](Self::give_back) is another loan than [`Loan::NOTHING`].
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan>;
+    /// [`release`](Self::release) is another loan than [`BudgetPermit::NONE`].
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit>;
 
     /// An attempt for which `loan` was lent came to its end.
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now);
 
     /// The attempt for which `loan` was lent was never made.
-    fn give_back(&self, loan: Loan);
+    fn release(&self, permit: BudgetPermit);
 
     /// What is left, in retries, for events and metrics; `None` if it cannot be told as a number.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         None
     }
 
     /// Whether it is no bound at all. Layers that share such a budget are not bounded together, so the inner one
-    /// [stands down](Nested::SharesBudget). Default: it is one.
+    /// [stands down](NestedRetries::ShareBudget). Default: it is one.
     fn is_unlimited(&self) -> bool {
         false
     }
@@ -85,20 +88,20 @@ pub trait Breaker: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`BreakerOpen`] tells how long it stays open.
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen>;
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen>;
 
     /// How long it stays open; zero if it would admit an attempt now. A peek: it changes nothing.
     fn retry_in(&self, now: &dyn Now) -> Duration;
 
     /// Whether an attempt that starts `after` from now would be refused. A peek: it changes nothing.
-    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool;
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool;
 
     /// An attempt for which `pass` was given came to its end.
-    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now);
+    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now);
 
-    /// Whether its refusals are kept to, from now on: the lever for incidents. A breaker that cannot be moved ignores it,
+    /// Whether its refusals are kept to, from now on: the operator control for incidents. A breaker that cannot be moved ignores it,
     /// which is what this does unless it is written anew.
-    fn enforce(&self, enforcement: Enforcement) {
+    fn set_enforcement(&self, enforcement: Enforcement) {
         let _ = enforcement;
     }
 }
@@ -150,39 +153,39 @@ impl core::error::Error for BreakerOpen {}
 ///
 /// Neither `Copy` nor `Clone`, so that it is settled once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Loan(pub u64);
+pub struct BudgetPermit(pub u64);
 
-impl Loan {
-    /// Nothing was lent: there is nothing to give back, and only [`settle`](Budget::settle) hears of it.
-    pub const NOTHING: Self = Self(0);
+impl BudgetPermit {
+    /// Nothing was lent: there is nothing to give back, and only [`record`](Budget::record) hears of it.
+    pub const NONE: Self = Self(0);
 }
 
 /// What a breaker has given for one attempt: a number whose meaning is the breaker's own.
 ///
 /// Neither `Copy` nor `Clone`, so that it is recorded once.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Pass(pub u64);
+pub struct BreakerPermit(pub u64);
 
-impl Pass {
+impl BreakerPermit {
     /// Nothing was given.
-    pub const NOTHING: Self = Self(0);
+    pub const NONE: Self = Self(0);
 }
 
 /// What the guards have lent for one attempt.
 ///
-/// The driver holds it between [`begin`](crate::Retry::begin) and [`decide`](crate::Retry::decide), and between
-/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::give_back`] after `decide`,
-/// with [`Guards::abandon`] in the attempt, and with [`Guards::withdraw`] between `begin` and an attempt that is not made.
+/// The driver holds it between [`begin`](crate::machine::RetryMachine::begin) and [`decide`](crate::machine::RetryMachine::decide), and between
+/// `decide` and the next `begin`. Whoever drops a call in between settles it with [`Guards::release`] after `decide`,
+/// with [`Guards::abandon`] in the attempt, and with [`Guards::release_begun`] between `begin` and an attempt that is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit that is not handed on is never settled"]
-pub struct Permit {
-    pub(crate) loan: Loan,
-    pub(crate) pass: Pass,
+pub struct Permits {
+    pub(crate) budget: BudgetPermit,
+    pub(crate) breaker: BreakerPermit,
 }
 
-impl Permit {
+impl Permits {
     /// Nothing was lent: what the first `begin` of a call is given.
-    pub const NONE: Self = Self { loan: Loan::NOTHING, pass: Pass::NOTHING };
+    pub const NONE: Self = Self { budget: BudgetPermit::NONE, breaker: BreakerPermit::NONE };
 
     /// Takes it out of `slot`, leaving nothing there.
     pub const fn take(slot: &mut Self) -> Self {
@@ -190,23 +193,34 @@ impl Permit {
     }
 }
 
-/// Whether an outer layer is already retrying what this call belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether a call retries if it is made inside an attempt of another call.
+///
+/// With three attempts in each of three layers and a persistent failure, the innermost operation runs
+///
+/// | | times |
+/// |---|---|
+/// | [`Disable`](Self::Disable) | 3 |
+/// | [`ShareBudget`](Self::ShareBudget) | 3, plus the retries that the shared budget grants |
+/// | [`Allow`](Self::Allow) | 27 |
+///
+/// The driver resolves it for each call: [`Guards::nested`] is [`Allow`](Self::Allow) if there is no outer attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Nested {
-    /// No, or this call shall retry all the same.
+pub enum NestedRetries {
+    /// The call makes one attempt and leaves retrying to the outer layer. The default.
     #[default]
-    No,
-    /// Yes, and this call leaves it to that layer: one attempt, no retry.
-    StandDown,
-    /// Yes, and both have one budget, which pays for the retries of both and so bounds them together. This call's first
-    /// attempt is a part of that layer's attempt, and not told to the budget a second time. Without a budget, or with
-    /// one that [bounds nothing](Budget::is_unlimited), it is [`StandDown`](Self::StandDown).
-    SharesBudget,
+    Disable,
+    /// The call retries, and one budget bounds the retries of both layers: give the same budget to both.
+    ///
+    /// The call's first attempt is part of the outer layer's attempt, so the budget counts it once. Without a budget,
+    /// or with one that is [unlimited](Budget::is_unlimited), this is the same as [`Disable`](Self::Disable).
+    ShareBudget,
+    /// The call retries as if there were no outer layer: the attempts multiply.
+    Allow,
 }
 
 /// What a decision asks besides the policy. None of it is needed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Guards<'a> {
     /// The shared allowance for retries.
@@ -214,7 +228,13 @@ pub struct Guards<'a> {
     /// What keeps calls away from a server that is down.
     pub breaker: Option<&'a dyn Breaker>,
     /// Whether an outer layer is already retrying.
-    pub nested: Nested,
+    pub nested: NestedRetries,
+}
+
+impl Default for Guards<'_> {
+    fn default() -> Self {
+        Self::none()
+    }
 }
 
 impl<'a> Guards<'a> {
@@ -222,7 +242,7 @@ impl<'a> Guards<'a> {
     #[inline]
     #[must_use]
     pub const fn none() -> Self {
-        Self { budget: None, breaker: None, nested: Nested::No }
+        Self { budget: None, breaker: None, nested: NestedRetries::Allow }
     }
 
     /// These guards, with this budget.
@@ -244,7 +264,7 @@ impl<'a> Guards<'a> {
     /// These guards, told whether an outer layer is already retrying.
     #[inline]
     #[must_use]
-    pub const fn nested(mut self, nested: Nested) -> Self {
+    pub const fn nested(mut self, nested: NestedRetries) -> Self {
         self.nested = nested;
         self
     }
@@ -260,54 +280,54 @@ impl<'a> Guards<'a> {
     #[inline]
     pub(crate) fn stand_down(&self) -> bool {
         match self.nested {
-            Nested::No => false,
-            Nested::StandDown => true,
-            Nested::SharesBudget => self.budget.is_none_or(Budget::is_unlimited),
+            NestedRetries::Allow => false,
+            NestedRetries::Disable => true,
+            NestedRetries::ShareBudget => self.budget.is_none_or(Budget::is_unlimited),
         }
     }
 
     /// Tells the budget that the first attempt of a call begins, unless it knows of it from the layer outside.
     #[inline]
-    pub(crate) fn first(&self, now: &dyn Now) -> Loan {
+    pub(crate) fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         match (self.budget, self.nested) {
-            (None, _) | (_, Nested::SharesBudget) => Loan::NOTHING,
-            (Some(budget), _) => budget.first(now),
+            (None, _) | (_, NestedRetries::ShareBudget) => BudgetPermit::NONE,
+            (Some(budget), _) => budget.on_first_attempt(now),
         }
     }
 
     /// The attempt for which `permit` was lent was never made: the call was cancelled while it slept.
     #[inline]
-    pub fn give_back(&self, permit: Permit) {
-        if let (Some(budget), true) = (self.budget, permit.loan != Loan::NOTHING) {
-            budget.give_back(permit.loan);
+    pub fn release(&self, permits: Permits) {
+        if let (Some(budget), true) = (self.budget, permits.budget != BudgetPermit::NONE) {
+            budget.release(permits.budget);
         }
     }
 
     /// The attempt for which `permit` was lent was made, and dropped before its end.
     #[inline]
-    pub fn abandon(&self, permit: Permit, now: impl FnOnce() -> Instant) {
-        self.settle(permit, &Outcome::Cancelled, &Unread::new(now));
+    pub fn abandon(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        self.record(permits, &Outcome::Cancelled, &Unread::new(now));
     }
 
     /// The attempt for which `permit` was lent was let in, and then not made.
     #[inline]
-    pub fn withdraw(&self, permit: Permit, now: impl FnOnce() -> Instant) {
-        let Permit { loan, pass } = permit;
+    pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
+        let Permits { budget, breaker: pass } = permits;
         if let Some(breaker) = self.breaker {
             breaker.record(pass, &Outcome::Cancelled, &Unread::new(now));
         }
-        self.give_back(Permit { loan, ..Permit::NONE });
+        self.release(Permits { budget, ..Permits::NONE });
     }
 
     /// Step 1 of the decision: tells everyone what happened.
     #[inline]
-    pub(crate) fn settle(&self, permit: Permit, outcome: &Outcome, now: &dyn Now) {
+    pub(crate) fn record(&self, permits: Permits, outcome: &Outcome, now: &dyn Now) {
         if let Some(breaker) = self.breaker {
-            breaker.record(permit.pass, outcome, now);
+            breaker.record(permits.breaker, outcome, now);
         }
-        let is_outer = self.nested == Nested::SharesBudget && permit.loan == Loan::NOTHING;
+        let is_outer = self.nested == NestedRetries::ShareBudget && permits.budget == BudgetPermit::NONE;
         if let (Some(budget), false) = (self.budget, is_outer) {
-            budget.settle(permit.loan, outcome, now);
+            budget.record(permits.budget, outcome, now);
         }
     }
 }

@@ -8,20 +8,20 @@ use crate::text::{Compact, ParseError, Problem, parse_duration};
 /// and 1013, a rate limit's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Hint {
+pub enum ServerHint {
     /// Not before this much time has passed; everyone may have been told the same.
     ///
     /// It is never undercut and never a rendezvous: with the default [`HintMode::AtLeast`] the retry waits
     /// `hint + U[0, max(ceiling, hint · hint_spread)]`, or everyone who was told "5" would come back at 5.
-    Floor(Duration),
+    AtLeast(Duration),
     /// An appointment: a point in time that the server keeps free for this caller alone. It is kept to the tick, with
     /// nothing on top.
-    Slot(Duration),
+    Reserved(Duration),
     /// Do not come back.
-    Never,
+    DoNotRetry,
 }
 
-/// What a [`Hint::Floor`] does to the delay.
+/// What a [`ServerHint::AtLeast`] does to the delay.
 ///
 /// Every mode uses up attempts, time and budget like any retry, and what is longer than `max_hint` stops the call.
 ///

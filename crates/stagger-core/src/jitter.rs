@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::instant::nanos;
 use crate::profile::ProfileJitter;
 use crate::text::{ParseError, Problem};
-use crate::{Profile, Ratio};
+use crate::{Ratio, profile::Profile};
 
 /// How a delay is drawn from its ceiling.
 ///
@@ -57,7 +57,7 @@ pub enum Jitter {
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::draw;
+/// use stagger_core::schedule::draw;
 ///
 /// let second = Duration::from_secs(1);
 /// assert_eq!(draw(Duration::ZERO, second, 0), Duration::ZERO);

@@ -7,10 +7,10 @@
 //! Data flows one way:
 //!
 //! - a [`Policy`] is plain data, checked when it is built;
-//! - a [`Schedule`] is the series of delays that it gives for a [`Seed`];
-//! - [`Retry`] decides, with the [`State`] of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
-//!   shares with other calls; the order of its questions is [its specification](Retry#the-order-inside-decide);
-//! - [`Reconnect`] is the same for a connection that is kept up;
+//! - a [`Schedule`](crate::schedule::Schedule) is the series of delays that it gives for a [`Seed`];
+//! - [`RetryMachine`](crate::machine::RetryMachine) decides, with the [`RetryState`](crate::machine::RetryState) of one call, the [`Outcome`] of its last attempt and the [`Guards`] that it
+//!   shares with other calls; the order of its questions is [its specification](crate::machine::RetryMachine#the-order-inside-decide);
+//! - [`ReconnectMachine`](crate::machine::ReconnectMachine) is the same for a connection that is kept up;
 //! - forecasts ([`Policy::bounds`], [`Policy::mean`], [`Policy::quantile`] and their `elapsed_` counterparts) tell what
 //!   the schedule will give.
 //!
@@ -23,13 +23,13 @@
 //! assert_eq!(POLICY.bounds(3), Some((Duration::ZERO, Duration::from_millis(400))));
 //! assert_eq!(POLICY.delays(Seed::new(1)).count(), 3);
 //! assert_eq!(POLICY, "exponential base=100ms cap=10s".parse()?);
-//! # Ok::<(), stagger_core::ParseError>(())
+//! # Ok::<(), stagger_core::text::ParseError>(())
 //! ```
 //!
 //! # Features
 //!
 //! - `serde` (off by default; the only dependency): policies, jitters and shares to and from TOML, JSON and the like, and
-//!   retries at rest ([`Paused`]).
+//!   retries at rest ([`Paused`](crate::machine::Paused)).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -40,18 +40,19 @@
 extern crate std;
 
 #[cfg(target_has_atomic = "64")]
-mod admission;
+pub mod admission;
 mod backoff;
 #[cfg(target_has_atomic = "64")]
 pub mod breaker;
 #[cfg(target_has_atomic = "64")]
 pub mod budget;
 mod forecast;
-mod guard;
-mod hedge;
+pub mod guard;
+pub mod hedge;
 mod hint;
 mod instant;
 mod jitter;
+pub mod machine;
 mod macros;
 mod math;
 mod outcome;
@@ -61,31 +62,20 @@ pub mod profile;
 mod ratio;
 mod reconnect;
 mod retry;
-mod schedule;
+pub mod schedule;
 mod seed;
 mod state;
 mod sync;
 pub mod text;
 
-#[cfg(target_has_atomic = "64")]
-pub use admission::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted, Appointment, Ticket};
-pub use backoff::{Backoff, DelayList};
-pub use guard::{Breaker, BreakerOpen, Budget, Enforcement, Guards, Loan, Nested, Now, Pass, Permit};
-pub use hedge::{Hedge, HedgeDelay, HedgeState, Latencies};
-pub use hint::{Hint, HintMode};
+pub use guard::{Breaker, BreakerOpen, Budget, Guards, NestedRetries};
+pub use hint::{HintMode, ServerHint};
 pub use instant::Instant;
-pub use jitter::{Jitter, draw};
-pub use outcome::{Decision, Kind, Outcome, Source, Stop, Verdict};
-pub use paused::Paused;
-pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyFault};
-pub use profile::{Profile, ProfileJitter};
+pub use jitter::Jitter;
+pub use outcome::{DelaySource, FailureKind, Outcome, StopReason};
+pub use policy::{Policy, PolicyBuilder, PolicyError, PolicyProblem};
 pub use ratio::Ratio;
-pub use reconnect::{Generation, Phase, Reconnect, Step};
-pub use retry::{Health, Retry};
-pub use schedule::{Delays, Schedule};
 pub use seed::Seed;
-pub use state::State;
-pub use text::ParseError;
 
 #[doc(hidden)]
 pub use macros::units;

@@ -1,8 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::guard::Permit;
-use crate::hint::Hint;
+use crate::guard::Permits;
+use crate::hint::ServerHint;
 
 /// What came of an attempt, as far as retrying is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,34 +13,34 @@ pub enum Outcome {
     /// It failed, and another attempt may work.
     Failed {
         /// What kind of failure it was.
-        kind: Kind,
+        kind: FailureKind,
         /// What the server asked for, if it did.
-        hint: Option<Hint>,
+        hint: Option<ServerHint>,
     },
     /// It failed, and it would fail again: the server answered, and the answer is no.
     Permanent,
     /// It failed in a way that may pass, but something of it may have been carried out, and it must not be done twice: a
     /// payment whose answer was lost. Or it cannot be made again: a request whose body was a stream. The guards count it
     /// like the failure that it is.
-    Unrepeatable(Kind),
+    UnsafeToRetry(FailureKind),
     /// It was certainly not processed: a refused stream, a connection that the server closed before reading the
     /// request, a pooled connection found dead. It is repeated at once, once per call, without counting.
     ///
     /// A refused *connection* is not this case: it is transient and waits its turn, or the first thing that a dead
     /// server meets is a second wave.
-    Unprocessed,
+    NotProcessed,
     /// It was cancelled by the caller. Nobody is blamed.
     Cancelled,
 }
 
 impl Outcome {
     /// A transient failure without a hint.
-    pub const TRANSIENT: Self = Self::Failed { kind: Kind::Transient, hint: None };
+    pub const TRANSIENT: Self = Self::Failed { kind: FailureKind::Transient, hint: None };
 
     /// A failure because the server had too much to do, and what it asked for.
     #[must_use]
-    pub const fn throttled(hint: Option<Hint>) -> Self {
-        Self::Failed { kind: Kind::Throttled, hint }
+    pub const fn throttled(hint: Option<ServerHint>) -> Self {
+        Self::Failed { kind: FailureKind::Throttled, hint }
     }
 
     /// What it says about the health of the server.
@@ -48,25 +48,25 @@ impl Outcome {
     /// | outcome | verdict |
     /// |---|---|
     /// | `Success`, `Permanent` (the server answered) | `Healthy` |
-    /// | `Failed` and `Unrepeatable` with `Transient` or `Throttled` | `Ailing` |
-    /// | `Failed` and `Unrepeatable` with `Local`, `Unprocessed`, `Cancelled` | `Unknown` |
+    /// | `Failed` and `UnsafeToRetry` with `Transient` or `Throttled` | `Ailing` |
+    /// | `Failed` and `UnsafeToRetry` with `LocalExhaustion`, `NotProcessed`, `Cancelled` | `Unknown` |
     #[inline]
     #[must_use]
-    pub const fn verdict(&self) -> Verdict {
+    pub const fn verdict(&self) -> ServerHealth {
         match self {
-            Self::Success | Self::Permanent => Verdict::Healthy,
-            Self::Failed { kind, .. } | Self::Unrepeatable(kind) => match kind {
-                Kind::Transient | Kind::Throttled => Verdict::Ailing,
-                Kind::Local => Verdict::Unknown,
+            Self::Success | Self::Permanent => ServerHealth::Healthy,
+            Self::Failed { kind, .. } | Self::UnsafeToRetry(kind) => match kind {
+                FailureKind::Transient | FailureKind::Throttled => ServerHealth::Ailing,
+                FailureKind::LocalExhaustion => ServerHealth::Unknown,
             },
-            Self::Unprocessed | Self::Cancelled => Verdict::Unknown,
+            Self::NotProcessed | Self::Cancelled => ServerHealth::Unknown,
         }
     }
 }
 
 /// What an outcome says about the health of the server; guards count by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum ServerHealth {
     /// The server answered.
     Healthy,
     /// The server did not answer, or said that it is overloaded.
@@ -78,7 +78,7 @@ pub enum Verdict {
 /// What kind of failure may pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum FailureKind {
     /// It may work next time: connection reset, time-out, 503.
     #[default]
     Transient,
@@ -86,7 +86,7 @@ pub enum Kind {
     Throttled,
     /// Our own exhaustion: file descriptors, ports, buffers, the connection pool. Never held against the server.
     /// Waits from `local_base` on.
-    Local,
+    LocalExhaustion,
 }
 
 /// What to do next.
@@ -101,18 +101,18 @@ pub enum Decision {
         /// How long to wait.
         after: Duration,
         /// Where the delay comes from.
-        source: Source,
-        /// What the budget lent for it; hand it to [`Retry::begin`](crate::Retry::begin), or give it back.
-        permit: Permit,
+        source: DelaySource,
+        /// What the budget lent for it; hand it to [`RetryMachine::begin`](crate::machine::RetryMachine::begin), or give it back.
+        permit: Permits,
     },
     /// No further attempt.
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 /// Where a delay comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum DelaySource {
     /// The policy's schedule.
     Schedule,
     /// The server's hint, with what the policy's [`HintMode`](crate::HintMode) adds.
@@ -123,7 +123,7 @@ pub enum Source {
     Spread,
 }
 
-impl Source {
+impl DelaySource {
     /// It as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -139,11 +139,11 @@ impl Source {
 /// Why there was no further attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The failure was permanent.
     Permanent,
     /// What failed may have been carried out and must not be done twice, or cannot be made again.
-    Unrepeatable,
+    UnsafeToRetry,
     /// `max_attempts` were made.
     Attempts,
     /// The next attempt would have started after `max_elapsed` or the deadline.
@@ -162,13 +162,13 @@ pub enum Stop {
     Exhausted,
 }
 
-impl Stop {
+impl StopReason {
     /// The reason as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permanent => "permanent",
-            Self::Unrepeatable => "unrepeatable",
+            Self::UnsafeToRetry => "unsafe_to_retry",
             Self::Attempts => "attempts",
             Self::Elapsed => "elapsed",
             Self::Hint => "hint",
@@ -182,11 +182,11 @@ impl Stop {
 }
 
 /// A lower-case fragment: "the time limit left no room for another attempt".
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Permanent => "the failure is permanent",
-            Self::Unrepeatable => "it may have been carried out, or cannot be made again",
+            Self::UnsafeToRetry => "it may have been carried out, or cannot be made again",
             Self::Attempts => "every attempt was used",
             Self::Elapsed => "the time limit left no room for another attempt",
             Self::Hint => "the server asked not to come back, or not soon enough",
@@ -209,19 +209,20 @@ mod tests {
     /// Metrics and logs are searched for these words.
     #[test]
     fn names_are_frozen_words() {
-        let sources = [Source::Schedule, Source::Hint, Source::Transparent, Source::Spread].map(Source::name);
+        let sources = [DelaySource::Schedule, DelaySource::Hint, DelaySource::Transparent, DelaySource::Spread]
+            .map(DelaySource::name);
         assert_eq!(sources, ["schedule", "hint", "transparent", "spread"]);
         let stops = [
-            (Stop::Permanent, "permanent"),
-            (Stop::Unrepeatable, "unrepeatable"),
-            (Stop::Attempts, "attempts"),
-            (Stop::Elapsed, "elapsed"),
-            (Stop::Hint, "hint"),
-            (Stop::Budget, "budget"),
-            (Stop::Breaker, "breaker"),
-            (Stop::Nested, "nested"),
-            (Stop::Cancelled, "cancelled"),
-            (Stop::Exhausted, "exhausted"),
+            (StopReason::Permanent, "permanent"),
+            (StopReason::UnsafeToRetry, "unsafe_to_retry"),
+            (StopReason::Attempts, "attempts"),
+            (StopReason::Elapsed, "elapsed"),
+            (StopReason::Hint, "hint"),
+            (StopReason::Budget, "budget"),
+            (StopReason::Breaker, "breaker"),
+            (StopReason::Nested, "nested"),
+            (StopReason::Cancelled, "cancelled"),
+            (StopReason::Exhausted, "exhausted"),
         ];
         for (stop, name) in stops {
             assert_eq!(stop.name(), name);

@@ -2,41 +2,41 @@ use core::time::Duration;
 
 use crate::instant::nanos;
 use crate::state::TIMED;
-use crate::{Instant, Seed, State};
+use crate::{Instant, Seed, machine::RetryState};
 
 /// A retry at rest: what a call remembers, apart from any clock, to be taken up again later, in another process if need
 /// be.
 ///
 /// It knows the time that has passed in place of the instant at which the call began. How long it rests does not count,
-/// unless somebody says so with [`older`](Self::older).
+/// unless somebody says so with [`advanced_by`](Self::advanced_by).
 ///
 /// What the guards have lent is not part of it: it is given back before, and borrowed again with
-/// [`Retry::borrow_again`](crate::Retry::borrow_again).
+/// [`RetryMachine::borrow_again`](crate::machine::RetryMachine::borrow_again).
 ///
 /// With the feature `serde` it is written as a table of numbers, which every format can keep; what could not have been
 /// written is refused. The table is for this library alone to understand, and stays readable by later versions.
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Instant, Seed, State};
+/// use stagger_core::{Instant, Seed, machine::RetryState};
 ///
 /// let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-/// let paused = State::started(at(1_000)).pause(Seed::new(7), at(1_400));
+/// let paused = RetryState::started(at(1_000)).pause(Seed::new(7), at(1_400));
 /// assert_eq!((paused.attempt(), paused.elapsed()), (0, Some(Duration::from_millis(400))));
 ///
 /// // On another clock.
 /// assert_eq!(paused.resume(at(90_000)).start(), Some(at(89_600)));
-/// assert_eq!(paused.older(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
+/// assert_eq!(paused.advanced_by(Duration::from_secs(1)).resume(at(90_000)).start(), Some(at(88_600)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paused {
     /// Its start is the epoch of no clock: the time that has passed is in `elapsed`, if anybody asked for it.
-    state: State,
+    state: RetryState,
     elapsed: Duration,
     seed: Seed,
 }
 
-impl State {
+impl RetryState {
     /// This state at rest, with the seed that its delays are drawn from. `now` is of the clock that drove it.
     #[must_use]
     pub const fn pause(self, seed: Seed, now: Instant) -> Paused {
@@ -69,20 +69,20 @@ impl Paused {
 
     /// The same with more time passed: for who knows how long it has rested, and wants a limit of time to count it.
     #[must_use]
-    pub const fn older(self, by: Duration) -> Self {
+    pub const fn advanced_by(self, by: Duration) -> Self {
         Self { elapsed: self.elapsed.saturating_add(by), ..self }
     }
 
     /// The state, on a clock at `now`. A start that would lie before the epoch of this clock is put there, so that a
     /// limit of time ends later; the clocks of `stagger` have room for a century before the present.
     #[must_use]
-    pub const fn resume(self, now: Instant) -> State {
+    pub const fn resume(self, now: Instant) -> RetryState {
         let start = if self.state.flags & TIMED != 0 {
             Instant::from_nanos(now.as_nanos().saturating_sub(nanos(self.elapsed)))
         } else {
             Instant::ZERO
         };
-        State { start, ..self.state }
+        RetryState { start, ..self.state }
     }
 }
 
@@ -90,7 +90,7 @@ impl Paused {
 mod serde {
     use ::serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    use super::{Duration, Instant, Paused, Seed, State};
+    use super::{Duration, Instant, Paused, RetryState, Seed};
     use crate::state::FLAGS;
 
     /// Not every format has the whole of `u64`, and not every reader gives back a fraction to the last bit, so both are
@@ -108,7 +108,7 @@ mod serde {
 
     impl Serialize for Paused {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let State { start: _, carry, attempt, episode, flags } = self.state;
+            let RetryState { start: _, carry, attempt, episode, flags } = self.state;
             let (carry, seed) = (carry.to_bits() as i64, self.seed.get() as i64);
             Table { attempt, episode, flags, carry, elapsed: self.elapsed, seed }.serialize(serializer)
         }
@@ -122,7 +122,7 @@ mod serde {
             if carry.is_nan() || carry < 0.0 || flags & !FLAGS != 0 {
                 return Err(de::Error::custom("not the state of a retry: it was damaged, or is of a later version"));
             }
-            let state = State { start: Instant::ZERO, carry, attempt, episode, flags };
+            let state = RetryState { start: Instant::ZERO, carry, attempt, episode, flags };
             Ok(Self { state, elapsed, seed: Seed::new(seed as u64) })
         }
     }

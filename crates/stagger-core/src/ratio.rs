@@ -18,7 +18,7 @@ use crate::text::{ParseError, Problem};
 /// assert_eq!("0.333333".parse::<Ratio>()?, Ratio::millionths(333_333));
 /// assert!("0.3333333".parse::<Ratio>().is_err());
 /// assert_eq!(Ratio::millionths(1_500).to_string(), "0.15%");
-/// # Ok::<(), stagger_core::ParseError>(())
+/// # Ok::<(), stagger_core::text::ParseError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u32);

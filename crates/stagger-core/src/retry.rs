@@ -1,14 +1,14 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::guard::{Now, Permit, Unread};
+use crate::guard::{Now, Permits, Unread};
 use crate::instant::nanos;
 use crate::jitter::draw_nanos;
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::schedule::{Drawn, Interval};
 use crate::seed::Purpose;
-use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, State, TIMED};
-use crate::{Decision, Guards, Hint, Instant, Outcome, Policy, Seed, Source, Stop};
+use crate::state::{AHEAD, BEGUN, DECIDED, REPEATED, REPEATS, RetryState, TIMED};
+use crate::{DelaySource, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, machine::Decision};
 
 /// Whether a connection that was lost had lived long enough to count as healthy. There is nothing in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub enum Health {
 /// |--:|---|---|
 /// | 1 | tell the breaker and the budget what happened | by its [verdict](Outcome::verdict) |
 /// | 2 | success? | `Done` |
-/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(Unrepeatable)`, `Stop(Cancelled)` |
+/// | 3 | permanent, not to be done twice, or cancelled? | `Stop(Permanent)`, `Stop(UnsafeToRetry)`, `Stop(Cancelled)` |
 /// | 4 | certainly not processed, and not yet repeated in this call? | `Retry` at once, the same attempt number, with the permit it had, if the limit of time and the breaker allow it now |
 /// | 5 | attempts used up, or the schedule ended? | `Stop(Attempts)`, `Stop(Exhausted)` |
-/// | 6 | is an outer layer already retrying? | `Stop(Nested)` |
-/// | 7 | hint `Never`, or larger than `max_hint`? | `Stop(Hint)` |
+/// | 6 | is an outer layer already retrying? | `Stop(NestedRetries)` |
+/// | 7 | hint `DoNotRetry`, or larger than `max_hint`? | `Stop(Hint)` |
 /// | 8 | draw the delay, with the hint if there is one | the schedule advances |
 /// | 9 | would the retry start after the limit (`elapsed + delay > max_elapsed`), or at the deadline or later? | `Stop(Elapsed)`, without sleeping |
 /// | 10 | would the breaker refuse it then? | `Stop(Breaker)` |
@@ -51,33 +51,33 @@ pub enum Health {
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+/// use stagger_core::{machine::Decision, Guards, Instant, Outcome, guard::Permits, Policy, machine::RetryMachine, Seed, machine::RetryState, StopReason};
 ///
 /// let policy = Policy::exponential(Duration::from_millis(100), Duration::from_secs(1)).max_attempts(2).build()?;
-/// let mut state = State::new();
-/// let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+/// let mut state = RetryState::new();
+/// let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
 /// let (guards, now) = (Guards::none(), || Instant::ZERO);
 ///
-/// let permit = retry.begin(Permit::NONE, now, &guards).expect("no breaker");
+/// let permit = retry.begin(Permits::NONE, now, &guards).expect("no breaker");
 /// let Decision::Retry { after, permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else { panic!() };
 /// assert!(after <= Duration::from_millis(100));
 ///
 /// let permit = retry.begin(permit, now, &guards).expect("no breaker");
-/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(Stop::Attempts));
+/// assert_eq!(retry.decide(Outcome::TRANSIENT, permit, now, &guards), Decision::Stop(StopReason::Attempts));
 /// # Ok::<(), stagger_core::PolicyError>(())
 /// ```
 #[derive(Debug)]
-pub struct Retry<'a> {
+pub struct RetryMachine<'a> {
     policy: &'a Policy,
-    state: &'a mut State,
+    state: &'a mut RetryState,
     seed: Seed,
     deadline: Option<Instant>,
 }
 
-impl<'a> Retry<'a> {
+impl<'a> RetryMachine<'a> {
     /// A view over the state of a call. It can be made anew for every step: nothing is kept in it.
     #[inline]
-    pub const fn new(policy: &'a Policy, state: &'a mut State, seed: Seed) -> Self {
+    pub const fn new(policy: &'a Policy, state: &'a mut RetryState, seed: Seed) -> Self {
         Self { policy, state, seed, deadline: None }
     }
 
@@ -104,32 +104,32 @@ impl<'a> Retry<'a> {
         self.uniform(spread)
     }
 
-    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permit::NONE`] at first.
+    /// Before every attempt: may it start now? `permit` is what the last decision gave, [`Permits::NONE`] at first.
     ///
     /// # Errors
-    /// [`Stop::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
+    /// [`StopReason::Breaker`] if the breaker refuses. The permit has then been given back, and, at the first attempt,
     /// nothing was called.
     #[inline]
     pub fn begin(
         &mut self,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
-    ) -> Result<Permit, Stop> {
+    ) -> Result<Permits, StopReason> {
         let now = Unread::new(now);
         self.start_clock(&now);
         let mut permit = permit;
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
-                Ok(pass) => permit.pass = pass,
+                Ok(pass) => permit.breaker = pass,
                 Err(_) => {
-                    guards.give_back(permit);
-                    return Err(Stop::Breaker);
+                    guards.release(permit);
+                    return Err(StopReason::Breaker);
                 }
             }
         }
         if self.state.flags & DECIDED == 0 {
-            permit.loan = guards.first(&now);
+            permit.budget = guards.on_first_attempt(&now);
         }
         // The one immediate repeat does not count.
         self.state.attempt = self.state.attempt.saturating_add(u32::from(self.state.flags & REPEATS == 0));
@@ -138,15 +138,15 @@ impl<'a> Retry<'a> {
     }
 
     /// For a retry that was granted, whose permit was given back, and that shall be made after all: one that was
-    /// [paused](crate::Paused). The budget pays for it as after a transient failure. A first attempt and the one
+    /// [paused](crate::machine::Paused). The budget pays for it as after a transient failure. A first attempt and the one
     /// immediate repeat cost nothing, as ever. Next is [`begin`](Self::begin), when its time has come.
     ///
     /// # Errors
-    /// [`Stop::Budget`] if the budget refuses to pay; nothing has changed then.
-    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permit, Stop> {
-        let mut permit = Permit::NONE;
+    /// [`StopReason::Budget`] if the budget refuses to pay; nothing has changed then.
+    pub fn borrow_again(&self, now: impl FnOnce() -> Instant, guards: &Guards<'_>) -> Result<Permits, StopReason> {
+        let mut permit = Permits::NONE;
         if let (Some(budget), DECIDED) = (guards.budget, self.state.flags & (DECIDED | REPEATS)) {
-            permit.loan = budget.lend(Kind::Transient, &Unread::new(now)).ok_or(Stop::Budget)?;
+            permit.budget = budget.try_acquire(FailureKind::Transient, &Unread::new(now)).ok_or(StopReason::Budget)?;
         }
         Ok(permit)
     }
@@ -156,7 +156,7 @@ impl<'a> Retry<'a> {
     pub fn decide(
         &mut self,
         outcome: Outcome,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
@@ -172,31 +172,31 @@ impl<'a> Retry<'a> {
     /// a second, as a simulation does.
     #[inline(always)]
     pub fn decide_unguarded(&mut self, outcome: Outcome, now: impl FnOnce() -> Instant) -> Decision {
-        self.answer(outcome, Permit::NONE, now, &Guards::none())
+        self.answer(outcome, Permits::NONE, now, &Guards::none())
     }
 
     #[inline(always)]
     fn answer(
         &mut self,
         outcome: Outcome,
-        permit: Permit,
+        permit: Permits,
         now: impl FnOnce() -> Instant,
         guards: &Guards<'_>,
     ) -> Decision {
         let now = Unread::new(now);
         // Step 4 keeps the permit that step 1 would settle, so its question is asked first; it has no side effect.
-        if matches!(outcome, Outcome::Unprocessed) && self.may_repeat(&now, guards) {
+        if matches!(outcome, Outcome::NotProcessed) && self.may_repeat(&now, guards) {
             return self.repeat(permit, &now, guards);
         }
-        guards.settle(permit, &outcome, &now);
+        guards.record(permit, &outcome, &now);
         match passing(outcome) {
             Ok((kind, hint)) => self.again(kind, hint, None, &now, guards),
             Err(decision) => decision,
         }
     }
 
-    /// A connection that had been opened was lost: what [`Reconnect`](crate::Reconnect) does, for those who keep no more
-    /// than a [`State`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
+    /// A connection that had been opened was lost: what [`ReconnectMachine`](crate::machine::ReconnectMachine) does, for those who keep no more
+    /// than a [`RetryState`] for each of many connections. Next is [`begin`](Self::begin), as after [`decide`](Self::decide).
     ///
     /// If it was healthy, an episode begins: the first wait is the policy's spread, and the schedule begins with the
     /// first failure after it; without a spread the loss itself is the schedule's first failure. Otherwise the loss is
@@ -297,9 +297,9 @@ impl<'a> Retry<'a> {
     /// Zero is for no timer at all.
     #[inline]
     #[must_use]
-    pub fn on_ticks(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
+    pub fn on_ticks(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
         let tick = nanos(resolution);
-        if tick <= 1 || after.is_zero() || source == Source::Hint {
+        if tick <= 1 || after.is_zero() || source == DelaySource::Hint {
             return after;
         }
         let after = nanos(after);
@@ -324,32 +324,32 @@ impl<'a> Retry<'a> {
     fn may_repeat(&self, now: &dyn Now, guards: &Guards<'_>) -> bool {
         self.state.flags & REPEATED == 0
             && !self.is_too_late(Duration::ZERO, now)
-            && !guards.breaker.is_some_and(|breaker| breaker.would_refuse(Duration::ZERO, now))
+            && !guards.breaker.is_some_and(|breaker| breaker.would_reject(Duration::ZERO, now))
     }
 
     /// Step 4, the answer.
     #[cold]
-    fn repeat(&mut self, mut permit: Permit, now: &dyn Now, guards: &Guards<'_>) -> Decision {
+    fn repeat(&mut self, mut permit: Permits, now: &dyn Now, guards: &Guards<'_>) -> Decision {
         if let Some(breaker) = guards.breaker {
-            let pass = core::mem::replace(&mut permit.pass, crate::Pass::NOTHING);
-            breaker.record(pass, &Outcome::Unprocessed, now);
+            let pass = core::mem::replace(&mut permit.breaker, crate::guard::BreakerPermit::NONE);
+            breaker.record(pass, &Outcome::NotProcessed, now);
         }
         self.state.flags |= REPEATED | REPEATS | DECIDED;
-        Decision::Retry { after: Duration::ZERO, source: Source::Transparent, permit }
+        Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, permit }
     }
 
     /// Steps 5 to 12. With `spread`, that is what the delay is drawn from, and the schedule does not begin.
     #[inline(always)]
     fn again(
         &mut self,
-        kind: Kind,
-        hint: Option<Hint>,
+        kind: FailureKind,
+        hint: Option<ServerHint>,
         spread: Option<Duration>,
         now: &impl Now,
         guards: &Guards<'_>,
     ) -> Decision {
         if self.is_last_attempt() {
-            return Decision::Stop(Stop::Attempts);
+            return Decision::Stop(StopReason::Attempts);
         }
         let carry = if self.state.flags & BEGUN == 0 { self.policy.curve.first } else { self.state.carry };
         let drawn = match spread {
@@ -360,34 +360,34 @@ impl<'a> Retry<'a> {
             }
         };
         // Nothing has changed yet: the schedule advances with step 8.
-        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(Stop::Exhausted) };
+        let Some(Drawn { delay: drawn, interval, carry }) = drawn else { return Decision::Stop(StopReason::Exhausted) };
         if guards.stand_down() {
-            return Decision::Stop(Stop::Nested);
+            return Decision::Stop(StopReason::Nested);
         }
         if hint.is_some_and(|hint| self.is_refused(hint)) {
-            return Decision::Stop(Stop::Hint);
+            return Decision::Stop(StopReason::Hint);
         }
         if spread.is_none() {
             self.state.carry = carry;
             self.state.flags |= BEGUN;
         }
         let (after, source) = match hint {
-            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), Source::Hint),
-            None if spread.is_some() => (drawn, Source::Spread),
-            None => (drawn, Source::Schedule),
+            Some(hint) => (self.policy.hinted(hint, interval.hi, drawn, self.bits(Purpose::Hint)), DelaySource::Hint),
+            None if spread.is_some() => (drawn, DelaySource::Spread),
+            None => (drawn, DelaySource::Schedule),
         };
         let after = Duration::from_nanos(after);
         if self.is_too_late(after, now) {
-            return Decision::Stop(Stop::Elapsed);
+            return Decision::Stop(StopReason::Elapsed);
         }
-        if guards.breaker.is_some_and(|breaker| breaker.would_refuse(after, now)) {
-            return Decision::Stop(Stop::Breaker);
+        if guards.breaker.is_some_and(|breaker| breaker.would_reject(after, now)) {
+            return Decision::Stop(StopReason::Breaker);
         }
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         if let Some(budget) = guards.budget {
-            match budget.lend(kind, now) {
-                Some(loan) => permit.loan = loan,
-                None => return Decision::Stop(Stop::Budget),
+            match budget.try_acquire(kind, now) {
+                Some(loan) => permit.budget = loan,
+                None => return Decision::Stop(StopReason::Budget),
             }
         }
         self.state.flags |= DECIDED;
@@ -396,10 +396,12 @@ impl<'a> Retry<'a> {
 
     /// Step 7.
     #[cold]
-    fn is_refused(&self, hint: Hint) -> bool {
+    fn is_refused(&self, hint: ServerHint) -> bool {
         match hint {
-            Hint::Never => true,
-            Hint::Floor(asked) | Hint::Slot(asked) => self.policy.max_hint().is_some_and(|longest| asked > longest),
+            ServerHint::DoNotRetry => true,
+            ServerHint::AtLeast(asked) | ServerHint::Reserved(asked) => {
+                self.policy.max_hint().is_some_and(|longest| asked > longest)
+            }
         }
     }
 
@@ -430,13 +432,13 @@ impl<'a> Retry<'a> {
 
 /// Steps 2 and 3: what may pass, or the decision.
 #[inline(always)]
-fn passing(outcome: Outcome) -> Result<(Kind, Option<Hint>), Decision> {
+fn passing(outcome: Outcome) -> Result<(FailureKind, Option<ServerHint>), Decision> {
     match outcome {
         Outcome::Failed { kind, hint } => Ok((kind, hint)),
-        Outcome::Unprocessed => Ok((Kind::Transient, None)),
+        Outcome::NotProcessed => Ok((FailureKind::Transient, None)),
         Outcome::Success => Err(Decision::Done),
-        Outcome::Permanent => Err(Decision::Stop(Stop::Permanent)),
-        Outcome::Unrepeatable(_) => Err(Decision::Stop(Stop::Unrepeatable)),
-        Outcome::Cancelled => Err(Decision::Stop(Stop::Cancelled)),
+        Outcome::Permanent => Err(Decision::Stop(StopReason::Permanent)),
+        Outcome::UnsafeToRetry(_) => Err(Decision::Stop(StopReason::UnsafeToRetry)),
+        Outcome::Cancelled => Err(Decision::Stop(StopReason::Cancelled)),
     }
 }

@@ -2,13 +2,15 @@
 
 use core::time::Duration;
 
+pub use crate::backoff::{Backoff, DelayList};
 use crate::instant::nanos;
+pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::policy::{Curve, Draw, Route, Shape};
 use crate::profile::{polly, socket_io};
 use crate::seed::{Purpose, Series};
-use crate::{Backoff, Hint, HintMode, Policy, Seed};
+use crate::{HintMode, Policy, Seed, ServerHint};
 
 /// The endless series of delays of one call.
 ///
@@ -40,7 +42,7 @@ impl Iterator for Schedule<'_> {
     fn next(&mut self) -> Option<Duration> {
         // After 2^32 delays the list, the only one who asks for the number, begins again.
         self.n = self.n.wrapping_add(1);
-        let drawn = self.policy.next_delay(self.carry, self.n, Kind::Transient, self.bits.next())?;
+        let drawn = self.policy.next_delay(self.carry, self.n, FailureKind::Transient, self.bits.next())?;
         self.carry = drawn.carry;
         Some(Duration::from_nanos(drawn.delay))
     }
@@ -115,23 +117,23 @@ impl Policy {
         let last = n.checked_sub(1)?;
         let mut carry = self.curve.first;
         for k in 1..=last {
-            let drawn = self.next_delay(carry, k, Kind::Transient, seed.bits(0, k, Purpose::Delay))?;
+            let drawn = self.next_delay(carry, k, FailureKind::Transient, seed.bits(0, k, Purpose::Delay))?;
             if self.has_settled(k, carry, drawn.carry) && self.curve.shape.route != Route::Decorrelated {
                 break;
             }
             carry = drawn.carry;
         }
-        let drawn = self.next_delay(carry, n, Kind::Transient, seed.bits(0, n, Purpose::Delay))?;
+        let drawn = self.next_delay(carry, n, FailureKind::Transient, seed.bits(0, n, Purpose::Delay))?;
         Some(Duration::from_nanos(drawn.delay))
     }
 
     /// The delay that a hint makes of the one that was `drawn` below `ceiling`, in nanoseconds.
     #[cold]
-    pub(crate) fn hinted(&self, hint: Hint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
+    pub(crate) fn hinted(&self, hint: ServerHint, ceiling: u64, drawn: u64, bits: u64) -> u64 {
         let asked = match hint {
-            Hint::Slot(asked) => return nanos(asked),
-            Hint::Floor(asked) => nanos(asked),
-            Hint::Never => return drawn,
+            ServerHint::Reserved(asked) => return nanos(asked),
+            ServerHint::AtLeast(asked) => nanos(asked),
+            ServerHint::DoNotRetry => return drawn,
         };
         match self.hint_mode() {
             HintMode::Exact => asked,
@@ -152,11 +154,11 @@ impl Policy {
     /// The delay of retry `n` (from 1) after a failure of this kind, drawn with these bits. `carry` is what the delay
     /// before it carried on; the first ceiling, for the first. `None`: there is no retry.
     #[inline]
-    pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+    pub(crate) fn next_delay(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         // One formula, compiled three times: for what most policies are, where it shrinks to a handful of instructions,
         // and out of line for the others and for profiles. `carry` goes by value, or it would live in memory.
-        if self.curve.is_plain && kind == Kind::Transient {
-            self.formula(Shape::PLAIN, carry, n, Kind::Transient, bits)
+        if self.curve.is_plain && kind == FailureKind::Transient {
+            self.formula(Shape::PLAIN, carry, n, FailureKind::Transient, bits)
         } else {
             self.any_formula(carry, n, kind, bits)
         }
@@ -178,7 +180,7 @@ impl Policy {
     // Cold, or the instructions for what most policies are would be laid out around it.
     #[cold]
     #[inline(never)]
-    fn any_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+    fn any_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         if self.curve.is_profiles {
             return self.profile_formula(carry, n, kind, bits);
         }
@@ -187,7 +189,7 @@ impl Policy {
     }
 
     #[inline(never)]
-    fn profile_formula(&self, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+    fn profile_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         let curve = &self.curve;
         if let Some(&(from, to)) = self.lead().get(n.wrapping_sub(1) as usize) {
             let interval = Interval { lo: nanos(from), hi: nanos(to) };
@@ -208,11 +210,11 @@ impl Policy {
     }
 
     #[inline(always)]
-    fn formula(&self, shape: Shape, carry: f64, n: u32, kind: Kind, bits: u64) -> Option<Drawn> {
+    fn formula(&self, shape: Shape, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
         let curve = &self.curve;
         // What the kind of the failure makes of a ceiling.
         let longer = |ceiling: f64| match kind {
-            Kind::Transient => ceiling,
+            FailureKind::Transient => ceiling,
             _ => least(curve.cap, ceiling * kind_factor(curve, kind)),
         };
         let rounded = |nanos: f64| match shape.unit {
@@ -265,11 +267,11 @@ impl Policy {
 
 /// What a failure of this kind multiplies ceilings by.
 #[inline(always)]
-fn kind_factor(curve: &Curve, kind: Kind) -> f64 {
+fn kind_factor(curve: &Curve, kind: FailureKind) -> f64 {
     match kind {
-        Kind::Transient => 1.0,
-        Kind::Throttled => curve.throttled,
-        Kind::Local => curve.local,
+        FailureKind::Transient => 1.0,
+        FailureKind::Throttled => curve.throttled,
+        FailureKind::LocalExhaustion => curve.local,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::Instant;
 /// It is apart from the policy, which is shared, and from the seed, which the driver knows anyway, so that millions of
 /// calls, or of simulated clients, keep only this.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
+pub struct RetryState {
     /// The start of the call, if `TIMED`.
     pub(crate) start: Instant,
     /// The ceiling of the coming retry, or the delay that was drawn last; not yet set before the first.
@@ -34,7 +34,7 @@ pub(crate) const DECIDED: u8 = 32;
 #[cfg(feature = "serde")]
 pub(crate) const FLAGS: u8 = TIMED | REPEATED | REPEATS | BEGUN | AHEAD | DECIDED;
 
-impl State {
+impl RetryState {
     /// A call that has not begun.
     #[inline]
     #[must_use]
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-impl Default for State {
+impl Default for RetryState {
     fn default() -> Self {
         Self::new()
     }

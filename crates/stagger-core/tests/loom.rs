@@ -6,7 +6,7 @@ mod loom {
     mod admission;
     mod breaker;
     mod budgets;
+    mod controlled;
     mod latencies;
-    mod lever;
     mod support;
 }

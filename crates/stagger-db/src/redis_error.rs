@@ -46,7 +46,7 @@ fn by_replies(error: &RedisError) -> Outcome {
     });
     let badness = |outcome: &Outcome| match outcome {
         Outcome::Permanent => 2,
-        Outcome::Failed { kind: stagger::Kind::Throttled, .. } => 1,
+        Outcome::Failed { kind: stagger::FailureKind::Throttled, .. } => 1,
         _ => 0,
     };
     outcomes.max_by_key(badness).unwrap_or(Outcome::Permanent)

@@ -1,5 +1,5 @@
 use sqlx::Error;
-use stagger::{Kind, Outcome, classify};
+use stagger::{FailureKind, Outcome, classify};
 
 /// What an error of sqlx means for retrying, given that the whole transaction is run again.
 ///
@@ -21,7 +21,7 @@ pub fn sqlx(error: &Error) -> Outcome {
         Error::Database(error) => error.code().map_or(Outcome::Permanent, |code| classify::sqlstate(&code)),
         Error::Io(error) => classify::io(error),
         Error::Tls(error) | Error::AnyDriverError(error) => classify::chain(&**error).unwrap_or(Outcome::Permanent),
-        Error::PoolTimedOut => Outcome::Failed { kind: Kind::Local, hint: None },
+        Error::PoolTimedOut => Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
         _ => Outcome::Permanent,
     }
 }

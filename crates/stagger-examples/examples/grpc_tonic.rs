@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use http::request::Parts;
-use stagger::{Retrier, Tokio};
+use stagger::{Retrier, time::Tokio};
 use stagger_http::Sent;
 use stagger_http::service_config::{Attempts, ServiceConfig};
 use stagger_http::tower::{ReplayBody, Retry, RetryLayer};

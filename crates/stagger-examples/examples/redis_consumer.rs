@@ -10,7 +10,7 @@ use core::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::streams::{StreamReadOptions, StreamReadReply};
 use redis::{AsyncCommands as _, Client, RedisError, pipe};
-use stagger::{Policy, Reconnecting, Retrier, policy};
+use stagger::{Policy, Retrier, policy, reconnect::Reconnect};
 use stagger_kit::{Port, Program, Ready, Server, User};
 use tokio::task::block_in_place;
 
@@ -67,7 +67,7 @@ async fn work(connection: &mut MultiplexedConnection) -> Result<(), RedisError> 
 
 /// Keeps one connection up, and works on it.
 async fn consume(client: Client) -> Result<u32, String> {
-    let mut links = Reconnecting::new(&LINK, || client.get_multiplexed_async_connection());
+    let mut links = Reconnect::new(&LINK, || client.get_multiplexed_async_connection());
     let mut connections = 0;
     loop {
         let mut connection = links.next_by(stagger_db::redis).await.map_err(|error| error.to_string())?;

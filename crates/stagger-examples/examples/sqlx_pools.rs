@@ -89,7 +89,7 @@ async fn all_sign(clients: &[Client], outage: i32, policy: Policy) -> Result<u32
     for client in clients {
         let (client, retrier) = (client.clone(), Arc::clone(&retrier));
         signing.spawn(async move {
-            let report = retrier.run(|| client.sign(outage)).report().await;
+            let report = retrier.run(|| client.sign(outage)).with_report().await;
             report.result.map(|()| report.attempts).map_err(|error| error.to_string())
         });
     }

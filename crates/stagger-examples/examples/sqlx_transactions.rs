@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut sales = JoinSet::new();
     for _ in 0..SALES {
         let (retrier, pool) = (Arc::clone(&retrier), pool.clone());
-        sales.spawn(async move { retrier.run(|| sell(&pool)).report().await });
+        sales.spawn(async move { retrier.run(|| sell(&pool)).with_report().await });
     }
     let mut attempts = 0;
     while let Some(report) = sales.join_next().await {

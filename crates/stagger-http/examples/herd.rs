@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use stagger::{Admission, Policy, Retrier, policy};
+use stagger::{Policy, Retrier, admission::Admission, policy};
 use stagger_http::advice::SLOT;
 use stagger_http::attempt_number;
 use stagger_http::tower::{AdmissionLayer, ReplayBody, RetryLayer};
@@ -32,7 +32,7 @@ type Body = Empty<Bytes>;
 /// What the server says to those that it does not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
-    Appointment,
+    Reservation,
     RetryAfter,
     Nothing,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Says {
 impl Says {
     const fn name(self) -> &'static str {
         match self {
-            Self::Appointment => "an appointment",
+            Self::Reservation => "an appointment",
             Self::RetryAfter => "Retry-After",
             Self::Nothing => "nothing",
         }
@@ -110,7 +110,7 @@ pub(crate) async fn run(says: Says) -> Result<Figures, Box<dyn Error>> {
                 let is_first = attempt_number(request.extensions()) == 1;
                 note(if is_first { |log| &mut log.first } else { |log| &mut log.again });
                 let mut answer = server.oneshot(request.map(|_| Body::new())).await?;
-                if says != Says::Appointment {
+                if says != Says::Reservation {
                     answer.headers_mut().remove(SLOT);
                 }
                 if says == Says::Nothing {
@@ -143,7 +143,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{CLIENTS} clients, {PER_SECOND} a second\n");
     println!("the server says   attempts   arrivals a second   admitted a second   everybody is in   wasted");
     println!("                  a client    at first    then        at most            after");
-    for says in [Says::Appointment, Says::RetryAfter, Says::Nothing] {
+    for says in [Says::Reservation, Says::RetryAfter, Says::Nothing] {
         let Figures { attempts, at_first, then, admitted, took } = run(says).await?;
         // The burst lets the first few in at once, so the limit can be undercut a little.
         let wasted = (took.as_secs_f64() / LIMIT.as_secs_f64() - 1.0).max(0.0);

@@ -24,7 +24,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use stagger::{Admission, Clock as _, Policy, Retrier, Tokio, policy};
+use stagger::{Policy, Retrier, admission::Admission, policy, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{AdmissionLayer, CallerLayer, ReplayBody, Retry, RetryLayer};
 use tokio::net::TcpListener;

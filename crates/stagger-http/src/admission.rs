@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use stagger::{Admission, Admitted, Instant};
+use stagger::{Instant, admission::Admission, admission::Admit};
 
 use crate::advice::{SLOT, TICKET};
 
@@ -18,9 +18,9 @@ use crate::advice::{SLOT, TICKET};
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// Asks for a request with these headers: with its ticket, if it has brought one.
-pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted {
+pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admit {
     let ticket = headers.get(TICKET).and_then(|ticket| ticket.to_str().ok()?.parse().ok());
-    ticket.map_or_else(|| admission.ask(now), |ticket| admission.come(&ticket, now))
+    ticket.map_or_else(|| admission.try_admit(now), |ticket| admission.admit_reserved(&ticket, now))
 }
 
 /// Puts a refusal into the headers of an answer, which has the status 503: an appointment as [`stagger-slot`](SLOT) and
@@ -28,7 +28,7 @@ pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted
 ///
 /// ```
 /// use http::HeaderMap;
-/// use stagger::{Admission, Instant};
+/// use stagger::{admission::Admission, Instant};
 /// use stagger_http::admission::{ask, refuse};
 ///
 /// let admission = Admission::per_second(100).burst(1).build()?;
@@ -36,18 +36,18 @@ pub fn ask(admission: &Admission, headers: &HeaderMap, now: Instant) -> Admitted
 /// ask(&admission, &headers, now);
 /// refuse(ask(&admission, &headers, now), &mut headers);
 /// assert_eq!(headers["retry-after"], "1");
-/// assert!(headers["stagger-slot"].to_str()?.starts_with("10;ticket="));
+/// assert!(headers["stagger-slot"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn refuse(answer: Admitted, headers: &mut HeaderMap) {
+pub fn refuse(answer: Admit, headers: &mut HeaderMap) {
     match answer {
-        Admitted::Later(appointment) => {
+        Admit::At(appointment) => {
             if let Ok(slot) = HeaderValue::try_from(appointment.to_string()) {
                 headers.insert(SLOT, slot);
             }
             in_seconds(appointment.after, headers);
         }
-        Admitted::Full(wait) => retry_after(wait, headers),
+        Admit::Full(wait) => retry_after(wait, headers),
         _ => in_seconds(Duration::ZERO, headers),
     }
 }

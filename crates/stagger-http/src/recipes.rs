@@ -8,17 +8,17 @@
 //! use std::time::SystemTime;
 //!
 //! use reqwest::{Client, Response};
-//! use stagger::{Fault, Policy, policy};
+//! use stagger::{Marked, Policy, policy};
 //! use stagger_http::advice::hint;
 //! use stagger_http::status::{Keyed, outcome};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(10), secs(10)).max_attempts(4));
 //!
 //! /// One attempt of a GET, which may be repeated.
-//! async fn get(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//! async fn get(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
 //!     let answer = client.get(url).send().await?;
 //!     let meaning = outcome(answer.status(), Keyed::No, hint(answer.headers(), SystemTime::now));
-//!     answer.error_for_status().map_err(|error| Fault::of(error, meaning))
+//!     answer.error_for_status().map_err(|error| Marked::with_outcome(error, meaning))
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -33,32 +33,32 @@
 //! # let url = &format!("http://{}", listener.local_addr()?);
 //! # tokio::spawn(axum::serve(listener, Router::new().route("/", page)).into_future());
 //! let client = Client::new();
-//! let page = stagger::retry(&POLICY, || get(&client, url)).marked().await?;
+//! let page = stagger::retry(&POLICY, || get(&client, url)).with_marks().await?;
 //! assert_eq!(page.text().await?, "a page");
 //! # assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3);
 //!
 //! let nowhere = format!("{url}/nowhere");
-//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).marked().await.unwrap_err();
+//! let error = stagger::retry(&POLICY, || get(&client, &nowhere)).with_marks().await.unwrap_err();
 //! assert_eq!(error.status(), Some(reqwest::StatusCode::NOT_FOUND));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With a budget, a breaker or listeners it is the same through a [`Retrier`](stagger::Retrier): `api.run(..).marked()`. A
+//! With a budget, a breaker or listeners it is the same through a [`Retrier`](stagger::Retrier): `api.run(..).with_marks()`. A
 //! POST that has been sent must not be repeated, unless it carries an `Idempotency-Key`; what was never sent may:
 //!
 //! ```
 //! use reqwest::{Client, Response};
-//! use stagger::{Fault, Policy, Retrier, policy};
+//! use stagger::{Marked, Policy, Retrier, policy};
 //! use stagger_http::{Repeat, Sent};
 //!
 //! const POLICY: Policy = policy!(exponential(ms(1), ms(5)).max_attempts(4));
 //!
-//! async fn pay(client: &Client, url: &str) -> Result<Response, Fault<reqwest::Error>> {
+//! async fn pay(client: &Client, url: &str) -> Result<Response, Marked<reqwest::Error>> {
 //!     let request = client.post(url).body("pay").build()?;
 //!     let repeat = Repeat::of(request.method(), request.headers());
 //!     client.execute(request).await.map_err(|error| {
 //!         let sent = if error.is_connect() { Sent::No } else { Sent::Perhaps };
-//!         if repeat.allows(sent) { Fault::from(error) } else { Fault::unrepeatable(error) }
+//!         if repeat.allows(sent) { Marked::from(error) } else { Marked::unsafe_to_retry(error) }
 //!     })
 //! }
 //!
@@ -69,7 +69,7 @@
 //! # };
 //! let (api, client) = (Retrier::new(POLICY), Client::new());
 //! // Nothing listens there.
-//! let error = api.run(|| pay(&client, url)).marked().await.unwrap_err();
+//! let error = api.run(|| pay(&client, url)).with_marks().await.unwrap_err();
 //! assert_eq!(error.attempts(), 4);
 //! assert!(error.error().is_some_and(reqwest::Error::is_connect));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?; Ok::<(), Box<dyn std::error::Error>>(())

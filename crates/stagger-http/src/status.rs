@@ -14,7 +14,7 @@
 //! 401 and 403 are permanent here; whoever can get fresh credentials makes the request anew with them, once.
 
 use http::StatusCode;
-use stagger::{Hint, Kind, Outcome};
+use stagger::{FailureKind, Outcome, ServerHint};
 
 /// Whether the request carries an `Idempotency-Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +37,14 @@ pub enum Keyed {
 /// assert_eq!(outcome(StatusCode::NOT_IMPLEMENTED, Keyed::No, None), Outcome::Permanent);
 /// ```
 #[must_use]
-pub fn outcome(status: StatusCode, keyed: Keyed, hint: Option<Hint>) -> Outcome {
+pub fn outcome(status: StatusCode, keyed: Keyed, hint: Option<ServerHint>) -> Outcome {
     let failed = |kind| Outcome::Failed { kind, hint };
     match (status.as_u16(), keyed) {
         (..400, _) => Outcome::Success,
-        (429, _) => failed(Kind::Throttled),
-        (503, _) if hint.is_some() => failed(Kind::Throttled),
-        (408 | 425, _) | (409, Keyed::Yes) => failed(Kind::Transient),
+        (429, _) => failed(FailureKind::Throttled),
+        (503, _) if hint.is_some() => failed(FailureKind::Throttled),
+        (408 | 425, _) | (409, Keyed::Yes) => failed(FailureKind::Transient),
         (501 | 505..=508 | 510 | 511, _) | (400..500 | 600.., _) => Outcome::Permanent,
-        (500..600, _) => failed(Kind::Transient),
+        (500..600, _) => failed(FailureKind::Transient),
     }
 }

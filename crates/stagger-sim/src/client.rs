@@ -1,6 +1,9 @@
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Health, Outcome, Permit, Policy, Retry, Seed, State};
+use stagger_core::{
+    Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::Health, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::time::instant;
 
@@ -20,10 +23,10 @@ impl<'a> Rule<'a> {
     /// The connection is lost, at `now` in microseconds. Says after what time the first attempt is sent; `None` if there
     /// is none.
     ///
-    /// From here on these are the decisions of [`stagger_core::Reconnect`], on a fifth of its memory; the test below holds
+    /// From here on these are the decisions of [`stagger_core::machine::ReconnectMachine`], on a fifth of its memory; the test below holds
     /// them to it, delay by delay.
-    pub(crate) fn lost(&self, id: u32, state: &mut State, now: u64) -> Option<Duration> {
-        *state = State::new();
+    pub(crate) fn lost(&self, id: u32, state: &mut RetryState, now: u64) -> Option<Duration> {
+        *state = RetryState::new();
         let mut retry = self.retry(id, state);
         // Draws are numbered by episode, and the first one was the connection that is lost now.
         retry.reset();
@@ -31,22 +34,22 @@ impl<'a> Rule<'a> {
     }
 
     /// A call is made, at `now` in microseconds. Says after what time its first attempt is sent.
-    pub(crate) fn called(&self, id: u32, state: &mut State, now: u64) -> Duration {
-        *state = State::new();
+    pub(crate) fn called(&self, id: u32, state: &mut RetryState, now: u64) -> Duration {
+        *state = RetryState::new();
         self.retry(id, state).spread(|| instant(now))
     }
 
     /// An attempt is sent, at `now` in microseconds.
     #[inline(always)]
-    pub(crate) fn sends(&self, id: u32, state: &mut State, now: u64) {
+    pub(crate) fn sends(&self, id: u32, state: &mut RetryState, now: u64) {
         // Without a breaker nothing refuses, and without a budget nothing is lent.
-        let _ = self.retry(id, state).begin(Permit::NONE, || instant(now), &Guards::none());
+        let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
     }
 
     /// The client hears that its attempt failed, at `now` in microseconds. Says after what time it sends the next one;
     /// `None` if it gives up.
     #[inline(always)]
-    pub(crate) fn failed(&self, id: u32, state: &mut State, outcome: Outcome, now: u64) -> Option<Duration> {
+    pub(crate) fn failed(&self, id: u32, state: &mut RetryState, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))
     }
 
@@ -68,8 +71,8 @@ impl<'a> Rule<'a> {
     }
 
     #[inline(always)]
-    fn retry<'s>(&'s self, id: u32, state: &'s mut State) -> Retry<'s> {
-        Retry::new(self.policy, state, self.seed(id))
+    fn retry<'s>(&'s self, id: u32, state: &'s mut RetryState) -> RetryMachine<'s> {
+        RetryMachine::new(self.policy, state, self.seed(id))
     }
 }
 
@@ -83,24 +86,26 @@ fn delay(decision: &Decision) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use stagger_core::{Profile, Reconnect, Step};
+    use stagger_core::{machine::ReconnectMachine, machine::ReconnectStep, profile::Profile};
 
     use super::*;
 
     /// The delays of a connection that is lost and then refused eleven times, in the library's own machine.
     fn in_production(policy: &Policy, seed: Seed, lost: u64) -> Vec<Duration> {
-        let (mut link, guards) = (Reconnect::new(seed), Guards::none());
-        let Step::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else { panic!() };
+        let (mut link, guards) = (ReconnectMachine::new(seed), Guards::none());
+        let ReconnectStep::Connect { mut generation } = link.reconnect_now(policy, || instant(0), &guards) else {
+            panic!()
+        };
         let _ = link.opened(generation, || instant(0), &guards);
         let (mut now, mut delays) = (lost, Vec::new());
         while delays.len() < 12 {
-            let Step::Wait { after, until, .. } =
+            let ReconnectStep::Wait { after, until, .. } =
                 link.ended(generation, Outcome::TRANSIENT, instant(now), policy, &guards)
             else {
                 break;
             };
             delays.push(after);
-            let Step::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
+            let ReconnectStep::Connect { generation: next } = link.due(policy, until, &guards) else { panic!() };
             (generation, now) = (next, until.as_nanos() / 1_000);
         }
         delays
@@ -108,7 +113,7 @@ mod tests {
 
     fn simulated(policy: &Policy, run: Seed, lost: u64) -> Vec<Duration> {
         let rule = Rule::new(policy, run);
-        let (mut state, mut now, mut delays) = (State::new(), lost, Vec::new());
+        let (mut state, mut now, mut delays) = (RetryState::new(), lost, Vec::new());
         let mut next = rule.lost(7, &mut state, now);
         while let (Some(after), true) = (next, delays.len() < 12) {
             delays.push(after);

@@ -2,7 +2,7 @@
 //!
 //! The same [`Policy`](stagger_core::Policy) that runs in production, with up to 67 million clients at once: what does it
 //! do to the server, how long does it take until everyone is back, and how far is that from the best possible? The clients
-//! decide by [`stagger_core::Retry`] itself, each with its own seed and state; there is no copy of any formula here.
+//! decide by [`stagger_core::machine::RetryMachine`] itself, each with its own seed and state; there is no copy of any formula here.
 //!
 //! | scenario | what happens |
 //! |---|---|

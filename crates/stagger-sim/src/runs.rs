@@ -12,7 +12,7 @@ use crate::Watch;
 /// seeds were given. As many runs as threads are in memory at once.
 ///
 /// ```
-/// use stagger_core::{Profile, Seed};
+/// use stagger_core::{profile::Profile, Seed};
 /// use stagger_sim::{Runs, Watch, reconnect::Scenario};
 ///
 /// let scenario = Scenario::builder(1_000).rate(100.0).build()?;

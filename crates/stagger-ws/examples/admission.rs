@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::{TICKET, slot};
 use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};
@@ -46,7 +46,7 @@ async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Erro
             Ok((client, _)) => return Ok((client, attempt)),
             Err(tungstenite::Error::Http(refusal)) if slot(refusal.headers()).is_some() => {
                 let Some(appointment) = slot(refusal.headers()) else { break };
-                request.headers_mut().insert(TICKET, appointment.ticket.to_string().parse()?);
+                request.headers_mut().insert(TICKET, appointment.token.to_string().parse()?);
                 sleep(appointment.after).await;
             }
             Err(error) => return Err(error),

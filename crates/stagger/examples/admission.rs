@@ -9,7 +9,10 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger::{Admission, AdmissionError, Admitted, Instant, Policy, Seed, Ticket, policy};
+use stagger::{
+    Instant, Policy, Seed, admission::Admission, admission::AdmissionError, admission::Admit,
+    admission::ReservationToken, policy,
+};
 
 const CLIENTS: u64 = 5_000;
 /// What the server takes a second.
@@ -22,7 +25,9 @@ struct Return {
 }
 
 /// The clients come, are let in or sent away, and come again.
-fn come_back(answers: impl Fn(u64, u32, Option<Ticket>, Instant) -> Result<(), (Duration, Option<Ticket>)>) -> Return {
+fn come_back(
+    answers: impl Fn(u64, u32, Option<ReservationToken>, Instant) -> Result<(), (Duration, Option<ReservationToken>)>,
+) -> Return {
     let start = Instant::from_nanos(1_000_000_000);
     let mut line: BinaryHeap<_> = (0..CLIENTS).map(|id| Reverse((start, id, 0))).collect();
     let (mut attempts, mut last) = (0, start);
@@ -43,8 +48,8 @@ fn come_back(answers: impl Fn(u64, u32, Option<Ticket>, Instant) -> Result<(), (
 fn main() -> Result<(), AdmissionError> {
     // Who is refused backs off by itself. The server takes whoever comes while it has room.
     let room = Admission::per_second(RATE).burst(1).build()?;
-    let alone = come_back(|id, refusals, _, now| match room.ask(now) {
-        Admitted::Yes => Ok(()),
+    let alone = come_back(|id, refusals, _, now| match room.try_admit(now) {
+        Admit::Now => Ok(()),
         _ => Err((BACKOFF.delay(refusals + 1, Seed::new(1).for_call(id)).unwrap_or_default(), None)),
     });
 
@@ -52,12 +57,12 @@ fn main() -> Result<(), AdmissionError> {
     let admission = Admission::per_second(RATE).burst(1).build()?;
     let appointed = come_back(|_, _, ticket, now| {
         let answer = match ticket {
-            Some(ticket) => admission.come(&ticket, now),
-            None => admission.ask(now),
+            Some(ticket) => admission.admit_reserved(&ticket, now),
+            None => admission.try_admit(now),
         };
         match answer {
-            Admitted::Later(appointment) => Err((appointment.after, Some(appointment.ticket))),
-            Admitted::Full(after) => Err((after, None)),
+            Admit::At(appointment) => Err((appointment.after, Some(appointment.token))),
+            Admit::Full(after) => Err((after, None)),
             _ => Ok(()),
         }
     });

@@ -43,13 +43,13 @@ async fn main() -> io::Result<()> {
 
     let report = stagger::retry(&POLICY, || ask(address))
         // A connection that ends before it has answered looks like an empty answer.
-        .check(|answer| if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) })
+        .validate(|answer| if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) })
         .timeout(Duration::from_secs(1))
-        .report()
+        .with_report()
         .await;
 
     println!("{} attempts in {:?}", report.attempts, report.elapsed);
-    let answer = report.result.map_err(stagger::Error::own)?;
+    let answer = report.result.map_err(stagger::Error::into_inner)?;
     println!("{answer}");
     assert!(report.attempts > 2);
     assert_eq!(answer, "fine, thank you");

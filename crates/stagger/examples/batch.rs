@@ -9,9 +9,9 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use stagger::batch::{Batch, Failed, Finished, UnknownItem};
+use stagger::batch::{Batch, BatchResult, Failed, UnknownItem};
 use stagger::budget::Tokens;
-use stagger::{Clock as _, Guards, Outcome, Policy, Tokio, policy};
+use stagger::{Guards, Outcome, Policy, policy, time::Clock as _, time::Tokio};
 use tokio::time::sleep;
 
 const POLICY: Policy = policy!(exponential(ms(200), secs(5)).max_attempts(4));
@@ -57,7 +57,7 @@ async fn handle(
     left: Duration,
     table: &mut Table,
     dead: &Letters,
-) -> Result<Finished<Message, u16>, UnknownItem> {
+) -> Result<BatchResult<Message, u16>, UnknownItem> {
     let letters = Arc::clone(dead);
     let mut batch = Batch::new(&POLICY, messages)
         .guards(Guards::none().budget(&BUDGET))
@@ -68,7 +68,7 @@ async fn handle(
                 letters.push((failed.id, failed.error));
             }
         });
-    while batch.next_round().await {
+    while batch.next_attempt().await {
         let rows: Vec<_> = batch.entries().iter().map(|entry| (entry.id.clone(), entry.item.body)).collect();
         for (id, status) in table.put(&rows).await {
             let outcome = match status {
@@ -96,12 +96,12 @@ async fn main() -> Result<(), UnknownItem> {
     let finished = handle(messages, Duration::from_secs(30), &mut table, &dead).await?;
     let letters = dead.lock().map(|letters| letters.clone()).unwrap_or_default();
     println!("rows in each request: {:?}", table.requests);
-    println!("worked: {}, dead letters: {letters:?}", finished.worked);
+    println!("worked: {}, dead letters: {letters:?}", finished.succeeded);
     println!("response: {}", finished.response());
     // m-4 came for the fourth time and failed twice here, which makes five.
     assert_eq!(table.requests, [5, 3, 2, 1]);
     assert_eq!(letters, [("m-3".to_owned(), Some(400)), ("m-4".to_owned(), Some(503))]);
-    assert_eq!((finished.worked, finished.failed[0].error), (2, Some(503)));
+    assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(503)));
     assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"m-5"}]}"#);
 
     // Too little is left of the invocation for another request: it ends before it is ended, and nothing is lost.

@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use stagger::budget::{BudgetError, Partitioned, Tokens, Window};
-use stagger::{Policy, Ratio, Retrier, Stop, policy};
+use stagger::{Policy, Ratio, Retrier, StopReason, policy};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -70,7 +70,7 @@ async fn main() -> Result<(), BudgetError> {
     let broke = Retrier::new(POLICY).budget(Tokens::builder().initial(0).build()?);
     let Err(error) = broke.run(async || Err::<(), _>("down")).await else { unreachable!("it is down") };
     println!("  refused like this    {error}");
-    assert_eq!((error.stop(), error.error()), (Stop::Budget, Some(&"down")));
+    assert_eq!((error.stop_reason(), error.error()), (StopReason::Budget, Some(&"down")));
 
     // A bucket of its own for each host, so that one in trouble does not use up the retries of the others.
     let most = NonZeroUsize::new(100).unwrap_or(NonZeroUsize::MIN);

@@ -13,7 +13,10 @@ use std::sync::Arc;
 
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::Recorder;
-use stagger::{Breaker as _, Clock as _, Instant, Outcome, OwnError as _, Policy, Retrier, Seed, Tokio, policy, retry};
+use stagger::{
+    Breaker as _, Instant, Outcome, Policy, Retrier, RetryResultExt as _, Seed, policy, retry, time::Clock as _,
+    time::Tokio,
+};
 use tokio::time::sleep;
 
 const ONCE: Policy = policy!(constant(secs(1)).max_attempts(1));
@@ -41,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (mut calls, mut was_refused) = (0, false);
     while calls < 10 || breaker.state() != BreakerState::Closed {
         let before = seen.get();
-        let answer = api.run(server).await.own();
+        let answer = api.run(server).await.into_inner();
         calls += 1;
         let is_refused = seen.get() == before;
         if !(is_refused && was_refused) {
@@ -61,8 +64,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         breaker.record(pass, &Outcome::TRANSIENT, &now);
     }
     let (told, decided) = (breaker.retry_in(&now), Recorder::new());
-    let around = retry(&PATIENT, async || api.run(server).await.own()).on_event(decided.listener());
-    let attempts = around.report().await.attempts;
+    let around = retry(&PATIENT, async || api.run(server).await.into_inner()).on_event(decided.listener());
+    let attempts = around.with_report().await.attempts;
     println!("open for {told:.1?}: a retry around it waits {:.1?} and makes {attempts} attempts", decided.delays());
     assert!(attempts == 2 && decided.delays()[0] >= told);
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
 use std::thread::{self, Thread};
 
-use stagger::{Clock, Instant, Policy, Sleep, SleepFn, SystemClock, policy, retry_with_timer};
+use stagger::{Instant, Policy, policy, retry_with_timer, time::Clock, time::Sleep, time::SleepFn, time::SystemClock};
 
 const POLICY: Policy = policy!(constant(ms(10)).max_attempts(4));
 
@@ -92,7 +92,7 @@ fn main() {
         let answer = if calls < 4 { Err("not yet") } else { Ok("done") };
         async move { answer }
     };
-    let report = block_on(retry_with_timer(&POLICY, Threads, operation).report());
+    let report = block_on(retry_with_timer(&POLICY, Threads, operation).with_report());
     println!("{} attempts in {:?}", report.attempts, report.elapsed);
     // Three waits, each drawn from 5 to 10 ms.
     assert!(report.elapsed >= Duration::from_millis(15));

@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use stagger::{Hedge, Latencies, Ratio, Seed, draw};
+use stagger::{Ratio, Seed, hedge::Hedge, hedge::Latencies, schedule::draw};
 use tokio::time::{Instant, sleep};
 
 const CALLS: u64 = 2_000;
@@ -38,13 +38,13 @@ async fn main() -> Result<(), &'static str> {
     let latencies = Latencies::new(500);
     for id in 0..CALLS {
         let (began, mut copies) = (Instant::now(), 0);
-        let report = stagger::hedge(&TAIL, || {
+        let report = stagger::hedge::hedge(&TAIL, || {
             copies += 1;
             // The same request at another moment, or another replica.
             ask(id + CALLS * (copies - 1))
         })
         .latencies(&latencies)
-        .report()
+        .with_report()
         .await;
         report.result?;
         launched += u64::from(report.launched);

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{BudgetError, Tokens};
-use stagger::scope::{self, Inside};
-use stagger::{OwnError as _, Policy, Retrier, policy, retry};
+use stagger::{NestedRetries, scope};
+use stagger::{Policy, Retrier, RetryResultExt as _, policy, retry};
 
 const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(3));
 const ONE_RETRY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(2));
@@ -40,8 +40,8 @@ async fn load(database: Database) -> Result<(), &'static str> {
 async fn three_layers(outside: &Retrier, inside: &Retrier, database: &Database) -> u32 {
     let refused = |_| "refused";
     let query = async || database.query().await;
-    let repository = async || inside.run(query).await.own_or(refused);
-    let service = async || inside.run(repository).await.own_or(refused);
+    let repository = async || inside.run(query).await.into_inner_or(refused);
+    let service = async || inside.run(repository).await.into_inner_or(refused);
     assert!(outside.run(service).await.is_err());
     database.queries()
 }
@@ -52,13 +52,13 @@ async fn main() -> Result<(), BudgetError> {
 
     // By default the layers inside make one attempt each, and leave the retrying to the outermost.
     let stood_down = three_layers(&api, &api, &database).await;
-    let multiplied = three_layers(&api, &api.clone().inside(Inside::Retries), &database).await;
+    let multiplied = three_layers(&api, &api.clone().nested(NestedRetries::Allow), &database).await;
     println!("three layers, three attempts each: {stood_down} queries, or {multiplied} where every layer retries");
     assert_eq!((stood_down, multiplied), (3, 27));
 
     // Or all of them retry, and one budget pays: for 10 retries here, whichever layer makes them.
     let api = api.budget(Tokens::builder().capacity(50).build()?);
-    let shared = three_layers(&api, &api.clone().inside(Inside::SharesBudget), &database).await;
+    let shared = three_layers(&api, &api.clone().nested(NestedRetries::ShareBudget), &database).await;
     println!("with one budget for all layers: {shared} queries");
     assert_eq!(shared, 1 + 10);
 

@@ -7,7 +7,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use stagger::{Error, Policy, Reconnecting, policy};
+use stagger::{Error, Policy, policy, reconnect::Reconnect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(serve(address));
 
-    let mut links = Reconnecting::new(&POLICY, || TcpStream::connect(address));
+    let mut links = Reconnect::new(&POLICY, || TcpStream::connect(address));
     let mut received = 0;
     for connection in 1..=3 {
         // The first connection at once, each further one after its wait.
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn core::error::Error>> {
     // The server is gone for good, and this time nobody waits for ever.
     server.abort();
     let impatient = POLICY.to_builder().max_attempts(3).build()?;
-    let mut links = Reconnecting::new(&impatient, || TcpStream::connect(address));
+    let mut links = Reconnect::new(&impatient, || TcpStream::connect(address));
     let error: Error<std::io::Error> = match links.next().await {
         Ok(_) => return Err("somebody else has the port".into()),
         Err(error) => error,

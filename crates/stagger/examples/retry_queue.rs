@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use stagger::budget::Tokens;
 use stagger::queue::{Key, Pending, RetryQueue};
-use stagger::{Clock as _, Outcome, Policy, Tokio, policy};
+use stagger::{Outcome, Policy, policy, time::Clock as _, time::Tokio};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     // Enough for 20,000 retries in a row, and one more for each success.
     let budget = Arc::new(Tokens::builder().capacity(100_000).build()?);
-    let new_queue = || Queue::new(POLICY).budget(budget.clone()).bounded(100_000);
+    let new_queue = || Queue::new(POLICY).budget(budget.clone()).capacity(100_000);
 
     let (mut queue, mut out) = (new_queue(), Outcomes::default());
     let mut service = Service { comes_back: Tokio.now().saturating_add(OUTAGE), calls: 0 };
@@ -115,7 +115,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     sleep(down_for).await;
     let (mut queue, mut refused) = (new_queue(), 0);
     for pending in handed_over {
-        refused += u32::from(queue.restore(pending.older(down_for)).is_err());
+        refused += u32::from(queue.restore(pending.advanced_by(down_for)).is_err());
     }
     println!("restored after a restart of {down_for:?}: {}; the budget refused {refused}", queue.len());
     consume(&mut queue, &mut incoming, &mut service, &mut out).await;

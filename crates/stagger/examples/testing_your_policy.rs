@@ -7,15 +7,15 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use stagger::testing::{Faults, NoSleep, Recorder, Script, VirtualClock, skip_sleeps};
-use stagger::{Policy, Ratio, Retrier, Seed, Stop, blocking, policy};
+use stagger::testing::{FaultInjector, NoSleep, Recorder, Script, VirtualClock, skip_sleeps};
+use stagger::{Policy, Ratio, Retrier, Seed, StopReason, blocking, policy};
 
 /// The policy under test.
 const POLICY: Policy = policy!(exponential(secs(1), secs(60)).max_attempts(6).max_elapsed(mins(2)));
 
 /// The code under test, which sleeps by itself.
 fn load(api: &Retrier, mut fetch: impl FnMut() -> Result<u32, &'static str>) -> Result<u32, &'static str> {
-    api.blocking(&mut fetch).map_err(|error| error.own_or(|_| "refused"))
+    api.blocking(&mut fetch).map_err(|error| error.into_inner_or(|_| "refused"))
 }
 
 fn main() {
@@ -29,8 +29,8 @@ fn main() {
     let clock = VirtualClock::new();
     for seed in (0..1_000).map(Seed::new) {
         let call = blocking::retry(&POLICY, || Err::<(), _>("down")).timer(&clock).seed(seed);
-        let error = call.explained().run().expect_err("it is down");
-        assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 6));
+        let error = call.detailed().run().expect_err("it is down");
+        assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 6));
         assert!(error.elapsed() <= longest);
     }
     println!("a thousand calls took {:?} on virtual time", clock.elapsed());
@@ -48,11 +48,11 @@ fn main() {
         clock.advance(Duration::from_secs(50));
         Err::<(), _>("slow")
     };
-    let error = blocking::retry(&POLICY, slow).timer(&clock).explained().run().expect_err("too slow");
-    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 3));
+    let error = blocking::retry(&POLICY, slow).timer(&clock).detailed().run().expect_err("too slow");
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, 3));
 
     // Injected faults: of a thousand calls to something that fails three times in ten, how many fail all the same?
-    let faults = Faults::new(Seed::new(7)).errors(Ratio::percent(30));
+    let faults = FaultInjector::new(Seed::new(7)).errors(Ratio::percent(30));
     let call = || blocking::retry(&POLICY, || faults.inject(&NoSleep, || "injected")).timer(NoSleep).run();
     let failed = (0..1_000).filter(|_| call().is_err()).count();
     println!("{failed} of 1000 calls failed");

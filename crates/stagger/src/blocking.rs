@@ -9,22 +9,22 @@ use core::time::Duration;
 
 use crate::call::{Attempt, Call, Next};
 use crate::cancel::{Cancel, Cancelling};
-use crate::error::Refused;
+use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::future::Uncancelled;
-use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
-use crate::scope::{Inside, Mark};
+use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
+use crate::scope::Mark;
 use crate::setup::{
     Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
 pub use crate::ticker::blocking::{Ticker, interval};
-use crate::{BlockingSleep, Budget, Entropy, Guards, Instant, Outcome, Policy, ThreadSleep};
+use crate::{Budget, Guards, Instant, Outcome, Policy, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
 /// Calls a blocking operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///
-/// [`run`](Blocking::run) runs it. What comes back is the operation's own value or its own last error, bare. See
+/// [`run`](BlockingRetry::run) runs it. What comes back is the operation's own value or its own last error, bare. See
 /// [`retry`](fn@crate::retry) for what it does without being told.
 ///
 /// ```
@@ -44,7 +44,7 @@ use crate::{BlockingSleep, Budget, Entropy, Guards, Instant, Outcome, Policy, Th
 pub fn retry<F, O>(
     policy: &Policy,
     mut operation: F,
-) -> Blocking<'_, impl FnMut(Attempt) -> O, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
+) -> BlockingRetry<'_, impl FnMut(Attempt) -> O, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut() -> O,
     Plain: Reading<O>,
@@ -57,19 +57,19 @@ where
 pub fn retry_with<F, O>(
     policy: &Policy,
     operation: F,
-) -> Blocking<'_, F, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
+) -> BlockingRetry<'_, F, O, Plain, BuiltIn, ThreadSleep, Setup, Uncancelled>
 where
     F: FnMut(Attempt) -> O,
     Plain: Reading<O>,
 {
-    Blocking::from_parts(Parts::plain(policy, ThreadSleep, operation, Uncancelled))
+    BlockingRetry::from_parts(Parts::plain(policy, ThreadSleep, operation, Uncancelled))
 }
 
 /// A blocking call that is to be retried: the builder that [`retry`] gives.
 ///
 /// Its type parameters stand for what a call may bring along; nobody writes them.
 #[must_use = "nothing is called before `run`"]
-pub struct Blocking<'p, F, O, P, R, T, X, N>
+pub struct BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
     X: Extras,
@@ -82,9 +82,9 @@ where
     gives: PhantomData<fn() -> O>,
 }
 
-steps!(Blocking, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
+steps!(BlockingRetry, BlockingSleep, O, where { F: FnMut(Attempt) -> O, });
 
-impl<'p, F, O, P, R, T, X, N> Blocking<'p, F, O, P, R, T, X, N>
+impl<'p, F, O, P, R, T, X, N> BlockingRetry<'p, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
     X: Extras,
@@ -103,7 +103,7 @@ where
 }
 
 /// Cancelling from another thread.
-impl<'p, F, O, P, R, T, S, G, L, Y, M, N> Blocking<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+impl<'p, F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     P: Reading<O>,
     T: BlockingSleep,
@@ -112,22 +112,22 @@ where
 {
     /// Ends the call when this handle is cancelled: in the middle of a sleep, or after the attempt that is being made.
     /// The last error so far is kept.
-    pub fn cancelled_by(self, cancel: &Cancel) -> Blocking<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
-        Blocking::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    pub fn cancelled_by(self, cancel: &Cancel) -> BlockingRetry<'p, F, O, P, R, T, Explaining<S, G, L, Y>, &Cancel> {
+        BlockingRetry::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
 }
 
-impl<F, O, P, R, T, X, N> fmt::Debug for Blocking<'_, F, O, P, R, T, X, N>
+impl<F, O, P, R, T, X, N> fmt::Debug for BlockingRetry<'_, F, O, P, R, T, X, N>
 where
     T: BlockingSleep,
     X: Extras,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blocking").field("policy", self.call.policy()).finish_non_exhaustive()
+        f.debug_struct("BlockingRetry").field("policy", self.call.policy()).finish_non_exhaustive()
     }
 }
 
-impl<F, O, P, R, T, S, G, L, Y, M, N> Blocking<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+impl<F, O, P, R, T, S, G, L, Y, M, N> BlockingRetry<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     F: FnMut(Attempt) -> O,
     P: Reading<O>,
@@ -196,7 +196,7 @@ where
             }
             if let Err(stop) = self.call.begin() {
                 self.call.refused::<P::Error>(stop);
-                let why = Refused::BreakerOpen(self.call.breaker_open());
+                let why = Rejected::BreakerOpen(self.call.breaker_open());
                 match self.call.given_up::<M, _, _>(&mut kept, stop, why) {
                     Some(output) => return output,
                     None => continue,

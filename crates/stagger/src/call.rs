@@ -2,13 +2,16 @@
 
 use core::time::Duration;
 
-use crate::error::Refused;
+use crate::error::Rejected;
 use crate::event::{Action, Event, Sink};
 use crate::own::Terms;
 use crate::scope;
 use crate::setup::{End, Ending, Extras, Finish, Hold, IsLast, Keep, Listening, Setup, Stage};
 use crate::until::Until;
-use crate::{BreakerOpen, Clock, Decision, Nested, Outcome, Policy, Retry, Seed, Source, State, Stop, testing};
+use crate::{
+    BreakerOpen, DelaySource, NestedRetries, Outcome, Policy, Seed, StopReason, machine::Decision,
+    machine::RetryMachine, machine::RetryState, testing, time::Clock,
+};
 
 /// One call: what it remembers, what it brings along, and what it has borrowed from its guards.
 ///
@@ -18,7 +21,7 @@ pub(crate) struct Call<P, C: Clock, X: Extras> {
     policy: P,
     pub(crate) clock: C,
     pub(crate) extras: X,
-    state: State,
+    state: RetryState,
     /// Drawn at the first failure, or for the spread: a call that succeeds needs none.
     seed: Seed,
     held: X::Held,
@@ -59,7 +62,7 @@ const HELD: u8 = 8;
 pub(crate) enum Next {
     /// Ask this of the timer; zero is for no timer at all. Afterwards, see what is [`left`](Call::left).
     Wait(Duration),
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
@@ -69,7 +72,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             policy,
             clock,
             extras,
-            state: State::new(),
+            state: RetryState::new(),
             seed: Seed::new(0),
             held: X::Held::EMPTY,
             until: Until::UNSET,
@@ -81,7 +84,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// Back to before the beginning, for a call that begins anew.
     pub(crate) fn restart(&mut self) {
         self.held = X::Held::EMPTY;
-        self.state = State::new();
+        self.state = RetryState::new();
         self.flags = 0;
         self.phase = Phase::Fresh;
     }
@@ -94,7 +97,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             self.flags |= INSIDE;
         }
         if X::TIMED && self.extras.is_timed() {
-            self.state = State::started(self.clock.now());
+            self.state = RetryState::started(self.clock.now());
         }
         self.phase = Phase::Due;
         if self.policy().spread().is_zero() { Duration::ZERO } else { self.spread(resolution) }
@@ -104,7 +107,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// success leaves no trace. What is left of the beginning is made up for by [`first_ended`](Self::first_ended).
     #[inline]
     pub(crate) fn begins_at_once(&self) -> bool {
-        self.extras.is_plain() && self.policy().begins_at_once()
+        self.extras.is_plain() && self.policy().starts_immediately()
     }
 
     /// The first attempt was made without a beginning, and is not over, or has failed.
@@ -126,22 +129,22 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     fn spread(&mut self, resolution: Duration) -> Duration {
         self.draw_seed();
         let clock = &self.clock;
-        let mut retry =
-            Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(self.extras.deadline());
+        let mut retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed)
+            .deadline(self.extras.deadline());
         let after = retry.spread(|| clock.now());
         if testing::sleeps_are_skipped() {
             return Duration::ZERO;
         }
-        retry.on_ticks(after, Source::Spread, resolution)
+        retry.on_ticks(after, DelaySource::Spread, resolution)
     }
 
     /// Before every attempt.
     #[inline]
-    pub(crate) fn begin(&mut self) -> Result<(), Stop> {
+    pub(crate) fn begin(&mut self) -> Result<(), StopReason> {
         let nested = self.nested();
         let (clock, permit) = (&self.clock, self.held.take());
         let guards = self.extras.guards().nested(nested);
-        let begun = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).begin(
+        let begun = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).begin(
             permit,
             || clock.now(),
             &guards,
@@ -161,8 +164,8 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// Whether an outer layer is already retrying, and what this call does about it.
     #[inline]
-    fn nested(&self) -> Nested {
-        if self.flags & INSIDE == 0 { Nested::No } else { self.extras.inside().nested() }
+    fn nested(&self) -> NestedRetries {
+        if self.flags & INSIDE == 0 { NestedRetries::Allow } else { self.extras.nested() }
     }
 
     /// The attempt that was let in is left to the caller, who may not make it; or is made now.
@@ -174,7 +177,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     #[inline]
     pub(crate) fn time_limit(&mut self) -> Option<Duration> {
         let deadline = self.extras.deadline();
-        let retry = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+        let retry = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
         let last = if retry.is_last_attempt() { IsLast::Yes } else { IsLast::No };
         let clock = &self.clock;
         let left = retry.remaining(|| clock.now());
@@ -197,7 +200,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let clock = &self.clock;
         let guards = self.extras.guards().nested(nested);
-        let decision = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).decide(
+        let decision = RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).decide(
             Outcome::Success,
             permit,
             || clock.now(),
@@ -220,20 +223,21 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
         let (permit, nested) = (self.held.take(), self.nested());
         let (clock, deadline) = (&self.clock, self.extras.deadline());
         let guards = self.extras.guards().nested(nested);
-        let mut retry = Retry::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
+        let mut retry =
+            RetryMachine::new(self.policy.policy(&self.extras), &mut self.state, self.seed).deadline(deadline);
         let decision = retry.decide(outcome, permit, || clock.now(), &guards);
         let next = match &decision {
             Decision::Retry { .. } if testing::sleeps_are_skipped() => Next::Wait(Duration::ZERO),
             Decision::Retry { after, source, .. } => {
                 let ask = retry.on_ticks(*after, *source, resolution);
-                if *source == Source::Hint && !ask.is_zero() {
+                if *source == DelaySource::Hint && !ask.is_zero() {
                     self.hold_for(*after);
                 }
                 Next::Wait(ask)
             }
             Decision::Stop(stop) => Next::Stop(*stop),
             // An outcome of success with an error beside it: somebody's rule says so, and there is nothing to repeat.
-            _ => Next::Stop(Stop::Permanent),
+            _ => Next::Stop(StopReason::Permanent),
         };
         let told = action(&decision);
         self.phase = Phase::Ended;
@@ -289,9 +293,9 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     {
         self.let_go();
         if X::LISTENS {
-            self.emit::<E>(Action::Stop(Stop::Cancelled), None);
+            self.emit::<E>(Action::Stop(StopReason::Cancelled), None);
         }
-        self.given_up::<M, T, E>(kept, Stop::Cancelled, Refused::Cancelled)
+        self.given_up::<M, T, E>(kept, StopReason::Cancelled, Rejected::Cancelled)
     }
 
     /// Settles what was borrowed for an attempt that is not brought to its end; nothing more happens.
@@ -302,7 +306,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// The breaker refused to let an attempt begin.
     #[cold]
-    pub(crate) fn refused<E>(&mut self, stop: Stop)
+    pub(crate) fn refused<E>(&mut self, stop: StopReason)
     where
         X: Sink<E>,
     {
@@ -324,7 +328,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
             attempt: self.attempt(),
             max_attempts: self.policy().max_attempts(),
             elapsed: self.elapsed(),
-            budget_left: self.extras.guards().budget.and_then(crate::Budget::left),
+            budget_left: self.extras.guards().budget.and_then(crate::Budget::available),
             action,
             error: None,
         };
@@ -333,7 +337,7 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
 
     /// The end of the call, for whoever tells the caller.
     #[inline]
-    pub(crate) fn end<T, E, R>(&mut self, result: Result<T, (Stop, Ending<E, R>)>) -> End<T, E, R> {
+    pub(crate) fn end<T, E, R>(&mut self, result: Result<T, (StopReason, Ending<E, R>)>) -> End<T, E, R> {
         self.phase = Phase::Ended;
         End { result, attempts: self.attempt(), elapsed: self.elapsed() }
     }
@@ -341,7 +345,12 @@ impl<P: Terms<X>, C: Clock, X: Extras> Call<P, C, X> {
     /// The end of a call that was stopped from outside: with the last error, if there was one, or with the refusal.
     /// `None` for a bare call, which has neither guards nor limits nor a way to be cancelled: nothing refuses it.
     #[cold]
-    pub(crate) fn given_up<M, T, E>(&mut self, kept: &mut impl Keep<E>, stop: Stop, why: Refused) -> Option<M::Output>
+    pub(crate) fn given_up<M, T, E>(
+        &mut self,
+        kept: &mut impl Keep<E>,
+        stop: StopReason,
+        why: Rejected,
+    ) -> Option<M::Output>
     where
         M: Finish<T, E>,
     {
@@ -399,7 +408,7 @@ const fn action(decision: &Decision) -> Action {
         Decision::Done => Action::Done,
         Decision::Retry { after, source, .. } => Action::Retry { after: *after, source: *source },
         Decision::Stop(stop) => Action::Stop(*stop),
-        _ => Action::Stop(Stop::Permanent),
+        _ => Action::Stop(StopReason::Permanent),
     }
 }
 

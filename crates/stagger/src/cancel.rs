@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Clones are the same handle. Async calls are cancelled by any future instead, or by being dropped.
 ///
 /// ```
-/// use stagger::{Cancel, Error, Policy, Stop, blocking, policy};
+/// use stagger::{Cancel, Error, Policy, StopReason, blocking, policy};
 ///
 /// const FOR_EVER: Policy = policy!(exponential(secs(60), secs(60)).unlimited_attempts());
 ///
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// });
 /// cancel.cancel();
 /// let error = thread.join().unwrap().unwrap_err();
-/// assert_eq!((error.stop(), error.error()), (Stop::Cancelled, Some(&"not yet")));
+/// assert_eq!((error.stop_reason(), error.error()), (StopReason::Cancelled, Some(&"not yet")));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<Shared>);

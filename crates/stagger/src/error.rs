@@ -2,52 +2,52 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::text::Compact;
-use crate::{BreakerOpen, Stop};
+use crate::{BreakerOpen, StopReason};
 
 /// Why a call was given up, and the error that it ended with.
 ///
 /// It never replaces the caller's own error: [`source`](core::error::Error::source) is that error, and
-/// [`own`](OwnError::own) gives it back.
+/// [`into_inner`](RetryResultExt::into_inner) gives it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error<E> {
-    stop: Stop,
+    stop: StopReason,
     attempts: u32,
     elapsed: Duration,
-    last: Last<E>,
+    last: Cause<E>,
 }
 
 /// How a call ended that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Last<E> {
+pub enum Cause<E> {
     /// The operation's last error.
-    Failed(E),
+    Operation(E),
     /// There is no error of the operation's: it was not called, or not brought to its end.
-    Refused(Refused),
+    Rejected(Rejected),
 }
 
 /// What ended an attempt, or prevented it, besides the operation itself.
 ///
-/// An error type that has `From<Refused>` can take its place: see [`OwnError::own`].
+/// An error type that has `From<Rejected>` can take its place: see [`RetryResultExt::into_inner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum Rejected {
     /// The circuit breaker is open.
     BreakerOpen(BreakerOpen),
     /// The attempt took longer than its timeout, or the deadline came.
     TimedOut,
     /// The caller cancelled.
     Cancelled,
-    /// The connection was lost, and is not to be had again: see [`Reconnecting`](crate::Reconnecting).
+    /// The connection was lost, and is not to be had again: see [`Reconnect`](crate::reconnect::Reconnect).
     Lost,
 }
 
 impl<E> Error<E> {
-    pub(crate) const fn new(stop: Stop, attempts: u32, elapsed: Duration, last: Last<E>) -> Self {
+    pub(crate) const fn new(stop: StopReason, attempts: u32, elapsed: Duration, last: Cause<E>) -> Self {
         Self { stop, attempts, elapsed, last }
     }
 
     /// Why there was no further attempt.
-    pub const fn stop(&self) -> Stop {
+    pub const fn stop_reason(&self) -> StopReason {
         self.stop
     }
 
@@ -62,67 +62,67 @@ impl<E> Error<E> {
     }
 
     /// How it ended.
-    pub const fn last(&self) -> &Last<E> {
+    pub const fn cause(&self) -> &Cause<E> {
         &self.last
     }
 
     /// How it ended.
-    pub fn into_last(self) -> Last<E> {
+    pub fn into_cause(self) -> Cause<E> {
         self.last
     }
 
     /// The operation's last error, if it had one.
     pub const fn error(&self) -> Option<&E> {
         match &self.last {
-            Last::Failed(error) => Some(error),
-            Last::Refused(_) => None,
+            Cause::Operation(error) => Some(error),
+            Cause::Rejected(_) => None,
         }
     }
 
     /// The operation's last error, or what `refused` makes of a refusal.
-    pub fn own_or(self, refused: impl FnOnce(Refused) -> E) -> E {
+    pub fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> E {
         match self.last {
-            Last::Failed(error) => error,
-            Last::Refused(why) => refused(why),
+            Cause::Operation(error) => error,
+            Cause::Rejected(why) => refused(why),
         }
     }
 
     /// The operation's last error.
-    pub fn own(self) -> E
+    pub fn into_inner(self) -> E
     where
-        E: From<Refused>,
+        E: From<Rejected>,
     {
-        self.own_or(E::from)
+        self.into_inner_or(E::from)
     }
 }
 
 /// Back from [`Error<E>`] to the caller's own `E`.
-pub trait OwnError<T, E> {
+pub trait RetryResultExt<T, E> {
     /// The operation's last error, where `E` can also say that the call was refused.
     ///
     /// # Errors
     /// The operation's own.
-    fn own(self) -> Result<T, E>
+    fn into_inner(self) -> Result<T, E>
     where
-        E: From<Refused>;
+        E: From<Rejected>;
 
     /// The operation's last error, or what `refused` makes of a refusal.
     ///
     /// # Errors
     /// The operation's own.
-    fn own_or(self, refused: impl FnOnce(Refused) -> E) -> Result<T, E>;
+    fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> Result<T, E>;
 }
 
-impl<T, E> OwnError<T, E> for Result<T, Error<E>> {
-    fn own(self) -> Result<T, E>
+impl<T, E> RetryResultExt<T, E> for Result<T, Error<E>> {
+    fn into_inner(self) -> Result<T, E>
     where
-        E: From<Refused>,
+        E: From<Rejected>,
     {
-        self.map_err(Error::own)
+        self.map_err(Error::into_inner)
     }
 
-    fn own_or(self, refused: impl FnOnce(Refused) -> E) -> Result<T, E> {
-        self.map_err(|error| error.own_or(refused))
+    fn into_inner_or(self, refused: impl FnOnce(Rejected) -> E) -> Result<T, E> {
+        self.map_err(|error| error.into_inner_or(refused))
     }
 }
 
@@ -132,8 +132,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
         let plural = if self.attempts == 1 { "" } else { "s" };
         write!(f, "gave up after {} attempt{plural} in {:.1}, {}: ", self.attempts, Compact(self.elapsed), self.stop)?;
         match &self.last {
-            Last::Failed(error) => error.fmt(f),
-            Last::Refused(refused) => refused.fmt(f),
+            Cause::Operation(error) => error.fmt(f),
+            Cause::Rejected(refused) => refused.fmt(f),
         }
     }
 }
@@ -141,13 +141,13 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match &self.last {
-            Last::Failed(error) => Some(error),
-            Last::Refused(refused) => Some(refused),
+            Cause::Operation(error) => Some(error),
+            Cause::Rejected(refused) => Some(refused),
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BreakerOpen(open) => open.fmt(f),
@@ -158,15 +158,15 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for Rejected {}
 
-impl From<Refused> for std::io::Error {
-    fn from(refused: Refused) -> Self {
+impl From<Rejected> for std::io::Error {
+    fn from(refused: Rejected) -> Self {
         use std::io::ErrorKind;
         let kind = match refused {
-            Refused::TimedOut => ErrorKind::TimedOut,
-            Refused::Lost => ErrorKind::ConnectionAborted,
-            Refused::BreakerOpen(_) | Refused::Cancelled => ErrorKind::Other,
+            Rejected::TimedOut => ErrorKind::TimedOut,
+            Rejected::Lost => ErrorKind::ConnectionAborted,
+            Rejected::BreakerOpen(_) | Rejected::Cancelled => ErrorKind::Other,
         };
         Self::new(kind, refused)
     }
@@ -186,7 +186,7 @@ pub struct Report<T, E> {
 
 impl<T, E> Report<T, E> {
     /// Why there was no further attempt; `None` if the call succeeded.
-    pub fn stop(&self) -> Option<Stop> {
-        self.result.as_ref().err().map(Error::stop)
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.result.as_ref().err().map(Error::stop_reason)
     }
 }

@@ -4,7 +4,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::setup::Listening;
-use crate::{Source, Stop};
+use crate::{DelaySource, StopReason};
 
 /// What was decided after an attempt: one event for each decision, before the sleep.
 ///
@@ -39,10 +39,10 @@ pub enum Action {
         /// After this delay.
         after: Duration,
         /// Which comes from here.
-        source: Source,
+        source: DelaySource,
     },
     /// No further attempt is made.
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 /// An error in an event: it can be printed, and asked for by its type.

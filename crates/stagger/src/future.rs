@@ -7,17 +7,17 @@ use core::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::call::{Call, Next, Phase};
-use crate::error::Refused;
+use crate::error::Rejected;
 use crate::event::{Event, OnEvent, Sink};
 use crate::fairness;
-use crate::rule::{BuiltIn, Checked, Classify, Marked, Plain, Reading, Rule, When};
-use crate::scope::{Inside, Mark};
+use crate::rule::{BuiltIn, Classify, Plain, Reading, Rule, Validated, When, WithMarks};
+use crate::scope::Mark;
 use crate::setup::{
     Ending, Explained, Explaining, Extras, Finish, Guarded, Guarding, Keep, LastAttempt, Limiting, Limits, Own,
     Reported, Setup,
 };
 use crate::steps::{Parts, steps};
-use crate::{Budget, Entropy, Guards, Instant, Outcome, Policy, Sleep};
+use crate::{Budget, Guards, Instant, Outcome, Policy, time::Entropy, time::Sleep};
 
 /// Calls an async operation, and calls it again, as the policy says, until it works or there is a reason to stop.
 ///
@@ -51,13 +51,13 @@ use crate::{Budget, Entropy, Guards, Instant, Outcome, Policy, Sleep};
 pub fn retry<F, O>(
     policy: &Policy,
     operation: F,
-) -> Retrying<'_, F, O, Plain, BuiltIn, crate::Tokio, Setup, Uncancelled>
+) -> RetryFuture<'_, F, O, Plain, BuiltIn, crate::time::Tokio, Setup, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future,
     Plain: Reading<O::Output>,
 {
-    retry_with_timer(policy, crate::Tokio, operation)
+    retry_with_timer(policy, crate::time::Tokio, operation)
 }
 
 /// [`retry`](fn@crate::retry) on another timer: `retry_with_timer(&POLICY, AsyncIo, operation)`.
@@ -66,14 +66,14 @@ pub fn retry_with_timer<F, O, T>(
     policy: &Policy,
     timer: T,
     operation: F,
-) -> Retrying<'_, F, O, Plain, BuiltIn, T, Setup, Uncancelled>
+) -> RetryFuture<'_, F, O, Plain, BuiltIn, T, Setup, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future,
     T: Sleep,
     Plain: Reading<O::Output>,
 {
-    Retrying::from_parts(Parts::plain(policy, timer, operation, Uncancelled))
+    RetryFuture::from_parts(Parts::plain(policy, timer, operation, Uncancelled))
 }
 
 pin_project! {
@@ -82,7 +82,7 @@ pin_project! {
     /// Its type parameters stand for what a call may bring along; nobody writes them. The builder's steps come before
     /// the first poll.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Retrying<'p, F, O, P, R, T, X, N>
+    pub struct RetryFuture<'p, F, O, P, R, T, X, N>
     where
         O: Future,
         P: Reading<O::Output>,
@@ -102,7 +102,7 @@ pin_project! {
     }
 }
 
-steps!(Retrying, Sleep, O::Output, where { F: FnMut() -> O, O: Future, });
+steps!(RetryFuture, Sleep, O::Output, where { F: FnMut() -> O, O: Future, });
 
 /// Nothing cancels the call but dropping it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,7 +117,7 @@ impl Future for Uncancelled {
     }
 }
 
-impl<'p, F, O, P, R, T, X, N> Retrying<'p, F, O, P, R, T, X, N>
+impl<'p, F, O, P, R, T, X, N> RetryFuture<'p, F, O, P, R, T, X, N>
 where
     O: Future,
     P: Reading<O::Output>,
@@ -148,7 +148,7 @@ where
 }
 
 /// Cancelling by a future.
-impl<'p, F, O, P, R, T, S, G, L, Y, M, N> Retrying<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+impl<'p, F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     O: Future,
     P: Reading<O::Output>,
@@ -158,12 +158,12 @@ where
 {
     /// Ends the call when this future is ready: in the middle of a sleep or of an attempt. A value that is ready at
     /// the same moment is still given. The last error so far is kept.
-    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> Retrying<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
-        Retrying::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
+    pub fn cancelled_by<N2: Future>(self, cancel: N2) -> RetryFuture<'p, F, O, P, R, T, Explaining<S, G, L, Y>, N2> {
+        RetryFuture::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Explained)).with_cancel(cancel))
     }
 }
 
-impl<F, O, P, R, T, X, N> fmt::Debug for Retrying<'_, F, O, P, R, T, X, N>
+impl<F, O, P, R, T, X, N> fmt::Debug for RetryFuture<'_, F, O, P, R, T, X, N>
 where
     O: Future,
     P: Reading<O::Output>,
@@ -171,14 +171,14 @@ where
     X: Extras,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying")
+        f.debug_struct("RetryFuture")
             .field("policy", self.call.policy())
             .field("attempt", &self.call.attempt())
             .finish_non_exhaustive()
     }
 }
 
-impl<F, O, P, R, T, S, G, L, Y, M, N> Future for Retrying<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+impl<F, O, P, R, T, S, G, L, Y, M, N> Future for RetryFuture<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     F: FnMut() -> O,
     O: Future,
@@ -229,7 +229,7 @@ where
     }
 }
 
-impl<F, O, P, R, T, S, G, L, Y, M, N> Retrying<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
+impl<F, O, P, R, T, S, G, L, Y, M, N> RetryFuture<'_, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
 where
     F: FnMut() -> O,
     O: Future,
@@ -289,7 +289,7 @@ where
             if call.phase == Phase::Due {
                 if let Err(stop) = call.begin() {
                     call.refused::<P::Error>(stop);
-                    let why = Refused::BreakerOpen(call.breaker_open());
+                    let why = Rejected::BreakerOpen(call.breaker_open());
                     return call.given_up::<M, _, _>(this.kept, stop, why).map_or(Poll::Pending, Poll::Ready);
                 }
                 if L::LIMITS {
@@ -334,7 +334,7 @@ where
                     // The time-out is what happened last; an error of an earlier attempt would mislead.
                     drop(this.kept.take());
                     return call
-                        .given_up::<M, _, _>(this.kept, stop, Refused::TimedOut)
+                        .given_up::<M, _, _>(this.kept, stop, Rejected::TimedOut)
                         .map_or(Poll::Pending, Poll::Ready);
                 }
             };

@@ -6,7 +6,10 @@ use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::rule::{BuiltIn, Classify, Rule, When};
-use crate::{Budget, Clock, Hedge, HedgeState, Instant, Kind, Latencies, Loan, Outcome, Sleep};
+use crate::{
+    Budget, FailureKind, Instant, Outcome, guard::BudgetPermit, hedge::Hedge, hedge::HedgeState, hedge::Latencies,
+    time::Clock, time::Sleep,
+};
 
 /// Calls an async operation, and calls it a second time if the first is slow: the first success wins, and the others are
 /// cancelled.
@@ -22,13 +25,13 @@ use crate::{Budget, Clock, Hedge, HedgeState, Instant, Kind, Latencies, Loan, Ou
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::Hedge;
+/// use stagger::hedge::Hedge;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
 ///
 /// let calls = std::cell::Cell::new(0);
-/// let report = stagger::hedge(&HEDGE, || {
+/// let report = stagger::hedge::hedge(&HEDGE, || {
 ///     calls.set(calls.get() + 1);
 ///     let slow = calls.get() == 1;
 ///     async move {
@@ -36,21 +39,21 @@ use crate::{Budget, Clock, Hedge, HedgeState, Instant, Kind, Latencies, Loan, Ou
 ///         Ok::<_, ()>("answer")
 ///     }
 /// })
-/// .report()
+/// .with_report()
 /// .await;
 /// assert_eq!((report.result, report.winner, report.launched), (Ok("answer"), Some(1), 2));
 /// # });
 /// ```
 #[cfg(feature = "tokio")]
-pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::Tokio>
+pub fn hedge<F, O, V, E>(hedge: &Hedge, operation: F) -> Hedging<'_, F, O, E, BuiltIn, crate::time::Tokio>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
 {
-    hedge_with_timer(hedge, crate::Tokio, operation)
+    hedge_with_timer(hedge, crate::time::Tokio, operation)
 }
 
-/// [`hedge`](fn@crate::hedge) on another timer.
+/// [`hedge`](fn@crate::hedge::hedge) on another timer.
 pub fn hedge_with_timer<F, O, V, E, T>(hedge: &Hedge, timer: T, operation: F) -> Hedging<'_, F, O, E, BuiltIn, T>
 where
     F: FnMut() -> O,
@@ -135,7 +138,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     }
 
     /// Every copy is a loan from this budget, and refused if it lends nothing; the first attempt is told to it as well.
-    /// With one that is under a [lever](crate::levers), copies are turned down and off with the retries.
+    /// With one that is under a [operator control](crate::control), copies are turned down and off with the retries.
     pub fn budget(mut self, budget: &'h dyn Budget) -> Self {
         self.budget = Some(budget);
         self
@@ -159,7 +162,7 @@ impl<'h, F, O, E, R, T: Sleep> Hedging<'h, F, O, E, R, T> {
     }
 
     /// Gives [`Hedged`]: who won, and how many were launched.
-    pub const fn report(self) -> HedgingReport<'h, F, O, E, R, T> {
+    pub const fn with_report(self) -> HedgingReport<'h, F, O, E, R, T> {
         HedgingReport { hedging: self }
     }
 
@@ -188,7 +191,8 @@ where
             None => {
                 let now = this.timer.now();
                 *this.first_started = now;
-                *this.first_loan = this.budget.map(|budget| Lent::new(budget, budget.first(&now), this.timer));
+                *this.first_loan =
+                    this.budget.map(|budget| Lent::new(budget, budget.on_first_attempt(&now), this.timer));
                 this.first.set(Some((this.operation)()));
                 this.state.insert(HedgeState::new(this.hedge, this.hedge.delay_now(*this.latencies), now))
             }
@@ -201,7 +205,7 @@ where
                     let outcome = result.as_ref().map_or_else(|error| this.rule.outcome(error), |_| Outcome::Success);
                     settle(this.first_loan.take(), &outcome, now);
                     // An error that a rule takes for success is an error all the same.
-                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::Unrepeatable(_) | Outcome::Success);
+                    let is_final = matches!(outcome, Outcome::Permanent | Outcome::UnsafeToRetry(_) | Outcome::Success);
                     match result {
                         Ok(value) => {
                             see(*this.latencies, *this.first_started, now);
@@ -272,7 +276,7 @@ where
             }
             let loan = match *this.budget {
                 None => None,
-                Some(budget) => match budget.lend(Kind::Transient, &now) {
+                Some(budget) => match budget.try_acquire(FailureKind::Transient, &now) {
                     Some(loan) => Some((budget, loan)),
                     None => {
                         state.refused();
@@ -363,16 +367,16 @@ fn settle<T: Clock>(loan: Option<Lent<'_, T>>, outcome: &Outcome, now: Instant) 
 
 /// A loan with the budget that gave it. Dropped, its attempt was cancelled.
 struct Lent<'h, T: Clock> {
-    lent: Option<(&'h dyn Budget, Loan)>,
+    lent: Option<(&'h dyn Budget, BudgetPermit)>,
     clock: T,
 }
 
 impl<'h, T: Clock + Clone> Lent<'h, T> {
-    fn new(budget: &'h dyn Budget, loan: Loan, clock: &T) -> Self {
+    fn new(budget: &'h dyn Budget, loan: BudgetPermit, clock: &T) -> Self {
         Self::of(Some((budget, loan)), clock)
     }
 
-    fn of(lent: Option<(&'h dyn Budget, Loan)>, clock: &T) -> Self {
+    fn of(lent: Option<(&'h dyn Budget, BudgetPermit)>, clock: &T) -> Self {
         Self { lent, clock: clock.clone() }
     }
 }
@@ -380,7 +384,7 @@ impl<'h, T: Clock + Clone> Lent<'h, T> {
 impl<T: Clock> Lent<'_, T> {
     fn settle(mut self, outcome: &Outcome, now: Instant) {
         if let Some((budget, loan)) = self.lent.take() {
-            budget.settle(loan, outcome, &now);
+            budget.record(loan, outcome, &now);
         }
     }
 }
@@ -388,7 +392,7 @@ impl<T: Clock> Lent<'_, T> {
 impl<T: Clock> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some((budget, loan)) = self.lent.take() {
-            budget.settle(loan, &Outcome::Cancelled, &self.clock.now());
+            budget.record(loan, &Outcome::Cancelled, &self.clock.now());
         }
     }
 }

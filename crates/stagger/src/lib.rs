@@ -18,18 +18,18 @@
 //! | retry one blocking call | [`blocking::retry`] |
 //! | share budget, breaker, rules and listeners among calls | [`Retrier`] |
 //! | lend `&mut` to the operation | [`Retrier::run_with`], or the loop form [`Retrier::call`] |
-//! | say from inside the operation what an error means | [`Fault`] |
-//! | keep a connection up | [`Reconnecting`] |
+//! | say from inside the operation what an error means | [`Marked`] |
+//! | keep a connection up | [`Reconnect`](crate::reconnect::Reconnect) |
 //! | keep many retries pending on one task | [`queue::RetryQueue`] |
 //! | send a batch, and only its failed items again | [`batch::Batch`] |
-//! | do something again and again, at the times of a schedule | [`Ticker`], [`blocking::Ticker`] |
-//! | do something every so often, out of step with everybody else | [`interval`], [`blocking::interval`] |
-//! | move guards, and turn retries down, while the program runs | [`levers`] |
+//! | do something again and again, at the times of a schedule | [`Ticker`](crate::reconnect::Ticker), [`blocking::Ticker`] |
+//! | do something every so often, out of step with everybody else | [`interval`](crate::reconnect::interval), [`blocking::interval`] |
+//! | move guards, and turn retries down, while the program runs | [`control`] |
 //! | come from the Go package cenkalti/backoff | [`cenkalti`] |
 //! | test what uses it | [`testing`] |
-//! | write the loop by hand | [`Policy::delays`], or [`Retry`] for a driver of your own |
+//! | write the loop by hand | [`Policy::delays`], or [`RetryMachine`](crate::machine::RetryMachine) for a driver of your own |
 //!
-//! Nothing here is decided but in the core: the policy, the order of the questions ([`Retry`]) and every formula are
+//! Nothing here is decided but in the core: the policy, the order of the questions ([`RetryMachine`](crate::machine::RetryMachine)) and every formula are
 //! [`stagger_core`]'s, which is re-exported whole. The one exception is [`cenkalti`], which decides as that package does.
 //!
 //! # By hand
@@ -79,57 +79,52 @@ mod cancel;
 pub mod cenkalti;
 pub mod classify;
 mod clock;
+#[cfg(target_has_atomic = "64")]
+pub mod control;
 mod entropy;
 mod error;
 mod event;
 mod fairness;
-mod fault;
 mod future;
-mod hand;
+pub mod hedge;
 mod hedging;
-#[cfg(target_has_atomic = "64")]
-pub mod levers;
+mod marked;
+pub mod observe;
 mod own;
-mod polled;
+mod poll_retry;
 pub mod queue;
-mod reconnect;
+pub mod reconnect;
 mod retrier;
+mod retry_loop;
 mod rule;
 pub mod scope;
 mod setup;
 mod shared;
-pub mod sinks;
+
 mod steps;
 pub mod testing;
 mod ticker;
+pub mod time;
 mod timer;
 mod until;
 
-pub use stagger_core::*;
+pub use stagger_core::{
+    Breaker, BreakerOpen, Budget, DelaySource, FailureKind, Guards, HintMode, Instant, Jitter, NestedRetries, Outcome,
+    Policy, PolicyBuilder, PolicyError, PolicyProblem, Ratio, Seed, ServerHint, StopReason, guard, machine, policy,
+    profile, schedule, text,
+};
+#[cfg(target_has_atomic = "64")]
+pub use stagger_core::{admission, breaker};
 
 pub use call::Attempt;
 pub use cancel::Cancel;
-pub use clock::{Clock, SystemClock};
-pub use entropy::{Entropy, SystemEntropy, seed};
-pub use error::{Error, Last, OwnError, Refused, Report};
-pub use event::{Action, Event, EventError};
-pub use fault::Fault;
+pub use entropy::seed;
+pub use error::{Cause, Error, Rejected, Report, RetryResultExt};
 #[cfg(feature = "tokio")]
 pub use future::retry;
-pub use future::{Retrying, retry_with_timer};
-pub use hand::{HandCall, Lend};
-#[cfg(feature = "tokio")]
-pub use hedging::hedge;
-pub use hedging::{Hedged, Hedging, HedgingReport, hedge_with_timer};
-pub use polled::PolledCall;
-pub use reconnect::Reconnecting;
+pub use future::{RetryFuture, retry_with_timer};
+pub use marked::Marked;
+pub use poll_retry::PollRetry;
 pub use retrier::Retrier;
+pub use retry_loop::RetryLoop;
 pub use setup::LastAttempt;
-pub use ticker::{Periodic, Scheduled, Tick, Ticker, interval};
-#[cfg(feature = "async-io")]
-pub use timer::AsyncIo;
-#[cfg(feature = "futures-timer")]
-pub use timer::FuturesTimer;
-#[cfg(feature = "tokio")]
-pub use timer::Tokio;
-pub use timer::{BlockingSleep, Sleep, SleepFn, ThreadSleep};

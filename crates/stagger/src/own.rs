@@ -5,10 +5,9 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use crate::event::{Event, EventError, Sink};
-use crate::scope::Inside;
 use crate::setup::{Extras, Guarding, IsLast, Lender, Lent, Limiting as _, Limits, Listening, Stage};
 use crate::shared::{Listeners, Rules, Shared};
-use crate::{Clock, Entropy as _, Guards, Instant, Nested, Permit, Policy, Retrier, Seed};
+use crate::{Guards, Instant, NestedRetries, Policy, Retrier, Seed, guard::Permits, time::Clock, time::Entropy as _};
 
 /// The guards, the listeners and the limits of the retrier that `R` holds.
 #[derive(Debug)]
@@ -57,11 +56,11 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Extras for Own<C, R> {
         self.backed.guards()
     }
 
-    fn inside(&self) -> Inside {
-        self.backed.inside()
+    fn nested(&self) -> NestedRetries {
+        self.backed.nested()
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held {
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held {
         self.backed.hold(permit, stage, nested)
     }
 
@@ -138,11 +137,11 @@ impl<C: Clock + Clone, R: Borrow<Retrier> + Clone> Guarding for Backed<C, R> {
         self.shared().guards()
     }
 
-    fn inside(&self) -> Inside {
-        self.shared().inside()
+    fn nested(&self) -> NestedRetries {
+        self.shared().nested()
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Lent<Self> {
         Lent::new(self, permit, stage, nested)
     }
 }

@@ -1,3 +1,6 @@
+//! Connections that are kept open, and what else repeats at the times of a schedule: tickers and intervals.
+
+pub use crate::ticker::{Periodic, Scheduled, Tick, Ticker, interval};
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;
@@ -5,23 +8,25 @@ use core::time::Duration;
 use crate::fairness;
 use crate::scope::{self, Mark};
 use crate::{
-    BlockingSleep, Clock, Entropy, Error, Guards, Last, Outcome, Phase, Policy, Reconnect, Refused, Retry, Seed, Sleep,
-    Source, State, Step, Stop, SystemEntropy, ThreadSleep, classify,
+    Cause, DelaySource, Error, Guards, Outcome, Policy, Rejected, Seed, StopReason, classify,
+    machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep, machine::RetryMachine,
+    machine::RetryState, time::BlockingSleep, time::Clock, time::Entropy, time::Sleep, time::SystemEntropy,
+    time::ThreadSleep,
 };
 
 /// Keeps one connection up: anything that can be connected, a database pool, a broker, a TCP stream.
 ///
 /// It hands out one connection at a time. [`next`](Self::next) connects, with everything that the policy says about
 /// spread, backoff, limits and health; when the connection that it gave is lost, call it again. How long that
-/// connection had lived decides whether the backoff starts again: see [`Reconnect`], which makes every decision.
+/// connection had lived decides whether the backoff starts again: see [`ReconnectMachine`], which makes every decision.
 ///
 /// ```
-/// use stagger::{Policy, Reconnecting, policy};
+/// use stagger::{Policy, reconnect::Reconnect, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).spread(ms(1)).max_attempts(5));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-/// let mut links = Reconnecting::new(&POLICY, async || Ok::<_, String>("a connection"));
+/// let mut links = Reconnect::new(&POLICY, async || Ok::<_, String>("a connection"));
 /// for _ in 0..3 {
 ///     let connection = links.next().await?;
 ///     // Use it until it is lost, then go round.
@@ -29,18 +34,18 @@ use crate::{
 /// }
 /// # Ok::<(), stagger::Error<String>>(()) }).unwrap();
 /// ```
-pub struct Reconnecting<'p, F, T: Clock> {
+pub struct Reconnect<'p, F, T: Clock> {
     policy: &'p Policy,
     connect: F,
     timer: T,
     guards: Guards<'p>,
-    machine: Reconnect,
+    machine: ReconnectMachine,
     seed: Seed,
     lost: Outcome,
     begun: Option<crate::Instant>,
 }
 
-impl<F, T: Clock> fmt::Debug for Reconnecting<'_, F, T> {
+impl<F, T: Clock> fmt::Debug for Reconnect<'_, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reconnecting")
             .field("policy", &self.policy)
@@ -50,30 +55,30 @@ impl<F, T: Clock> fmt::Debug for Reconnecting<'_, F, T> {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p, F> Reconnecting<'p, F, crate::Tokio> {
+impl<'p, F> Reconnect<'p, F, crate::time::Tokio> {
     /// Connects with this operation, on tokio's timer.
     pub fn new(policy: &'p Policy, connect: F) -> Self {
-        Self::on(crate::Tokio, policy, connect)
+        Self::with_timer(crate::time::Tokio, policy, connect)
     }
 }
 
-impl<'p, F> Reconnecting<'p, F, ThreadSleep> {
+impl<'p, F> Reconnect<'p, F, ThreadSleep> {
     /// Connects with this blocking operation, in the thread of the caller; see
-    /// [`next_blocking`](Reconnecting::next_blocking).
+    /// [`next_blocking`](Reconnect::next_blocking).
     pub fn blocking(policy: &'p Policy, connect: F) -> Self {
-        Self::on(ThreadSleep, policy, connect)
+        Self::with_timer(ThreadSleep, policy, connect)
     }
 }
 
-impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
+impl<'p, F, T: Clock> Reconnect<'p, F, T> {
     /// Connects with this operation, on this timer.
-    pub fn on(timer: T, policy: &'p Policy, connect: F) -> Self {
-        Self::seeded(timer, policy, connect, SystemEntropy.seed())
+    pub fn with_timer(timer: T, policy: &'p Policy, connect: F) -> Self {
+        Self::with_seed(timer, policy, connect, SystemEntropy.seed())
     }
 
     /// The same with waits that can be repeated.
-    pub const fn seeded(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
-        let machine = Reconnect::new(seed);
+    pub const fn with_seed(timer: T, policy: &'p Policy, connect: F, seed: Seed) -> Self {
+        let machine = ReconnectMachine::new(seed);
         Self { policy, connect, timer, guards: Guards::none(), machine, seed, lost: Outcome::TRANSIENT, begun: None }
     }
 
@@ -92,21 +97,21 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
 
     /// Where the connection stands.
     #[must_use]
-    pub const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> ReconnectPhase {
         self.machine.phase()
     }
 
     /// What comes first when a connection is asked for: the loss of the one before, or a beginning.
-    fn first_step(&mut self) -> Step {
+    fn first_step(&mut self) -> ReconnectStep {
         let now = self.timer.now();
         match self.machine.phase() {
-            Phase::Open { .. } => {
+            ReconnectPhase::Open { .. } => {
                 let lost = core::mem::replace(&mut self.lost, Outcome::TRANSIENT);
                 self.begun = Some(now);
                 self.machine.ended(self.machine.generation(), lost, now, self.policy, &self.guards)
             }
             // The caller dropped `next` in the middle of it: the wait goes on where it was.
-            Phase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
+            ReconnectPhase::Waiting { .. } => self.machine.due(self.policy, now, &self.guards),
             _ => {
                 self.begun = Some(now);
                 self.machine.reconnect_now(self.policy, || now, &self.guards)
@@ -114,7 +119,7 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         }
     }
 
-    fn ended(&mut self, outcome: Outcome) -> Step {
+    fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
         let now = self.timer.now();
         self.machine.ended(self.machine.generation(), outcome, now, self.policy, &self.guards)
     }
@@ -125,28 +130,28 @@ impl<'p, F, T: Clock> Reconnecting<'p, F, T> {
         let _ = self.machine.opened(self.machine.generation(), || timer.now(), &self.guards);
     }
 
-    fn given_up<E>(&self, stop: Stop, last: Option<E>) -> Error<E> {
+    fn given_up<E>(&self, stop: StopReason, last: Option<E>) -> Error<E> {
         let elapsed = self.begun.map_or(Duration::ZERO, |begun| self.timer.now().saturating_since(begun));
         let last = match (last, stop) {
-            (Some(error), _) => Last::Failed(error),
-            (None, Stop::Breaker) => {
+            (Some(error), _) => Cause::Operation(error),
+            (None, StopReason::Breaker) => {
                 let open = self.guards.breaker.map(|breaker| breaker.retry_in(&self.timer.now()));
-                Last::Refused(Refused::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
+                Cause::Rejected(Rejected::BreakerOpen(crate::BreakerOpen { retry_in: open.unwrap_or_default() }))
             }
-            (None, _) => Last::Refused(Refused::Lost),
+            (None, _) => Cause::Rejected(Rejected::Lost),
         };
         Error::new(stop, self.machine.attempt(), elapsed, last)
     }
 
     /// What to ask of the timer.
-    fn ask(&self, after: Duration, source: Source, resolution: Duration) -> Duration {
-        let mut state = State::new();
-        Retry::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
+    fn ask(&self, after: Duration, source: DelaySource, resolution: Duration) -> Duration {
+        let mut state = RetryState::new();
+        RetryMachine::new(self.policy, &mut state, self.seed.for_call(self.machine.generation().get()))
             .on_ticks(after, source, resolution)
     }
 }
 
-impl<F, T, O, C, E> Reconnecting<'_, F, T>
+impl<F, T, O, C, E> Reconnect<'_, F, T>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<C, E>>,
@@ -176,7 +181,7 @@ where
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
+                ReconnectStep::Connect { .. } => match scope::attempt((link.connect)(), link.policy).await {
                     Ok(connection) => {
                         link.opened();
                         return Ok(connection);
@@ -187,7 +192,7 @@ where
                         step
                     }
                 },
-                Step::Wait { after, source, .. } => {
+                ReconnectStep::Wait { after, source, .. } => {
                     let ask = link.ask(after, source, link.timer.resolution());
                     if ask.is_zero() {
                         fairness::take_turns(link.machine.attempt()).await;
@@ -196,47 +201,47 @@ where
                     }
                     link.woken(source)
                 }
-                Step::GiveUp(stop) => return Err(link.given_up(stop, last)),
-                _ => return Err(link.given_up(Stop::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(link.given_up(stop, last)),
+                _ => return Err(link.given_up(StopReason::Cancelled, last)),
             };
         }
     }
 }
 
 /// A connection while the future of `next` lives: dropped while it connects, it gives back what it has borrowed.
-struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnecting<'p, F, T>);
+struct Unfinished<'a, 'p, F, T: Clock>(&'a mut Reconnect<'p, F, T>);
 
 impl<F, T: Clock> Drop for Unfinished<'_, '_, F, T> {
     fn drop(&mut self) {
-        if self.0.phase() == Phase::Connecting {
+        if self.0.phase() == ReconnectPhase::Connecting {
             let _ = self.0.ended(Outcome::Cancelled);
         }
     }
 }
 
 /// Gives back what was borrowed for an attempt that is not made, or not brought to its end.
-impl<F, T: Clock> Drop for Reconnecting<'_, F, T> {
+impl<F, T: Clock> Drop for Reconnect<'_, F, T> {
     fn drop(&mut self) {
         let timer = &self.timer;
         self.machine.close(|| timer.now(), &self.guards);
     }
 }
 
-impl<F, T: Clock> Reconnecting<'_, F, T> {
+impl<F, T: Clock> Reconnect<'_, F, T> {
     /// The timer has woken up. Only a hint is held to the nanosecond; what was put on a coarse timer's tick before its
     /// time is due.
-    fn woken(&mut self, source: Source) -> Step {
+    fn woken(&mut self, source: DelaySource) -> ReconnectStep {
         let now = self.timer.now();
         let now = match (source, self.machine.phase()) {
-            (Source::Hint, _) => now,
-            (_, Phase::Waiting { until }) => now.max(until),
+            (DelaySource::Hint, _) => now,
+            (_, ReconnectPhase::Waiting { until }) => now.max(until),
             _ => now,
         };
         self.machine.due(self.policy, now, &self.guards)
     }
 }
 
-impl<F, T, C, E> Reconnecting<'_, F, T>
+impl<F, T, C, E> Reconnect<'_, F, T>
 where
     F: FnMut() -> Result<C, E>,
     T: BlockingSleep,
@@ -251,7 +256,7 @@ where
         let mut last = None;
         loop {
             step = match step {
-                Step::Connect { .. } => {
+                ReconnectStep::Connect { .. } => {
                     let mark = Mark::deeper(self.policy);
                     let connected = (self.connect)();
                     drop(mark);
@@ -267,14 +272,14 @@ where
                         }
                     }
                 }
-                Step::Wait { after, source, .. } => {
+                ReconnectStep::Wait { after, source, .. } => {
                     if !after.is_zero() {
                         self.timer.sleep(after);
                     }
                     self.woken(source)
                 }
-                Step::GiveUp(stop) => return Err(self.given_up(stop, last)),
-                _ => return Err(self.given_up(Stop::Cancelled, last)),
+                ReconnectStep::GiveUp(stop) => return Err(self.given_up(stop, last)),
+                _ => return Err(self.given_up(StopReason::Cancelled, last)),
             };
         }
     }

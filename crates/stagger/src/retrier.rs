@@ -5,41 +5,42 @@ use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::blocking::Blocking;
+use crate::blocking::BlockingRetry;
 #[cfg(target_has_atomic = "64")]
 use crate::budget::Unlimited;
 use crate::call::{Attempt, Call};
-use crate::event::{Event, EventError};
-use crate::future::{Retrying, Uncancelled};
-use crate::hand::{HandCall, Lend};
 #[cfg(target_has_atomic = "64")]
-use crate::levers::Levers;
+use crate::control::RetryControls;
+use crate::event::{Event, EventError};
+use crate::future::{RetryFuture, Uncancelled};
+use crate::retry_loop::{Lend, RetryLoop};
 use crate::rule::{Plain, Reading};
-use crate::scope::Inside;
 use crate::setup::{Explained, Guarded, LastAttempt, Limits, Setup};
-use crate::shared::{Levered, Listeners, RuleFor, Rules, Seeds, Shared};
+use crate::shared::{Controlled, Listeners, RuleFor, Rules, Seeds, Shared};
 use crate::steps::Parts;
-use crate::{Breaker, Budget, Clock, Error, Outcome, Policy, Seed, Sleep, ThreadSleep};
+use crate::{
+    Breaker, Budget, Error, NestedRetries, Outcome, Policy, Seed, time::Clock, time::Sleep, time::ThreadSleep,
+};
 
 /// A policy with everything that the calls made through it share: budget, breaker, rules, listeners, limits.
 ///
 /// It has no type parameter: one retrier serves every error type, and rules are kept by error type. Clones share
-/// everything. What runs through it gives [`Error<E>`]; [`own`](crate::OwnError::own) turns that into the caller's own
+/// everything. What runs through it gives [`Error<E>`]; [`into_inner`](crate::RetryResultExt::into_inner) turns that into the caller's own
 /// error.
 ///
 /// ```
-/// use stagger::{OwnError as _, Policy, Refused, Retrier, policy};
+/// use stagger::{RetryResultExt as _, Policy, Rejected, Retrier, policy};
 ///
 /// #[derive(Debug, PartialEq)]
-/// enum ApiError { Busy, Gone, Refused(Refused) }
-/// # impl From<Refused> for ApiError { fn from(why: Refused) -> Self { Self::Refused(why) } }
+/// enum ApiError { Busy, Gone, Rejected(Rejected) }
+/// # impl From<Rejected> for ApiError { fn from(why: Rejected) -> Self { Self::Rejected(why) } }
 ///
 /// const POLICY: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(3));
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 /// let api = Retrier::new(POLICY).named("api").when(|error: &ApiError| *error == ApiError::Busy);
 /// let error = api.run(async || Err::<(), _>(ApiError::Gone)).await.unwrap_err();
-/// assert_eq!((error.attempts(), error.own()), (1, ApiError::Gone));
+/// assert_eq!((error.attempts(), error.into_inner()), (1, ApiError::Gone));
 /// # });
 /// ```
 #[derive(Clone)]
@@ -51,11 +52,11 @@ pub struct Retrier {
 type Shares<'a, T> = Setup<Listeners<&'a Shared>, Guarded<'a, T>, Limits, Seeds, Explained>;
 
 /// A call through a retrier.
-type Running<'a, F, O, T> = Retrying<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
+type Running<'a, F, O, T> = RetryFuture<'a, F, O, Plain, Rules<&'a Shared>, T, Shares<'a, T>, Uncancelled>;
 
 /// A blocking call through a retrier.
 type RunningBlocking<'a, F, O> =
-    Blocking<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
+    BlockingRetry<'a, F, O, Plain, Rules<&'a Shared>, ThreadSleep, Shares<'a, ThreadSleep>, Uncancelled>;
 
 impl Retrier {
     /// Calls are retried as this policy says.
@@ -67,9 +68,9 @@ impl Retrier {
                 name: Arc::from(""),
                 budget: None,
                 breaker: None,
-                inside: Inside::StandDown,
+                nested: NestedRetries::Disable,
                 #[cfg(target_has_atomic = "64")]
-                lever: None,
+                control: None,
                 rules: HashMap::new(),
                 listeners: Vec::new(),
                 limits: Limits::default(),
@@ -81,7 +82,7 @@ impl Retrier {
     /// What the calls are made to, for events, logs and metrics.
     #[must_use]
     pub fn named(self, target: &str) -> Self {
-        self.change(|shared| shared.name = Arc::from(target)).under_lever()
+        self.change(|shared| shared.name = Arc::from(target)).under_control()
     }
 
     /// Every retry is paid for by this budget. An `Arc` of it can be kept, and shared with other retriers.
@@ -93,7 +94,7 @@ impl Retrier {
     /// The same with a budget that others share.
     #[must_use]
     pub fn shared_budget(self, budget: Arc<dyn Budget>) -> Self {
-        self.change(|shared| shared.budget = Some(budget)).under_lever()
+        self.change(|shared| shared.budget = Some(budget)).under_control()
     }
 
     /// Every attempt asks this breaker.
@@ -105,26 +106,28 @@ impl Retrier {
     /// The same with a breaker that others share.
     #[must_use]
     pub fn shared_breaker(self, breaker: Arc<dyn Breaker>) -> Self {
-        self.change(|shared| shared.breaker = Some(breaker)).under_lever()
+        self.change(|shared| shared.breaker = Some(breaker)).under_control()
     }
 
-    /// Joins these [levers](crate::levers) under its [name](Self::named): its retries can be turned down or off and its
+    /// Joins these [operator controls](crate::control) under its [name](Self::named): its retries can be turned down or off and its
     /// guards be observed or off, while the program runs. It may have a budget or none, and name, budget and breaker may
-    /// be given before or after. A budget that one call is given takes the place of the lever, too, unless
-    /// [`Levers::budget`] has put it under the same.
+    /// be given before or after. A budget that one call is given takes the place of the control, too, unless
+    /// [`RetryControls::budget`] has put it under the same.
     ///
-    /// A breaker of the program's own joins too if it has [`Breaker::enforce`].
+    /// A breaker of the program's own joins too if it has [`Breaker::set_enforcement`].
     #[cfg(target_has_atomic = "64")]
     #[must_use]
-    pub fn levers(self, levers: &Levers) -> Self {
-        self.change(|shared| shared.lever = Some(Levered { levers: levers.clone(), budget: Arc::new(Unlimited) }))
-            .under_lever()
+    pub fn controls(self, controls: &RetryControls) -> Self {
+        self.change(|shared| {
+            shared.control = Some(Controlled { controls: controls.clone(), budget: Arc::new(Unlimited) })
+        })
+        .under_control()
     }
 
     /// What a call does when it is made inside an attempt of another. Default: it stands down.
     #[must_use]
-    pub fn inside(self, inside: Inside) -> Self {
-        self.change(|shared| shared.inside = inside)
+    pub fn nested(self, nested: NestedRetries) -> Self {
+        self.change(|shared| shared.nested = nested)
     }
 
     /// For errors of this type: another attempt if `is_transient` is true, none otherwise. It takes the place of an
@@ -173,16 +176,16 @@ impl Retrier {
         &self.shared.policy
     }
 
-    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.report()`,
-    /// `.own()`, `.marked()`, `.check(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
+    /// Runs an async operation; see [`retry`](fn@crate::retry). What it gives is a future and a builder: `.with_report()`,
+    /// `.into_inner()`, `.with_marks()`, `.validate(..)`, `.deadline(..)`, `.cancelled_by(..)` can follow.
     #[cfg(feature = "tokio")]
-    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::Tokio>
+    pub fn run<F, O>(&self, operation: F) -> Running<'_, F, O, crate::time::Tokio>
     where
         F: FnMut() -> O,
         O: Future,
         Plain: Reading<O::Output>,
     {
-        self.run_on(crate::Tokio, operation)
+        self.run_on(crate::time::Tokio, operation)
     }
 
     /// [`run`](Self::run) on another timer.
@@ -193,7 +196,7 @@ impl Retrier {
         T: Sleep + Clone,
         Plain: Reading<O::Output>,
     {
-        Retrying::from_parts(self.parts(timer, operation))
+        RetryFuture::from_parts(self.parts(timer, operation))
     }
 
     /// Runs an async operation that borrows `context`, mutably, anew for each attempt.
@@ -224,7 +227,7 @@ impl Retrier {
         Op: AsyncFnMut(&mut C, Attempt) -> Result<T, E> + for<'a> Lend<'a, C, Result<T, E>>,
         E: EventError,
     {
-        self.run_with_on(crate::Tokio, context, operation).await
+        self.run_with_on(crate::time::Tokio, context, operation).await
     }
 
     /// [`run_with`](Self::run_with) on another timer.
@@ -259,26 +262,26 @@ impl Retrier {
         self.blocking_call(move |_| operation()).run()
     }
 
-    /// A blocking call that can be refined before it is run: `.report()`, `.marked()`, `.deadline(..)`,
+    /// A blocking call that can be refined before it is run: `.with_report()`, `.with_marks()`, `.deadline(..)`,
     /// `.cancelled_by(..)`. Its operation is told which attempt it makes, and how long it may take.
     pub fn blocking_call<F, O>(&self, operation: F) -> RunningBlocking<'_, F, O>
     where
         F: FnMut(Attempt) -> O,
         Plain: Reading<O>,
     {
-        Blocking::from_parts(self.parts(ThreadSleep, operation))
+        BlockingRetry::from_parts(self.parts(ThreadSleep, operation))
     }
 
-    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`HandCall`].
+    /// The loop form: lends anything, no closure, `?` and `break` inside. See [`RetryLoop`].
     #[cfg(feature = "tokio")]
-    pub fn call(&self) -> HandCall<'_, crate::Tokio, Shares<'_, crate::Tokio>, Rules<&Shared>> {
-        self.call_on(crate::Tokio)
+    pub fn call(&self) -> RetryLoop<'_, crate::time::Tokio, Shares<'_, crate::time::Tokio>, Rules<&Shared>> {
+        self.call_on(crate::time::Tokio)
     }
 
     /// [`call`](Self::call) on another timer.
-    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> HandCall<'_, T, Shares<'_, T>, Rules<&Shared>> {
+    pub fn call_on<T: Sleep + Clone>(&self, timer: T) -> RetryLoop<'_, T, Shares<'_, T>, Rules<&Shared>> {
         let setup = self.shares(timer.clone());
-        HandCall::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
+        RetryLoop::new(Call::new(&self.shared.policy, timer, setup), Rules(&self.shared))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -290,31 +293,31 @@ impl Retrier {
         self
     }
 
-    /// Puts what it has under the lever of its name, if it has joined any.
+    /// Puts what it has under the operator control of its name, if it has joined any.
     #[cfg(target_has_atomic = "64")]
-    fn under_lever(self) -> Self {
+    fn under_control(self) -> Self {
         self.change(|shared| {
-            let Some(levered) = &mut shared.lever else { return };
-            levered.budget = match &shared.budget {
-                Some(budget) => levered.levers.shared_budget(&shared.name, Arc::clone(budget)),
-                None => Arc::new(levered.levers.budget(&shared.name, Unlimited)),
+            let Some(controlled) = &mut shared.control else { return };
+            controlled.budget = match &shared.budget {
+                Some(budget) => controlled.controls.shared_budget(&shared.name, Arc::clone(budget)),
+                None => Arc::new(controlled.controls.budget(&shared.name, Unlimited)),
             };
             if let Some(breaker) = &shared.breaker {
-                levered.levers.breaker(&shared.name, breaker);
+                controlled.controls.breaker(&shared.name, breaker);
             }
         })
     }
 
-    /// There are no levers here.
+    /// There are no operator controls here.
     #[cfg(not(target_has_atomic = "64"))]
-    fn under_lever(self) -> Self {
+    fn under_control(self) -> Self {
         self
     }
 
     fn shares<T: Clone>(&self, clock: T) -> Shares<'_, T> {
         Setup {
             sink: Listeners(&self.shared),
-            guards: Guarded { guards: self.shared.guards(), inside: self.shared.inside, clock },
+            guards: Guarded { guards: self.shared.guards(), nested: self.shared.nested, clock },
             limits: self.shared.limits,
             entropy: self.shared.seeds,
             mode: Explained,

@@ -4,7 +4,7 @@
 use core::any::Any;
 use core::fmt;
 
-use crate::{Fault, Outcome, classify};
+use crate::{Marked, Outcome, classify};
 
 /// What an operation gave: a value, or an error with the mark that the operation put on it.
 pub(crate) type Judged<T, E, M> = Result<T, (E, M)>;
@@ -48,35 +48,35 @@ impl<T, E> Reading<Result<T, E>> for Plain {
     }
 }
 
-/// With the marks of [`Fault`], which are taken off.
+/// With the marks of [`Marked`], which are taken off.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Marked;
+pub struct WithMarks;
 
-impl<T, E> Reading<Result<T, Fault<E>>> for Marked {
+impl<T, E> Reading<Result<T, Marked<E>>> for WithMarks {
     type Value = T;
     type Error = E;
     type Mark = Option<Outcome>;
 
     #[inline]
-    fn read(&mut self, out: Result<T, Fault<E>>) -> Judged<T, E, Option<Outcome>> {
-        out.map_err(Fault::into_parts)
+    fn read(&mut self, out: Result<T, Marked<E>>) -> Judged<T, E, Option<Outcome>> {
+        out.map_err(Marked::into_parts)
     }
 }
 
 /// With a look at the value, which may turn out to be a failure.
 #[derive(Clone, Copy)]
-pub struct Checked<P, C> {
+pub struct Validated<P, C> {
     pub(crate) before: P,
     pub(crate) check: C,
 }
 
-impl<P: fmt::Debug, C> fmt::Debug for Checked<P, C> {
+impl<P: fmt::Debug, C> fmt::Debug for Validated<P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked").field("before", &self.before).finish_non_exhaustive()
+        f.debug_struct("Validated").field("before", &self.before).finish_non_exhaustive()
     }
 }
 
-impl<Out, U, P, C> Reading<Out> for Checked<P, C>
+impl<Out, U, P, C> Reading<Out> for Validated<P, C>
 where
     P: Reading<Out>,
     C: FnMut(P::Value) -> Result<U, P::Error>,

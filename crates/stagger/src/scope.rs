@@ -2,7 +2,26 @@
 //!
 //! Three layers that try three times each make 27 calls of a server that is already in trouble. So a call that is
 //! made inside an attempt of another call stands down by default: it makes one attempt and leaves the retrying to the
-//! layer outside. [`Inside`] says otherwise where that is not wanted.
+//! layer outside. [`NestedRetries`](crate::NestedRetries) chooses otherwise:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use stagger::budget::Tokens;
+//! use stagger::{Budget, NestedRetries, Policy, Retrier, policy};
+//!
+//! const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
+//!
+//! let budget: Arc<dyn Budget> = Arc::new(Tokens::builder().capacity(25).build()?);
+//! let page = Retrier::new(POLICY).shared_budget(Arc::clone(&budget));
+//! let part = Retrier::new(POLICY).shared_budget(budget).nested(NestedRetries::ShareBudget);
+//!
+//! let mut calls = 0;
+//! let mut fetch = || page.blocking(|| part.blocking(|| { calls += 1; Err::<(), _>("down") }));
+//! assert!(fetch().is_err());
+//! // The budget grants five retries, whichever layer makes them.
+//! assert_eq!(calls, 1 + 5);
+//! # Ok::<(), stagger::budget::BudgetError>(())
+//! ```
 //!
 //! The mark is a thread-local count, set only while an attempt is being polled, so it crosses awaits and moves with a
 //! task from thread to thread; a task that is spawned, or another thread, does not have it. [`inherit`] carries it
@@ -16,64 +35,8 @@ use core::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::Nested;
-
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// What a call does when it is made inside an attempt of another call.
-///
-/// With three attempts in each of three layers, and a failure that lasts, the innermost operation is called
-///
-/// | | times |
-/// |---|---|
-/// | [`StandDown`](Self::StandDown) | 3 |
-/// | [`SharesBudget`](Self::SharesBudget) | 3, and as often again as the one budget pays for |
-/// | [`Retries`](Self::Retries) | 27 |
-///
-/// ```
-/// use std::sync::Arc;
-/// use stagger::budget::Tokens;
-/// use stagger::scope::Inside;
-/// use stagger::{Budget, Policy, Retrier, policy};
-///
-/// const POLICY: Policy = policy!(constant(ms(1)).max_attempts(3));
-///
-/// let budget: Arc<dyn Budget> = Arc::new(Tokens::builder().capacity(25).build()?);
-/// let page = Retrier::new(POLICY).shared_budget(Arc::clone(&budget));
-/// let part = Retrier::new(POLICY).shared_budget(budget).inside(Inside::SharesBudget);
-///
-/// let mut calls = 0;
-/// let fetch = || page.blocking(|| part.blocking(|| { calls += 1; Err::<(), _>("down") }));
-/// # let mut fetch = fetch;
-/// assert!(fetch().is_err());
-/// // Five retries are paid for, whichever layer makes them.
-/// assert_eq!(calls, 1 + 5);
-/// # Ok::<(), stagger::budget::BudgetError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Inside {
-    /// One attempt; the layer outside retries. The default.
-    #[default]
-    StandDown,
-    /// It retries, and its budget, which has to be the outer layer's as well, pays for the retries of both. Without a
-    /// budget it stands down. Its first attempt is a part of the outer layer's attempt: the budget does not hear of it
-    /// twice, and its success is not rewarded twice.
-    SharesBudget,
-    /// It retries as if nobody else did: the attempts multiply.
-    Retries,
-}
-
-impl Inside {
-    pub(crate) const fn nested(self) -> Nested {
-        match self {
-            Self::StandDown => Nested::StandDown,
-            Self::SharesBudget => Nested::SharesBudget,
-            Self::Retries => Nested::No,
-        }
-    }
 }
 
 /// How many layers outside are retrying the work at hand; 0 outside any attempt.
@@ -164,7 +127,7 @@ pub(crate) fn attempt<F: Future>(future: F, policy: &crate::Policy) -> Scoped<F>
 /// One layer deeper, if the layer at hand can retry at all: one that is turned off must not make the others stand down.
 #[inline]
 fn deeper(policy: &crate::Policy) -> u32 {
-    depth().wrapping_add(u32::from(policy.retries()))
+    depth().wrapping_add(u32::from(policy.allows_retries()))
 }
 
 pin_project! {

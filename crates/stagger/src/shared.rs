@@ -6,13 +6,15 @@ use core::ops::Deref;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::event::{Event, EventError, Sink};
 #[cfg(target_has_atomic = "64")]
-use crate::levers::Levers;
+use crate::control::RetryControls;
+use crate::event::{Event, EventError, Sink};
 use crate::rule::Rule;
-use crate::scope::Inside;
 use crate::setup::{Limits, Listening};
-use crate::{Breaker, Budget, Entropy, Guards, Instant, Outcome, Policy, Seed, SystemEntropy, classify};
+use crate::{
+    Breaker, Budget, Guards, Instant, NestedRetries, Outcome, Policy, Seed, classify, time::Entropy,
+    time::SystemEntropy,
+};
 /// What the clones of a retrier share.
 #[derive(Clone)]
 pub struct Shared {
@@ -20,20 +22,20 @@ pub struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) budget: Option<Arc<dyn Budget>>,
     pub(crate) breaker: Option<Arc<dyn Breaker>>,
-    pub(crate) inside: Inside,
+    pub(crate) nested: NestedRetries,
     #[cfg(target_has_atomic = "64")]
-    pub(crate) lever: Option<Levered>,
+    pub(crate) control: Option<Controlled>,
     pub(crate) rules: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) limits: Limits,
     pub(crate) seeds: Seeds,
 }
 
-/// The budget that calls are lent by under a lever, and where it comes from.
+/// The budget that calls are lent by under a control, and where it comes from.
 #[cfg(target_has_atomic = "64")]
 #[derive(Clone)]
-pub(crate) struct Levered {
-    pub(crate) levers: Levers,
+pub(crate) struct Controlled {
+    pub(crate) controls: RetryControls,
     pub(crate) budget: Arc<dyn Budget>,
 }
 
@@ -66,8 +68,8 @@ impl Shared {
         Limits { deadline, ..self.limits }
     }
 
-    pub(crate) const fn inside(&self) -> Inside {
-        self.inside
+    pub(crate) const fn nested(&self) -> NestedRetries {
+        self.nested
     }
 
     pub(crate) const fn seeds(&self) -> Seeds {
@@ -78,8 +80,8 @@ impl Shared {
         let mut guards = Guards::none();
         guards.budget = self.budget.as_deref().map(|budget| budget as &dyn Budget);
         #[cfg(target_has_atomic = "64")]
-        if let Some(levered) = &self.lever {
-            guards.budget = Some(&*levered.budget);
+        if let Some(controlled) = &self.control {
+            guards.budget = Some(&*controlled.budget);
         }
         guards.breaker = self.breaker.as_deref().map(|breaker| breaker as &dyn Breaker);
         guards

@@ -80,11 +80,11 @@ macro_rules! steps {
             }
 
             /// A look at the value: it may turn out to be a failure, or become another value.
-            pub fn check<U, W>(self, check: W) -> $Call<'p, F, O, Checked<P, W>, R, T, Setup<S, G, L, Y, M>, N>
+            pub fn validate<U, W>(self, check: W) -> $Call<'p, F, O, Validated<P, W>, R, T, Setup<S, G, L, Y, M>, N>
             where
                 W: FnMut(P::Value) -> Result<U, P::Error>,
             {
-                $Call::from_parts(self.into_parts().with_reading(|before| Checked { before, check }))
+                $Call::from_parts(self.into_parts().with_reading(|before| Validated { before, check }))
             }
 
             /// Sleeps on this timer, and reads its clock.
@@ -113,7 +113,7 @@ macro_rules! steps {
 
             /// Gives [`Error<E>`](crate::Error): the last error, why there was no further attempt, how many there were,
             /// how long it took.
-            pub fn explained(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, N>
+            pub fn detailed(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Explained>, N>
             where
                 Setup<S, G, L, Y, Explained>: Extras,
             {
@@ -121,7 +121,7 @@ macro_rules! steps {
             }
 
             /// Gives a [`Report`](crate::Report), which says the same for a success.
-            pub fn report(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Reported>, N>
+            pub fn with_report(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Reported>, N>
             where
                 Setup<S, G, L, Y, Reported>: Extras,
             {
@@ -129,16 +129,16 @@ macro_rules! steps {
             }
 
             /// Gives the operation's own error, which can also say that the call was refused: it has
-            /// `From<`[`Refused`](crate::Refused)`>`.
-            pub fn own(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Own>, N>
+            /// `From<`[`Rejected`](crate::Rejected)`>`.
+            pub fn with_inner_error(self) -> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, Own>, N>
             where
                 Setup<S, G, L, Y, Own>: Extras,
             {
                 $Call::from_parts(self.into_parts().with_setup(|setup| setup.with_mode(Own)))
             }
 
-            /// Asks these guards. A breaker can refuse the call, so it gives [`Error<E>`](crate::Error); `.own()` or
-            /// `.report()` after it change that.
+            /// Asks these guards. A breaker can refuse the call, so it gives [`Error<E>`](crate::Error); `.into_inner()` or
+            /// `.with_report()` after it change that.
             pub fn guards<'g>(
                 self,
                 guards: Guards<'g>,
@@ -148,7 +148,7 @@ macro_rules! steps {
                 Setup<S, Guarded<'g, T>, L, Y, Explained>: Extras,
             {
                 let parts = self.into_parts();
-                let guarded = Guarded { guards, inside: Inside::StandDown, clock: parts.timer.clone() };
+                let guarded = Guarded { guards, nested: crate::NestedRetries::Disable, clock: parts.timer.clone() };
                 $Call::from_parts(parts.with_setup(|setup| setup.with_guards(guarded).with_mode(Explained)))
             }
         }
@@ -168,8 +168,8 @@ macro_rules! steps {
 
             /// What the call does inside an attempt of another. Default: what its [`Retrier`](crate::Retrier) says, else
             /// it stands down.
-            pub fn inside(self, inside: Inside) -> Self {
-                self.guarded(|guarded| guarded.inside = inside)
+            pub fn nested(self, nested: crate::NestedRetries) -> Self {
+                self.guarded(|guarded| guarded.nested = nested)
             }
 
             fn guarded(self, change: impl FnOnce(&mut Guarded<'g, C>)) -> Self {
@@ -188,17 +188,17 @@ macro_rules! steps {
             T: $Timer,
             Setup<S, G, L, Y, M>: Extras,
         {
-            /// Reads the marks of [`Fault`](crate::Fault), and takes them off: the caller gets the original error.
-            pub fn marked(self) -> $Call<'p, F, O, Marked, R, T, Setup<S, G, L, Y, M>, N>
+            /// Reads the marks of [`Marked`](crate::Marked), and takes them off: the caller gets the original error.
+            pub fn with_marks(self) -> $Call<'p, F, O, WithMarks, R, T, Setup<S, G, L, Y, M>, N>
             where
-                Marked: Reading<$raw>,
+                WithMarks: Reading<$raw>,
             {
-                $Call::from_parts(self.into_parts().with_reading(|_| Marked))
+                $Call::from_parts(self.into_parts().with_reading(|_| WithMarks))
             }
         }
 
         /// Limits of time, which can end a call without an error of the operation's, so it gives
-        /// [`Error<E>`](crate::Error); `.own()` or `.report()` after them change that.
+        /// [`Error<E>`](crate::Error); `.into_inner()` or `.with_report()` after them change that.
         impl<'p, F, O, P, R, T, S, G, L, Y, M, N> $Call<'p, F, O, P, R, T, Setup<S, G, L, Y, M>, N>
         where
             $($bound)*

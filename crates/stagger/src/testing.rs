@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event::{Action, Event};
-use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
+use crate::{Instant, Ratio, Seed, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// A clock that stands still until somebody moves it, and a timer that moves it by sleeping on it.
 ///
@@ -25,7 +25,7 @@ use crate::{BlockingSleep, Clock, Instant, Ratio, Seed, Sleep};
 /// ```
 /// use std::time::Duration;
 /// use stagger::testing::VirtualClock;
-/// use stagger::{Clock as _, Instant, Policy, blocking, policy};
+/// use stagger::{time::Clock as _, Instant, Policy, blocking, policy};
 ///
 /// const POLICY: Policy = policy!(constant(secs(60)).jitter(Jitter::None).max_attempts(3));
 ///
@@ -151,14 +151,14 @@ impl<T, E> Script<T, E> {
 ///
 /// ```
 /// use stagger::testing::{NoSleep, Recorder};
-/// use stagger::{Action, Policy, Stop, blocking, policy};
+/// use stagger::{observe::Action, Policy, StopReason, blocking, policy};
 ///
 /// const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 ///
 /// let recorder = Recorder::new();
 /// let _ = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(NoSleep).on_event(recorder.listener()).run();
 /// let events = recorder.events();
-/// assert_eq!((events[0].attempt, events[1].action), (1, Action::Stop(Stop::Attempts)));
+/// assert_eq!((events[0].attempt, events[1].action), (1, Action::Stop(StopReason::Attempts)));
 /// assert_eq!(events[0].error.as_deref(), Some("\"no\""));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -285,25 +285,25 @@ pub(crate) fn sleeps_are_skipped() -> bool {
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::testing::{Faults, VirtualClock};
+/// use stagger::testing::{FaultInjector, VirtualClock};
 /// use stagger::{Ratio, Seed};
 ///
 /// let clock = VirtualClock::new();
-/// let faults = Faults::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
+/// let faults = FaultInjector::new(Seed::new(1)).errors(Ratio::percent(30)).latency(Ratio::percent(10), Duration::from_secs(1));
 /// let results: Vec<_> = (0..1000).map(|_| faults.inject(&clock, || "injected").and(Ok(()))).collect();
 /// let failed = results.iter().filter(|result| result.is_err()).count();
 /// assert!((250..350).contains(&failed));
 /// assert!((70..130).contains(&clock.elapsed().as_secs()));
 /// ```
 #[derive(Debug)]
-pub struct Faults {
+pub struct FaultInjector {
     seed: Seed,
     drawn: Cell<u64>,
     errors: Ratio,
     latency: (Ratio, Duration),
 }
 
-impl Faults {
+impl FaultInjector {
     /// None yet.
     #[must_use]
     pub const fn new(seed: Seed) -> Self {
@@ -339,7 +339,8 @@ impl Faults {
     fn hits(&self, share: Ratio) -> bool {
         let draw = self.drawn.get();
         self.drawn.set(draw.wrapping_add(1));
-        let millionths = crate::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
+        let millionths =
+            crate::schedule::draw(Duration::ZERO, Duration::from_nanos(999_999), self.seed.for_call(draw).get());
         millionths.subsec_nanos() < share.as_millionths()
     }
 }

@@ -9,6 +9,7 @@ mod suite {
     mod clock;
     mod compile;
     mod conformance;
+    mod control;
     mod dropping;
     mod errors;
     mod events;
@@ -18,9 +19,10 @@ mod suite {
     mod judging;
     mod keys;
     mod leaks;
-    mod levers;
     mod limits;
     mod nested;
+    #[cfg(all(feature = "metrics", feature = "tracing"))]
+    mod observe;
     mod order;
     mod parity;
     mod partitioned;
@@ -29,8 +31,6 @@ mod suite {
     mod reconnecting;
     mod retrier;
     mod servers;
-    #[cfg(all(feature = "metrics", feature = "tracing"))]
-    mod sinks;
     mod size;
     mod skipping;
     mod sockets;

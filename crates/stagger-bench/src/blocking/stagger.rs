@@ -32,5 +32,5 @@ fn at_run_time(iterations: u64) {
 }
 
 fn report(iterations: u64) {
-    repeat(iterations, &SUCCESS, |script| retry(&POLICY, || script.attempt()).report().run());
+    repeat(iterations, &SUCCESS, |script| retry(&POLICY, || script.attempt()).with_report().run());
 }

@@ -5,8 +5,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use stagger_core::{
-    Breaker, BreakerOpen, Budget, Decision, Guards, Instant, Jitter, Kind, Loan, Now, Outcome, Pass, Permit, Policy,
-    PolicyBuilder, Retry, Seed, State,
+    Breaker, BreakerOpen, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, PolicyBuilder, Seed,
+    guard::BreakerPermit, guard::BudgetPermit, guard::Now, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
 };
 
 use super::session::{BASE, CAP, LENGTH, sessions};
@@ -69,14 +70,14 @@ fn decisions(iterations: u64, guards: &Guards<'_>) {
     let policy = build(exponential());
     let now = || Instant::ZERO;
     for seed in 0..iterations / LENGTH {
-        let mut state = State::new();
-        let mut retry = Retry::new(black_box(&policy), &mut state, Seed::new(seed));
-        let mut permit = Permit::NONE;
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(black_box(&policy), &mut state, Seed::new(seed));
+        let mut permit = Permits::NONE;
         for _ in 0..black_box(LENGTH) {
             let Ok(granted) = retry.begin(permit, now, guards) else {
                 return;
             };
-            let outcome = Outcome::Failed { kind: black_box(Kind::Transient), hint: None };
+            let outcome = Outcome::Failed { kind: black_box(FailureKind::Transient), hint: None };
             let decision = retry.decide(outcome, granted, now, guards);
             black_box(&decision);
             let Decision::Retry { permit: lent, .. } = decision else {
@@ -98,14 +99,14 @@ fn guarded(iterations: u64) {
 struct Purse(AtomicU64);
 
 impl Budget for Purse {
-    fn lend(&self, _kind: Kind, _now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _kind: FailureKind, _now: &dyn Now) -> Option<BudgetPermit> {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        Some(Loan(1))
+        Some(BudgetPermit(1))
     }
 
-    fn settle(&self, _loan: Loan, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _loan: BudgetPermit, _outcome: &Outcome, _now: &dyn Now) {}
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         self.0.fetch_add(loan.0, Ordering::Relaxed);
     }
 }
@@ -121,14 +122,14 @@ impl Closed {
 }
 
 impl Breaker for Closed {
-    fn admit(&self, _now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, _now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         if self.is_open() {
             return Err(BreakerOpen { retry_in: Duration::ZERO });
         }
-        Ok(Pass::NOTHING)
+        Ok(BreakerPermit::NONE)
     }
 
-    fn would_refuse(&self, _after: Duration, _now: &dyn Now) -> bool {
+    fn would_reject(&self, _after: Duration, _now: &dyn Now) -> bool {
         self.is_open()
     }
 
@@ -136,5 +137,5 @@ impl Breaker for Closed {
         Duration::ZERO
     }
 
-    fn record(&self, _pass: Pass, _outcome: &Outcome, _now: &dyn Now) {}
+    fn record(&self, _pass: BreakerPermit, _outcome: &Outcome, _now: &dyn Now) {}
 }

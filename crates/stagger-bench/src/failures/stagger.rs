@@ -1,6 +1,6 @@
 //! What stagger costs when three attempts fail.
 
-use stagger::{Policy, Seed, SleepFn, blocking, policy};
+use stagger::{Policy, Seed, blocking, policy, time::SleepFn};
 use tokio::runtime::Runtime;
 
 use super::drive::{attempt, look_at, on_both_clocks, repeat_on, sleep_ready};

@@ -5,10 +5,10 @@ use core::time::Duration;
 use std::sync::LazyLock;
 
 use stagger::breaker::{CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger::budget::{self, Adaptive, Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens};
+use stagger::budget::{self, Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens};
 use stagger::{
-    Breaker, Budget, Clock as _, Hedge, HedgeState, Instant, Kind, Latencies, Now, Outcome, Policy, Ratio, Seed,
-    SystemClock, policy,
+    Breaker, Budget, FailureKind, Instant, Outcome, Policy, Ratio, Seed, guard::Now, hedge::Hedge, hedge::HedgeState,
+    hedge::Latencies, policy, time::Clock as _, time::SystemClock,
 };
 
 use crate::case::{Case, Role, Table};
@@ -44,8 +44,8 @@ pub(super) fn cases() -> Vec<Case> {
         success(COUNTING[2], |n| call(n, shared!(Throttle, throttle()), &Outcome::Success)),
         success(COUNTING[3], |n| call(n, shared!(Concurrent, Concurrent::new()), &Outcome::Success)),
         success("SuccessRate", |n| call(n, shared!(SuccessRate, SuccessRate::new()), &Outcome::Success)),
-        success("Lever around Tokens", |n| {
-            call(n, shared!(Lever<Tokens>, Lever::new(Tokens::new())), &Outcome::Success)
+        success("ControlledBudget around Tokens", |n| {
+            call(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(Tokens::new())), &Outcome::Success)
         }),
         success("Window", |n| call(n, shared!(budget::Window, budget::Window::new()), &Outcome::Success)).note(CLOCK),
         success("Adaptive", |n| call(n, shared!(Adaptive, Adaptive::new(SEED)), &Outcome::Success)).note(CLOCK),
@@ -64,7 +64,9 @@ pub(super) fn cases() -> Vec<Case> {
         failure(WITHDRAWALS[2], |n| lend(n, shared!(Throttle, throttle()))).note("takes nothing"),
         failure(WITHDRAWALS[3], |n| lend(n, shared!(Concurrent, sensible(Concurrent::with(Ratio::ZERO, PLENTY))))),
         failure("SuccessRate: lend", |n| lend(n, shared!(SuccessRate, SuccessRate::new()))).note("takes nothing"),
-        failure("Lever around Tokens: lend", |n| lend(n, shared!(Lever<Tokens>, Lever::new(plenty())))),
+        failure("ControlledBudget around Tokens: lend", |n| {
+            lend(n, shared!(ControlledBudget<Tokens>, ControlledBudget::new(plenty())))
+        }),
         failure("Window: lend", |n| lend(n, shared!(budget::Window, window()))).note(CLOCK),
         failure("Adaptive: lend", |n| lend(n, shared!(Adaptive, Adaptive::new(SEED)))).note("reads the clock; refuses"),
         failure("CircuitBreaker, failures in a row: a failure", |n| {
@@ -130,8 +132,8 @@ fn open() -> CircuitBreaker {
 fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        let loan = budget.first(&Present);
-        budget.settle(loan, outcome, &Present);
+        let loan = budget.on_first_attempt(&Present);
+        budget.record(loan, outcome, &Present);
     }
 }
 
@@ -139,7 +141,7 @@ fn call(iterations: u64, budget: &dyn Budget, outcome: &Outcome) {
 fn lend(iterations: u64, budget: &dyn Budget) {
     let budget = black_box(budget);
     for _ in 0..iterations {
-        black_box(&budget.lend(Kind::Transient, &Present));
+        black_box(&budget.try_acquire(FailureKind::Transient, &Present));
     }
 }
 

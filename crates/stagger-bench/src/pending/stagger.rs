@@ -4,7 +4,7 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use stagger::queue::{DelayQueue, Key, RetryQueue, Wheel};
-use stagger::{Instant, Outcome, Policy, Tokio, policy};
+use stagger::{Instant, Outcome, Policy, policy, time::Tokio};
 use tokio::runtime::Runtime;
 
 use super::load::{Item, PENDING, Pending, Waits, cancelled, due, on, task};

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::LazyLock;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_ws::server::Sockets;
 use stagger_ws::{Client, ClientBuilder, Connection, Message, ReconnectLoop};
 use tokio::sync::mpsc::{Receiver, Sender, channel};

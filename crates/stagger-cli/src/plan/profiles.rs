@@ -1,5 +1,5 @@
 use serde::Serialize;
-use stagger_core::Profile;
+use stagger_core::profile::Profile;
 
 use crate::error::CliError;
 use crate::output::to_json;

@@ -2,7 +2,10 @@ use core::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::SIGPIPE;
-use stagger_core::{Decision, Guards, Hint, Instant, Outcome, Permit, Policy, Retry, Source, State, Stop};
+use stagger_core::{
+    DelaySource, Guards, Instant, Outcome, Policy, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
+};
 
 use super::attempt::Surroundings;
 use super::ended::{Ended, SignalName};
@@ -15,7 +18,7 @@ use super::settings::Settings;
 use super::signals::Caught;
 use crate::error::{CliError, OWN_FAILURE};
 
-/// Runs the command until it works or the policy says that it is enough: a driver of [`Retry`], which decides
+/// Runs the command until it works or the policy says that it is enough: a driver of [`RetryMachine`], which decides
 /// everything about whether and when.
 #[derive(Debug)]
 pub(super) struct Driver<'a> {
@@ -53,15 +56,19 @@ impl<'a> Driver<'a> {
     /// stagger itself failed. The command does not run any more then.
     pub(super) fn drive(mut self) -> Result<Ending, CliError> {
         let policy = &self.settings.policy;
-        let mut state = State::started(self.began);
+        let mut state = RetryState::started(self.began);
         // The stream of the first client that `stagger plan --sample` shows.
-        let mut retry = Retry::new(policy, &mut state, self.settings.seed.for_call(0));
+        let mut retry = RetryMachine::new(policy, &mut state, self.settings.seed.for_call(0));
         let (ending, stop) = self.attempts(policy, &mut retry)?;
         self.done(ending, stop);
         Ok(ending)
     }
 
-    fn attempts(&mut self, policy: &Policy, retry: &mut Retry<'_>) -> Result<(Ending, Option<Stop>), CliError> {
+    fn attempts(
+        &mut self,
+        policy: &Policy,
+        retry: &mut RetryMachine<'_>,
+    ) -> Result<(Ending, Option<StopReason>), CliError> {
         let clock = self.around.clock;
         let guards = Guards::none();
         let spread = retry.spread(|| clock.now());
@@ -71,7 +78,7 @@ impl<'a> Driver<'a> {
         if let Some(caught) = self.rest(self.began.saturating_add(spread), self.count(1))? {
             return Ok(interrupted(caught));
         }
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || clock.now(), &guards) {
                 Ok(permit) => permit,
@@ -145,7 +152,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn done(&mut self, ending: Ending, stop: Option<Stop>) {
+    fn done(&mut self, ending: Ending, stop: Option<StopReason>) {
         let (exit, signal) = match ending {
             Ending::Exit(code) => (code, None),
             Ending::Signal(signal) => (Ended::Signal(signal).code(), Some(signal)),
@@ -178,7 +185,7 @@ fn outcome(upshot: Upshot) -> Outcome {
     match upshot {
         Upshot::Done | Upshot::Unread => Outcome::Success,
         Upshot::Again => Outcome::TRANSIENT,
-        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(Hint::Floor) },
+        Upshot::Retry { kind, asked } => Outcome::Failed { kind, hint: asked.map(ServerHint::AtLeast) },
         Upshot::Stop(_) => Outcome::Permanent,
         Upshot::Interrupted(_) => Outcome::Cancelled,
     }
@@ -191,7 +198,7 @@ fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Dur
         (&Decision::Retry { after, source, .. }, upshot) => Next::Retry {
             after,
             source,
-            bounds: bounds.filter(|_| source == Source::Schedule),
+            bounds: bounds.filter(|_| source == DelaySource::Schedule),
             asked: match upshot {
                 Upshot::Retry { asked, .. } => asked,
                 _ => None,
@@ -205,8 +212,8 @@ fn next(policy: &Policy, trial: &Trial, decision: &Decision, bounds: Option<(Dur
                 _ => None,
             },
             limit: match stop {
-                Stop::Elapsed => policy.max_elapsed(),
-                Stop::Hint => policy.max_hint(),
+                StopReason::Elapsed => policy.max_elapsed(),
+                StopReason::Hint => policy.max_hint(),
                 _ => None,
             },
         },
@@ -226,6 +233,6 @@ fn ending(trial: &Trial) -> Ending {
     }
 }
 
-fn interrupted(caught: Caught) -> (Ending, Option<Stop>) {
-    (Ending::Signal(caught.signal), Some(Stop::Cancelled))
+fn interrupted(caught: Caught) -> (Ending, Option<StopReason>) {
+    (Ending::Signal(caught.signal), Some(StopReason::Cancelled))
 }

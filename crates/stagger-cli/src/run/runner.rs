@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::event::PollFlags;
 use rustix::stdio::{stderr, stdout};
 use signal_hook::consts::SIGPIPE;
-use stagger_core::{Instant, Kind};
+use stagger_core::{FailureKind, Instant};
 
 use super::advice::{Advice, AdviceFile};
 use super::attempt::{Attempt, Finished, Surroundings};
@@ -64,7 +64,7 @@ pub(super) enum Upshot {
     /// What was wanted, though not yet often enough in a row.
     Again,
     /// A failure that another attempt may mend, and how long the command asked to wait.
-    Retry { kind: Kind, asked: Option<Duration> },
+    Retry { kind: FailureKind, asked: Option<Duration> },
     /// A failure that none will mend.
     Stop(Why),
     /// Somebody wants the run to end.
@@ -161,10 +161,10 @@ impl<'a> Runner<'a> {
             Verdict::Stop(why) => Upshot::Stop(why),
             Verdict::Retry => {
                 let kind = match (made.ended, advice.retry_after) {
-                    (Ended::NotRun(NotRun::NoRoom), _) => Kind::Local,
+                    (Ended::NotRun(NotRun::NoRoom), _) => FailureKind::LocalExhaustion,
                     // Whoever tells us when to come back has too much to do now.
-                    (_, Some(_)) => Kind::Throttled,
-                    (_, None) => Kind::Transient,
+                    (_, Some(_)) => FailureKind::Throttled,
+                    (_, None) => FailureKind::Transient,
                 };
                 Upshot::Retry { kind, asked: advice.retry_after }
             }

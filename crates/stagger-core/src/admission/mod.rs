@@ -1,7 +1,7 @@
 //! The server's side: who may come in now, and when the others should come back.
 
-mod appointment;
 mod queue;
+mod reservation;
 
-pub use appointment::{Appointment, Ticket};
-pub use queue::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admitted};
+pub use queue::{Admission, AdmissionBuilder, AdmissionError, AdmissionSnapshot, Admit};
+pub use reservation::{Reservation, ReservationToken};

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::{Appointment, Ticket};
+use super::{Reservation, ReservationToken};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Instant, Seed};
@@ -14,7 +14,7 @@ use crate::{Instant, Seed};
 /// a server that takes C a second need about 2 N attempts and N / C seconds, which is the limit, and which no random
 /// backoff reaches.
 ///
-/// - Whoever comes to its appointment with its [`Ticket`] is let in.
+/// - Whoever comes to its appointment with its [`ReservationToken`] is let in.
 /// - Whoever comes without one is let in if there is room: at most `burst` at once and `rate` a second, what ticket holders
 ///   take included; and, as long as others have appointments, only into what those have left unclaimed.
 /// - Everybody else gets the next free appointment, or is told to try again later if that is further away than `longest`.
@@ -27,23 +27,23 @@ use crate::{Instant, Seed};
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Admission, Admitted, Instant};
+/// use stagger_core::{admission::Admission, admission::Admit, Instant};
 ///
 /// let admission = Admission::per_second(500).burst(1).build()?;
 /// let now = Instant::from_nanos(1_000_000_000);
-/// assert_eq!(admission.ask(now), Admitted::Yes);
-/// let Admitted::Later(appointment) = admission.ask(now) else { panic!("there was room for one") };
+/// assert_eq!(admission.try_admit(now), Admit::Now);
+/// let Admit::At(appointment) = admission.try_admit(now) else { panic!("there was room for one") };
 /// assert_eq!(appointment.after, Duration::from_millis(2));
 /// let then = now.saturating_add(appointment.after);
-/// assert_eq!(admission.come(&appointment.ticket, then), Admitted::Yes);
-/// # Ok::<(), stagger_core::AdmissionError>(())
+/// assert_eq!(admission.admit_reserved(&appointment.token, then), Admit::Now);
+/// # Ok::<(), stagger_core::admission::AdmissionError>(())
 /// ```
 pub struct Admission {
     /// What one admission takes, in nanoseconds.
     interval: u64,
     /// How far `served` may be ahead of the present.
     ahead: u64,
-    longest: u64,
+    max_wait: u64,
     early: u64,
     late: u64,
     secret: Seed,
@@ -56,11 +56,11 @@ pub struct Admission {
 /// The answer to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Admitted {
+pub enum Admit {
     /// Come in.
-    Yes,
+    Now,
     /// Come back then: this appointment is reserved for you.
-    Later(Appointment),
+    At(Reservation),
     /// There is no appointment to be had: come back after this, each at a time of its own. To be told as a hint that
     /// clients spread, like `Retry-After`.
     Full(Duration),
@@ -71,11 +71,11 @@ pub enum Admitted {
 #[non_exhaustive]
 pub struct AdmissionSnapshot {
     /// Appointments that are still to come.
-    pub waiting: u64,
+    pub reserved: u64,
     /// When the next free one is, from now.
-    pub next: Duration,
+    pub next_in: Duration,
     /// How many could come in now without one.
-    pub room: u64,
+    pub available: u64,
 }
 
 /// The settings of an [`Admission`].
@@ -84,7 +84,7 @@ pub struct AdmissionSnapshot {
 pub struct AdmissionBuilder {
     rate: u32,
     burst: u32,
-    longest: Duration,
+    max_wait: Duration,
     early: Duration,
     late: Duration,
     secret: Seed,
@@ -98,8 +98,8 @@ pub enum AdmissionError {
     Rate,
     /// The burst is 0.
     Burst,
-    /// The longest appointment is shorter than the time of one admission.
-    Longest,
+    /// The max_wait wait is shorter than the time of one admission.
+    MaxWait,
 }
 
 impl fmt::Display for AdmissionError {
@@ -107,7 +107,7 @@ impl fmt::Display for AdmissionError {
         f.write_str(match self {
             Self::Rate => "the rate is not within 1 and 1,000,000,000 a second: say what the server can take",
             Self::Burst => "the burst is 0, so nobody could come in without an appointment: use 1 or more",
-            Self::Longest => "the longest appointment ends before the first one begins: raise longest, or the rate",
+            Self::MaxWait => "the max_wait wait is shorter than the time of one admission: raise max_wait, or the rate",
         })
     }
 }
@@ -122,8 +122,8 @@ impl AdmissionBuilder {
     }
 
     /// No appointment is further away than this. Default 5 minutes, what clients follow as a hint.
-    pub const fn longest(self, longest: Duration) -> Self {
-        Self { longest, ..self }
+    pub const fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait, ..self }
     }
 
     /// A ticket counts from so long before its appointment, for clocks that run apart, until so long after it. Default
@@ -151,14 +151,14 @@ impl AdmissionBuilder {
                 return Err(AdmissionError::Burst);
             }
             let interval = 1_000_000_000_u64.div_ceil(self.rate as u64);
-            let longest = nanos(self.longest);
-            if longest < interval {
-                return Err(AdmissionError::Longest);
+            let max_wait = nanos(self.max_wait);
+            if max_wait < interval {
+                return Err(AdmissionError::MaxWait);
             }
             Ok(Admission {
                 interval,
                 ahead: interval.saturating_mul(self.burst as u64 - 1),
-                longest,
+                max_wait,
                 early: nanos(self.early),
                 late: nanos(self.late),
                 secret: self.secret,
@@ -175,7 +175,7 @@ impl Admission {
         AdmissionBuilder {
             rate,
             burst: if rate < 10 { 1 } else { rate / 10 },
-            longest: Duration::from_secs(300),
+            max_wait: Duration::from_secs(300),
             early: Duration::from_millis(50),
             late: Duration::from_secs(10),
             secret: Seed::new(0),
@@ -183,27 +183,27 @@ impl Admission {
     }
 
     /// A client is here, without a ticket.
-    pub fn ask(&self, now: Instant) -> Admitted {
-        if self.take_room(now.as_nanos()) { Admitted::Yes } else { self.defer(now) }
+    pub fn try_admit(&self, now: Instant) -> Admit {
+        if self.take_room(now.as_nanos()) { Admit::Now } else { self.reserve(now) }
     }
 
     /// A client is here that cannot be let in for another reason, like the number of those who are in already: an
-    /// appointment, or [`Full`](Admitted::Full); never [`Yes`](Admitted::Yes).
-    pub fn defer(&self, now: Instant) -> Admitted {
+    /// appointment, or [`Full`](Admit::Full); never [`Now`](Admit::Now).
+    pub fn reserve(&self, now: Instant) -> Admit {
         let now = now.as_nanos();
         // Not before the room is free that was used up already.
         let first = self.served.load(Ordering::Relaxed).saturating_sub(self.ahead).max(now);
         let mut promised = self.promised.load(Ordering::Relaxed);
         loop {
             let slot = promised.max(first);
-            if slot - now > self.longest {
-                return Admitted::Full(Duration::from_nanos(self.longest));
+            if slot - now > self.max_wait {
+                return Admit::Full(Duration::from_nanos(self.max_wait));
             }
             let next = slot.saturating_add(self.interval);
             match self.promised.compare_exchange_weak(promised, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    let ticket = Ticket::seal(Instant::from_nanos(slot), self.secret);
-                    return Admitted::Later(Appointment { after: Duration::from_nanos(slot - now), ticket });
+                    let token = ReservationToken::seal(Instant::from_nanos(slot), self.secret);
+                    return Admit::At(Reservation { after: Duration::from_nanos(slot - now), token });
                 }
                 Err(seen) => promised = seen,
             }
@@ -212,26 +212,26 @@ impl Admission {
 
     /// A client has come with its ticket. Who is too early is told how long to wait, for the same appointment; who is too
     /// late, or has a ticket of another server, is treated as if it had none.
-    pub fn come(&self, ticket: &Ticket, now: Instant) -> Admitted {
-        let Some(slot) = ticket.slot(self.secret) else { return self.ask(now) };
+    pub fn admit_reserved(&self, token: &ReservationToken, now: Instant) -> Admit {
+        let Some(slot) = token.slot(self.secret) else { return self.try_admit(now) };
         let (slot, nanos) = (slot.as_nanos(), now.as_nanos());
         if nanos.saturating_add(self.early) < slot {
             let after = Duration::from_nanos(slot - nanos);
             // A wait that nobody was ever told is made up.
-            return if slot - nanos > self.longest {
-                self.ask(now)
+            return if slot - nanos > self.max_wait {
+                self.try_admit(now)
             } else {
-                Admitted::Later(Appointment { after, ticket: *ticket })
+                Admit::At(Reservation { after, token: *token })
             };
         }
         if nanos > slot.saturating_add(self.late) {
-            return self.ask(now);
+            return self.try_admit(now);
         }
         let mut served = self.served.load(Ordering::Relaxed);
         loop {
             let next = served.max(nanos).saturating_add(self.interval);
             match self.served.compare_exchange_weak(served, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Admitted::Yes,
+                Ok(_) => return Admit::Now,
                 Err(seen) => served = seen,
             }
         }
@@ -244,9 +244,9 @@ impl Admission {
         let (from, until) = self.room(served, now);
         let room = until.checked_sub(from).map_or(0, |left| left / self.interval + 1);
         AdmissionSnapshot {
-            waiting: (promised.max(now) - now).div_ceil(self.interval),
-            next: Duration::from_nanos(promised.max(now) - now),
-            room,
+            reserved: (promised.max(now) - now).div_ceil(self.interval),
+            next_in: Duration::from_nanos(promised.max(now) - now),
+            available: room,
         }
     }
 

@@ -4,16 +4,16 @@ use core::time::Duration;
 
 use super::circuit::CircuitBreaker;
 use super::ledger::Opening;
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::word::{Mode, Word, pass};
 use crate::instant::nanos;
-use crate::{BreakerOpen, Enforcement, Hint, Now, Pass};
+use crate::{BreakerOpen, ServerHint, guard::BreakerPermit, guard::Enforcement, guard::Now};
 
 /// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
 const MOMENT: u64 = 1_000_000;
 
 impl CircuitBreaker {
-    fn pass(&self, word: Word, now: &dyn Now) -> Pass {
+    fn pass(&self, word: Word, now: &dyn Now) -> BreakerPermit {
         // Who asks for the time pays for it.
         let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
         pass(word.generation(), start)
@@ -21,13 +21,13 @@ impl CircuitBreaker {
 
     /// Not inlined: the usual call is let pass without it.
     #[inline(never)]
-    pub(super) fn ask(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    pub(super) fn ask(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let ledger = &self.ledger.0;
         loop {
             let word = self.load();
             match word.mode() {
                 Mode::Closed => return Ok(self.pass(word, now)),
-                Mode::ForcedClosed => return Ok(Pass::NOTHING),
+                Mode::ForcedClosed => return Ok(BreakerPermit::NONE),
                 Mode::Open => {
                     let at = now.now().as_nanos();
                     if at >= ledger.until.get() {
@@ -48,7 +48,14 @@ impl CircuitBreaker {
                         }
                     }
                     if self.is_overdue(word, at) {
-                        self.trip(word, self.overdue_from(), None, Cause::ProbeWait, self.probes_found(word), 0);
+                        self.trip(
+                            word,
+                            self.overdue_from(),
+                            None,
+                            TransitionCause::ProbeWait,
+                            self.probes_found(word),
+                            0,
+                        );
                         continue;
                     }
                 }
@@ -63,7 +70,7 @@ impl CircuitBreaker {
                 Enforcement::Observed => ledger.would_have_refused.increment(),
                 Enforcement::Off => {}
             }
-            return Ok(Pass::NOTHING);
+            return Ok(BreakerPermit::NONE);
         }
     }
 
@@ -101,7 +108,7 @@ impl CircuitBreaker {
         word.flying() > 0 && at >= self.overdue_from()
     }
 
-    pub(super) fn length(&self, opening: Opening, hint: Option<Hint>) -> u64 {
+    pub(super) fn length(&self, opening: Opening, hint: Option<ServerHint>) -> u64 {
         opening.length(hint, &self.open, self.seed)
     }
 }

@@ -2,13 +2,13 @@ use core::time::Duration;
 
 use super::calls::{CallWindow, MOST_CALLS};
 use super::circuit::CircuitBreaker;
-use super::error::{CircuitBreakerError, CircuitBreakerFault};
+use super::error::{CircuitBreakerError, CircuitBreakerProblem};
 use super::rules::{Rules, Slow};
 use super::time::TimeWindow;
 use super::window::{Record, Window};
 use super::word::MOST_PROBES;
 use crate::instant::nanos;
-use crate::{DelayList, Policy, Ratio, Seed, policy};
+use crate::{Policy, Ratio, Seed, policy, schedule::DelayList};
 
 /// The settings of a [`CircuitBreaker`] before they are checked; [`build`](Self::build) reports everything that is
 /// wrong at once.
@@ -136,7 +136,7 @@ impl CircuitBreakerBuilder {
     /// # Errors
     /// Everything that is wrong, with the way out.
     pub fn build(self) -> Result<CircuitBreaker, CircuitBreakerError> {
-        use CircuitBreakerFault as Fault;
+        use CircuitBreakerProblem as Problem;
         let counts = self.failure_ratio.is_some() || self.slow.is_some();
         let window = self.window.unwrap_or(Window::Calls(100));
         let most = match window {
@@ -147,33 +147,34 @@ impl CircuitBreakerBuilder {
         let healthy_probes = self.healthy_probes.unwrap_or(self.probes);
         let is_no_share = |ratio: Ratio| ratio == Ratio::ZERO || ratio.is_above_one();
         let found = [
-            (Fault::NoRule, self.consecutive.is_none() && !counts),
-            (Fault::NoFailure, self.consecutive == Some(0)),
+            (Problem::NoRule, self.consecutive.is_none() && !counts),
+            (Problem::NoFailure, self.consecutive == Some(0)),
             (
-                Fault::Ratio,
+                Problem::Ratio,
                 self.failure_ratio.is_some_and(is_no_share) || self.slow.is_some_and(|(_, ratio)| is_no_share(ratio)),
             ),
-            (Fault::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
+            (Problem::SlowAfter, self.slow.is_some_and(|(after, _)| after.is_zero() || after > DAY)),
             (
-                Fault::Window,
+                Problem::Window,
                 match window {
                     Window::Calls(calls) => calls == 0 || calls > MOST_CALLS,
                     Window::Time(length) => length < Duration::from_millis(100) || length > DAY,
                 },
             ),
             // A window without a call has been found already.
-            (Fault::MinCalls, min_calls == 0 && most > 0 || min_calls > most),
-            (Fault::NothingToCount, !counts && (self.window.is_some() || self.min_calls.is_some())),
-            (Fault::OpenTime, can_be_zero(&self.open)),
+            (Problem::MinCalls, min_calls == 0 && most > 0 || min_calls > most),
+            (Problem::NothingToCount, !counts && (self.window.is_some() || self.min_calls.is_some())),
+            (Problem::OpenTime, can_be_zero(&self.open)),
             (
-                Fault::Probes,
+                Problem::Probes,
                 self.probes == 0 || self.probes > MOST_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
             ),
-            (Fault::ProbeWait, self.probe_wait.is_zero()),
+            (Problem::ProbeWait, self.probe_wait.is_zero()),
         ];
-        let faults = found.iter().filter(|(_, is_so)| *is_so).fold(0, |faults, (fault, _)| faults | 1 << *fault as u8);
-        if faults != 0 {
-            return Err(CircuitBreakerError { faults });
+        let problems =
+            found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
+        if problems != 0 {
+            return Err(CircuitBreakerError { problems });
         }
         let rules = Rules {
             consecutive: self.consecutive.unwrap_or(0),
@@ -195,5 +196,5 @@ impl CircuitBreakerBuilder {
 
 /// Whether a delay of this policy can be 0, or there is none. Only a list can begin higher than it goes on.
 fn can_be_zero(policy: &Policy) -> bool {
-    (1..=DelayList::MOST as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
+    (1..=DelayList::MAX_LEN as u32).any(|n| policy.bounds(n).is_none_or(|(least, _)| least.is_zero()))
 }

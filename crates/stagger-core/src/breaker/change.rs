@@ -2,12 +2,12 @@
 
 use super::circuit::CircuitBreaker;
 use super::ledger::Opening;
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::Tally;
 use super::word::{Mode, Word};
 use crate::instant::nanos;
 use crate::sync::{Ordering, fence, spin_loop};
-use crate::{Hint, Now};
+use crate::{ServerHint, guard::Now};
 
 impl CircuitBreaker {
     #[must_use]
@@ -23,7 +23,7 @@ impl CircuitBreaker {
         is_mine
     }
 
-    fn enter(&self, word: Word, at: u64, cause: Cause) {
+    fn enter(&self, word: Word, at: u64, cause: TransitionCause) {
         self.ledger.0.enter(at, cause);
         self.word.store(word.0, Ordering::Release);
     }
@@ -33,8 +33,8 @@ impl CircuitBreaker {
         &self,
         from: Word,
         at: u64,
-        hint: Option<Hint>,
-        cause: Cause,
+        hint: Option<ServerHint>,
+        cause: TransitionCause,
         tally: Tally,
         consecutive: u64,
     ) -> bool {
@@ -70,7 +70,7 @@ impl CircuitBreaker {
             return false;
         }
         self.ledger.0.probed.raise(at);
-        self.enter(Word::half_open(from.next_generation()), at, Cause::OpenTime);
+        self.enter(Word::half_open(from.next_generation()), at, TransitionCause::OpenTime);
         true
     }
 
@@ -79,7 +79,7 @@ impl CircuitBreaker {
             return false;
         }
         self.record.0.begin(from.next_generation());
-        self.enter(Word::new(Mode::Closed, from.next_generation()), at, Cause::Probes);
+        self.enter(Word::new(Mode::Closed, from.next_generation()), at, TransitionCause::Probes);
         true
     }
 
@@ -96,7 +96,7 @@ impl CircuitBreaker {
         ledger.set_opening(ledger.opening().begin_again());
         ledger.set_tripped_by(Tally::default(), 0);
         self.record.0.begin(from.next_generation());
-        self.enter(Word::new(mode, from.next_generation()), at, Cause::Command);
+        self.enter(Word::new(mode, from.next_generation()), at, TransitionCause::Command);
     }
 
     /// The word, when no change is on its way: for commands and reports, which may wait for the few nanoseconds.

@@ -4,12 +4,14 @@ use core::time::Duration;
 use super::builder::CircuitBreakerBuilder;
 use super::ledger::Ledger;
 use super::rules::Rules;
-use super::snapshot::{BreakerState, Cause, Snapshot};
+use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 use super::window::Record;
 use super::word::{Mode, Word, generation_of, pass};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
-use crate::{Breaker, BreakerOpen, Enforcement, Instant, Now, Outcome, Pass, Policy, Seed};
+use crate::{
+    Breaker, BreakerOpen, Instant, Outcome, Policy, Seed, guard::BreakerPermit, guard::Enforcement, guard::Now,
+};
 
 /// A circuit breaker: while a server is down, its callers are told so at once, and it is asked by a few probes only.
 ///
@@ -93,7 +95,7 @@ impl CircuitBreaker {
 
     /// It, for metrics and events. The clock is read for a window of time.
     #[must_use]
-    pub fn snapshot(&self, now: &dyn Now) -> Snapshot {
+    pub fn snapshot(&self, now: &dyn Now) -> BreakerSnapshot {
         loop {
             let word = self.at_rest();
             let snapshot = self.describe(word, now);
@@ -124,7 +126,7 @@ impl CircuitBreaker {
 
     /// Whether its refusals are kept to; while the program runs, and without a change of its state. If they are not,
     /// calls that it would have refused pass, and their results count for nothing.
-    pub fn enforce(&self, enforcement: Enforcement) {
+    pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.ledger.0.enforcement.set(enforcement as u64);
     }
 
@@ -138,7 +140,7 @@ impl CircuitBreaker {
 
 impl Breaker for CircuitBreaker {
     #[inline]
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let word = self.load();
         // The clock is left to those who wait for it, so that nothing has to be kept across a reading of it here.
         if word.mode() == Mode::Closed && self.rules.slow.is_none() {
@@ -155,7 +157,7 @@ impl Breaker for CircuitBreaker {
         }
     }
 
-    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool {
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
         let word = self.load();
         if word.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
             return false;
@@ -170,7 +172,7 @@ impl Breaker for CircuitBreaker {
     }
 
     #[inline]
-    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now) {
+    fn record(&self, pass: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         let is_closed_and_clean = self.word.load(Ordering::Relaxed) == Word::new(Mode::Closed, generation_of(&pass)).0;
         if is_closed_and_clean && matches!(outcome, Outcome::Success) && self.record.0.is_nothing() {
             return;
@@ -178,8 +180,8 @@ impl Breaker for CircuitBreaker {
         self.settle(&pass, outcome, now);
     }
 
-    fn enforce(&self, enforcement: Enforcement) {
-        Self::enforce(self, enforcement);
+    fn set_enforcement(&self, enforcement: Enforcement) {
+        Self::set_enforcement(self, enforcement);
     }
 }
 
@@ -189,7 +191,7 @@ impl CircuitBreaker {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    fn describe(&self, word: Word, now: &dyn Now) -> Snapshot {
+    fn describe(&self, word: Word, now: &dyn Now) -> BreakerSnapshot {
         let ledger = &self.ledger.0;
         let (tally, consecutive) = match word.mode() {
             Mode::Closed => (self.record.0.tally(word.generation(), || now.now().as_nanos()), word.streak()),
@@ -197,9 +199,9 @@ impl CircuitBreaker {
             _ => (ledger.tripped_by(), ledger.consecutive.get()),
         };
         let transitions = ledger.transitions.get();
-        Snapshot {
+        BreakerSnapshot {
             state: state_of(word.mode()),
-            cause: Cause::of(ledger.cause.get()),
+            cause: TransitionCause::of(ledger.cause.get()),
             enforcement: self.enforcement(),
             transitions,
             since: (transitions > 0).then(|| Instant::from_nanos(ledger.since.get())),

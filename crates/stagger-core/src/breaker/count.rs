@@ -2,15 +2,15 @@
 
 use super::circuit::CircuitBreaker;
 use super::rules::Rules;
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
 use super::word::{Mode, Probe, Word, generation_of};
-use crate::{Hint, Now, Outcome, Pass};
+use crate::{Outcome, ServerHint, guard::BreakerPermit, guard::Now};
 
 impl CircuitBreaker {
     /// Not inlined: the usual success has been dealt with before.
     #[inline(never)]
-    pub(super) fn settle(&self, pass: &Pass, outcome: &Outcome, now: &dyn Now) {
+    pub(super) fn settle(&self, pass: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         let word = self.load();
         // The result of a call that another state admitted says nothing about this one.
         if generation_of(pass) != word.generation() {
@@ -38,7 +38,8 @@ impl CircuitBreaker {
             let streak = if mark.failed { word.streak() + 1 } else { 0 };
             if streak >= u64::from(self.rules.consecutive) {
                 let tally = tally.unwrap_or_default();
-                if self.trip(word, now.now().as_nanos(), hint_of(outcome), Cause::Consecutive, tally, streak) {
+                if self.trip(word, now.now().as_nanos(), hint_of(outcome), TransitionCause::Consecutive, tally, streak)
+                {
                     return;
                 }
             } else if streak == word.streak() || self.swap(word, word.with_streak(streak)) {
@@ -65,7 +66,7 @@ impl CircuitBreaker {
                 self.close(word, now.now().as_nanos())
             } else if back.ailing() > can_fail {
                 let found = self.probes_found(back);
-                self.trip(word, now.now().as_nanos(), hint_of(outcome), Cause::Probes, found, 0)
+                self.trip(word, now.now().as_nanos(), hint_of(outcome), TransitionCause::Probes, found, 0)
             } else {
                 self.swap(word, back)
             };
@@ -81,7 +82,7 @@ impl CircuitBreaker {
     }
 }
 
-const fn hint_of(outcome: &Outcome) -> Option<Hint> {
+const fn hint_of(outcome: &Outcome) -> Option<ServerHint> {
     match outcome {
         Outcome::Failed { hint, .. } => *hint,
         _ => None,

@@ -6,14 +6,14 @@ use super::word::MOST_PROBES;
 /// Everything that is wrong with a circuit breaker, with the way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitBreakerError {
-    pub(super) faults: u16,
+    pub(super) problems: u16,
 }
 
 /// One thing that is wrong with a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum CircuitBreakerFault {
+pub enum CircuitBreakerProblem {
     /// Nothing can trip it.
     NoRule,
     /// It would trip before a failure: `consecutive` is 0.
@@ -36,27 +36,27 @@ pub enum CircuitBreakerFault {
     ProbeWait,
 }
 
-use CircuitBreakerFault::{
+use CircuitBreakerProblem::{
     MinCalls, NoFailure, NoRule, NothingToCount, OpenTime, ProbeWait, Probes, Ratio, SlowAfter, Window,
 };
 
-const ALL: [CircuitBreakerFault; 10] =
+const ALL: [CircuitBreakerProblem; 10] =
     [NoRule, NoFailure, Ratio, SlowAfter, Window, MinCalls, NothingToCount, OpenTime, Probes, ProbeWait];
 
 impl CircuitBreakerError {
-    /// The faults, in a fixed order.
-    pub fn faults(&self) -> impl Iterator<Item = CircuitBreakerFault> + '_ {
-        ALL.into_iter().filter(|&fault| self.faults & (1 << fault as u8) != 0)
+    /// The problems, in a fixed order.
+    pub fn problems(&self) -> impl Iterator<Item = CircuitBreakerProblem> + '_ {
+        ALL.into_iter().filter(|&problem| self.problems & (1 << problem as u8) != 0)
     }
 }
 
 impl fmt::Display for CircuitBreakerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, fault) in self.faults().enumerate() {
+        for (n, problem) in self.problems().enumerate() {
             if n > 0 {
                 f.write_str("; ")?;
             }
-            match fault {
+            match problem {
                 NoRule => f.write_str("nothing trips it: set consecutive, failure_ratio or slow_ratio")?,
                 NoFailure => f.write_str("consecutive is 0, so it would never close: use at least 1")?,
                 Ratio => f.write_str("a ratio is 0 or above 100%: use more than 0 and at most 1")?,

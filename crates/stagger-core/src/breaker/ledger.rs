@@ -1,9 +1,9 @@
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::Tally;
 use crate::instant::nanos;
 use crate::seed::Purpose;
 use crate::sync::{AtomicU64, Ordering};
-use crate::{Hint, Policy, Seed};
+use crate::{Policy, Seed, ServerHint};
 
 /// What belongs to a state besides its word.
 ///
@@ -28,7 +28,7 @@ pub(super) struct Ledger {
     pub(super) consecutive: Cell,
     pub(super) refusals: Cell,
     pub(super) would_have_refused: Cell,
-    /// The number of an [`Enforcement`](crate::Enforcement).
+    /// The number of an [`Enforcement`](crate::guard::Enforcement).
     pub(super) enforcement: Cell,
 }
 
@@ -58,16 +58,16 @@ impl Opening {
     }
 
     /// How long it is, in nanoseconds, when the server asked for this.
-    pub(super) fn length(self, hint: Option<Hint>, policy: &Policy, seed: Seed) -> u64 {
+    pub(super) fn length(self, hint: Option<ServerHint>, policy: &Policy, seed: Seed) -> u64 {
         let seed = seed.for_call(u64::from(self.episode));
         // The builder accepts only policies with delays.
         let drawn = policy.delay(self.number, seed).map_or(0, nanos);
         let Some(hint) = hint else { return drawn };
         let most = policy.max_hint();
         let hint = match hint {
-            Hint::Floor(asked) => Hint::Floor(most.map_or(asked, |most| asked.min(most))),
-            Hint::Slot(asked) => Hint::Slot(most.map_or(asked, |most| asked.min(most))),
-            Hint::Never => Hint::Never,
+            ServerHint::AtLeast(asked) => ServerHint::AtLeast(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::Reserved(asked) => ServerHint::Reserved(most.map_or(asked, |most| asked.min(most))),
+            ServerHint::DoNotRetry => ServerHint::DoNotRetry,
         };
         let ceiling = policy.bounds(self.number).map_or(0, |(_, ceiling)| nanos(ceiling));
         policy.hinted(hint, ceiling, drawn, seed.bits(0, self.number, Purpose::Hint))
@@ -96,7 +96,7 @@ impl Ledger {
     }
 
     /// Notes a change of state.
-    pub(super) fn enter(&self, at: u64, cause: Cause) {
+    pub(super) fn enter(&self, at: u64, cause: TransitionCause) {
         self.since.set(at);
         self.cause.set(cause as u64);
         self.transitions.set(self.transitions.get().wrapping_add(1));

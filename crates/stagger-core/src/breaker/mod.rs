@@ -39,6 +39,6 @@ mod word;
 
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;
-pub use error::{CircuitBreakerError, CircuitBreakerFault};
-pub use snapshot::{BreakerState, Cause, Snapshot};
+pub use error::{CircuitBreakerError, CircuitBreakerProblem};
+pub use snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 pub use window::Window;

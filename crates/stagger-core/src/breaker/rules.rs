@@ -1,7 +1,7 @@
-use super::snapshot::Cause;
+use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
 use super::word::{Probe, age_of};
-use crate::{Outcome, Pass, Ratio, Verdict};
+use crate::{Outcome, Ratio, guard::BreakerPermit, guard::ServerHealth};
 
 /// What a breaker trips on, and how it comes back: checked by the builder.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,11 @@ pub(super) struct Slow {
 
 impl Rules {
     /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
-    pub(super) fn mark(&self, pass: &Pass, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+    pub(super) fn mark(&self, pass: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
-            Verdict::Healthy => false,
-            Verdict::Ailing => true,
-            Verdict::Unknown => return None,
+            ServerHealth::Healthy => false,
+            ServerHealth::Ailing => true,
+            ServerHealth::Unknown => return None,
         };
         let slow = self.slow.is_some_and(|slow| age_of(pass, now()) > slow.after);
         Some(Mark { failed, slow })
@@ -47,15 +47,15 @@ impl Rules {
     }
 
     /// Whether what the window holds trips the breaker.
-    pub(super) fn tripped(&self, tally: Tally) -> Option<Cause> {
+    pub(super) fn tripped(&self, tally: Tally) -> Option<TransitionCause> {
         if tally.calls < u64::from(self.min_calls) {
             return None;
         }
         if self.failure_ratio.is_some_and(|ratio| reaches(tally.failures, tally.calls, ratio)) {
-            return Some(Cause::FailureRatio);
+            return Some(TransitionCause::FailureRatio);
         }
         let slow = self.slow.is_some_and(|slow| reaches(tally.slow, tally.calls, slow.ratio));
-        slow.then_some(Cause::SlowRatio)
+        slow.then_some(TransitionCause::SlowRatio)
     }
 }
 

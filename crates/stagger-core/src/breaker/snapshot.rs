@@ -1,4 +1,4 @@
-use crate::{Enforcement, Instant};
+use crate::{Instant, guard::Enforcement};
 
 /// What a breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ impl BreakerState {
 /// Why a breaker is in its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum TransitionCause {
     /// It was told to, or it is new.
     Command,
     /// Failures in a row tripped it.
@@ -53,7 +53,7 @@ pub enum Cause {
     ProbeWait,
 }
 
-impl Cause {
+impl TransitionCause {
     /// The cause as one lower-case word, for metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -84,11 +84,11 @@ impl Cause {
 /// A breaker at one moment, for metrics and events. A number that has no meaning in a state is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct BreakerSnapshot {
     /// What it does. An open time that is over is noticed by the next call: until then it is `Open`.
     pub state: BreakerState,
     /// Why.
-    pub cause: Cause,
+    pub cause: TransitionCause,
     /// Whether its refusals are kept to.
     pub enforcement: Enforcement,
     /// How many changes of state there have been. Who polls it misses none.
@@ -125,18 +125,18 @@ mod tests {
     #[test]
     fn every_cause_is_kept_as_its_number_and_has_a_name() {
         let all = [
-            Cause::Command,
-            Cause::Consecutive,
-            Cause::FailureRatio,
-            Cause::SlowRatio,
-            Cause::OpenTime,
-            Cause::Probes,
-            Cause::ProbeWait,
+            TransitionCause::Command,
+            TransitionCause::Consecutive,
+            TransitionCause::FailureRatio,
+            TransitionCause::SlowRatio,
+            TransitionCause::OpenTime,
+            TransitionCause::Probes,
+            TransitionCause::ProbeWait,
         ];
         for cause in all {
-            assert_eq!(Cause::of(cause as u64), cause);
+            assert_eq!(TransitionCause::of(cause as u64), cause);
         }
-        assert_eq!(all.map(Cause::name).into_iter().collect::<HashSet<_>>().len(), all.len());
+        assert_eq!(all.map(TransitionCause::name).into_iter().collect::<HashSet<_>>().len(), all.len());
     }
 
     /// Metrics and logs are searched for these words.

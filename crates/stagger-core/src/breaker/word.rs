@@ -1,6 +1,6 @@
 //! The state of a breaker in one word, so that every change of it is one compare-and-swap.
 
-use crate::Pass;
+use crate::guard::BreakerPermit;
 
 /// What the breaker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Word {
         }
     }
 
-    /// From 1 on, and never 0: that is the generation of [`Pass::NOTHING`].
+    /// From 1 on, and never 0: that is the generation of [`BreakerPermit::NONE`].
     #[inline]
     pub(super) const fn generation(self) -> u64 {
         self.0 >> MODE_BITS & LAST_GENERATION
@@ -136,19 +136,19 @@ const START_BITS: u32 = 48;
 const START: u64 = (1 << START_BITS) - 1;
 
 #[inline]
-pub(super) const fn pass(generation: u64, start: u64) -> Pass {
-    Pass(generation << START_BITS | start & START)
+pub(super) const fn pass(generation: u64, start: u64) -> BreakerPermit {
+    BreakerPermit(generation << START_BITS | start & START)
 }
 
 /// The generation of the state that gave this pass; 0 for none.
 #[inline]
-pub(super) const fn generation_of(pass: &Pass) -> u64 {
+pub(super) const fn generation_of(pass: &BreakerPermit) -> u64 {
     pass.0 >> START_BITS
 }
 
 /// How long ago it was given, in nanoseconds: exact up to 39 hours, half of what the start can tell. A clock that
 /// stepped backwards yields zero.
-pub(super) const fn age_of(pass: &Pass, now: u64) -> u64 {
+pub(super) const fn age_of(pass: &BreakerPermit, now: u64) -> u64 {
     let age = now.wrapping_sub(pass.0) & START;
     if age > START / 2 { 0 } else { age }
 }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn generations_leave_out_the_one_of_no_pass() {
         assert_eq!(Word::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
-        assert_eq!(generation_of(&Pass::NOTHING), 0);
+        assert_eq!(generation_of(&BreakerPermit::NONE), 0);
         assert_eq!(generation_of(&pass(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
     }
 

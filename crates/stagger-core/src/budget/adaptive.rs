@@ -1,22 +1,22 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{Multiplier, RatioAboveOne, WindowLength};
+use super::BudgetProblem::{Multiplier, RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed, Verdict};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit, guard::ServerHealth};
 
 /// Client throttling of the SRE book: the fewer requests the server accepts, the more retries are refused, by chance.
 ///
 /// ```text
-/// lend: refused with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
+/// try_acquire: refused with the probability max(0, requests − K · accepts) / (requests + 1), but at most max_refusal
 /// ```
 ///
 /// Requests are counted when they are attempted: first attempts, retries, and the retries that were refused here. They
-/// are accepted if the server [answered](Verdict::Healthy); those about which [nothing can be
-/// concluded](Verdict::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
+/// are accepted if the server [answered](ServerHealth::Healthy); those about which [nothing can be
+/// concluded](ServerHealth::Unknown) are taken back. Both are counted over a sliding window of twelve slots, and a request
 /// and its acceptance pass out of it together.
 ///
 /// Units: requests. Defaults: K = 2, two minutes, at most 100 %, nothing refused below 10 requests. Range: K 1 to
@@ -122,29 +122,29 @@ impl Adaptive {
 }
 
 impl Budget for Adaptive {
-    fn first(&self, now: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         let slot = self.slot(now.now());
         self.requests.add(slot);
-        Loan(slot + 1)
+        BudgetPermit(slot + 1)
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let slot = self.slot(now.now());
         let refuses = self.refuses(slot);
         self.requests.add(slot);
-        (!refuses).then_some(Loan(slot + 1))
+        (!refuses).then_some(BudgetPermit(slot + 1))
     }
 
-    fn settle(&self, Loan(loan): Loan, outcome: &Outcome, _: &dyn Now) {
+    fn record(&self, BudgetPermit(loan): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         let Some(slot) = loan.checked_sub(1) else { return };
         match outcome.verdict() {
-            Verdict::Healthy => self.accepts.add(slot),
-            Verdict::Ailing => {}
-            Verdict::Unknown => self.requests.take_back(slot),
+            ServerHealth::Healthy => self.accepts.add(slot),
+            ServerHealth::Ailing => {}
+            ServerHealth::Unknown => self.requests.take_back(slot),
         }
     }
 
-    fn give_back(&self, Loan(loan): Loan) {
+    fn release(&self, BudgetPermit(loan): BudgetPermit) {
         if let Some(slot) = loan.checked_sub(1) {
             self.requests.take_back(slot);
         }

@@ -1,14 +1,14 @@
 use super::BudgetError;
-use super::BudgetFault::RatioAboveOne;
+use super::BudgetProblem::RatioAboveOne;
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries at one time are a share of the calls at that time, and a few in any case.
 ///
 /// ```text
-/// lend: retries + 1 ≤ max(floor, ratio · active)
+/// try_acquire: retries + 1 ≤ max(floor, ratio · active)
 /// ```
 ///
 /// A retry counts from the moment it is granted, so also while it waits in its backoff. Active is every call: those in
@@ -51,8 +51,8 @@ pub struct ConcurrentSnapshot {
     pub retries: u64,
 }
 
-const FIRST: Loan = Loan(1);
-const RETRY: Loan = Loan(2);
+const FIRST: BudgetPermit = BudgetPermit(1);
+const RETRY: BudgetPermit = BudgetPermit(2);
 
 impl Concurrent {
     const_unless_loom! {
@@ -98,12 +98,12 @@ impl Default for Concurrent {
 
 impl Budget for Concurrent {
     #[inline]
-    fn first(&self, _: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
         self.firsts.add();
         FIRST
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         // The call that asks is no longer in its attempt.
         let firsts = self.firsts.sum().saturating_add(1);
         let spend = |retries| (retries < self.allowed(firsts.saturating_add(retries))).then(|| retries + 1);
@@ -112,12 +112,12 @@ impl Budget for Concurrent {
     }
 
     #[inline]
-    fn settle(&self, loan: Loan, _: &Outcome, _: &dyn Now) {
-        self.give_back(loan);
+    fn record(&self, loan: BudgetPermit, _: &Outcome, _: &dyn Now) {
+        self.release(loan);
     }
 
     #[inline]
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         match loan {
             FIRST => self.firsts.take_back(),
             RETRY => {
@@ -127,7 +127,7 @@ impl Budget for Concurrent {
         }
     }
 
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let ConcurrentSnapshot { firsts, retries } = self.snapshot();
         Some(self.allowed(firsts.saturating_add(retries)).saturating_sub(retries))
     }

@@ -3,14 +3,14 @@ use core::fmt;
 /// Everything that is wrong with the settings of a budget, with the way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetError {
-    faults: u32,
+    problems: u32,
 }
 
 /// One thing that is wrong with the settings of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum BudgetFault {
+pub enum BudgetProblem {
     /// A bucket that holds no token never lends.
     NoCapacity,
     /// More tokens at the beginning than the bucket holds.
@@ -39,23 +39,23 @@ pub enum BudgetFault {
     Attempts,
 }
 
-const ALL: [BudgetFault; 13] = [
-    BudgetFault::NoCapacity,
-    BudgetFault::InitialAboveCapacity,
-    BudgetFault::CostAboveCapacity,
-    BudgetFault::NoCost,
-    BudgetFault::NoRefillTime,
-    BudgetFault::MaxTokens,
-    BudgetFault::TokenRatio,
-    BudgetFault::RatioAboveOne,
-    BudgetFault::RatioOfOne,
-    BudgetFault::RatioOfZero,
-    BudgetFault::WindowLength,
-    BudgetFault::Multiplier,
-    BudgetFault::Attempts,
+const ALL: [BudgetProblem; 13] = [
+    BudgetProblem::NoCapacity,
+    BudgetProblem::InitialAboveCapacity,
+    BudgetProblem::CostAboveCapacity,
+    BudgetProblem::NoCost,
+    BudgetProblem::NoRefillTime,
+    BudgetProblem::MaxTokens,
+    BudgetProblem::TokenRatio,
+    BudgetProblem::RatioAboveOne,
+    BudgetProblem::RatioOfOne,
+    BudgetProblem::RatioOfZero,
+    BudgetProblem::WindowLength,
+    BudgetProblem::Multiplier,
+    BudgetProblem::Attempts,
 ];
 
-impl BudgetFault {
+impl BudgetProblem {
     const fn sentence(self) -> &'static str {
         match self {
             Self::NoCapacity => "capacity is 0, so nothing would ever be lent: use at least the cost of a retry",
@@ -78,32 +78,32 @@ impl BudgetFault {
 }
 
 impl BudgetError {
-    /// The faults, in a fixed order.
-    pub fn faults(&self) -> impl Iterator<Item = BudgetFault> + '_ {
-        ALL.into_iter().filter(|&fault| self.faults & (1 << fault as u8) != 0)
+    /// The problems, in a fixed order.
+    pub fn problems(&self) -> impl Iterator<Item = BudgetProblem> + '_ {
+        ALL.into_iter().filter(|&problem| self.problems & (1 << problem as u8) != 0)
     }
 
-    /// The faults that were found, if any.
-    pub(super) const fn check<const N: usize>(found: [(BudgetFault, bool); N]) -> Result<(), Self> {
-        let mut faults = 0;
+    /// The problems that were found, if any.
+    pub(super) const fn check<const N: usize>(found: [(BudgetProblem, bool); N]) -> Result<(), Self> {
+        let mut problems = 0;
         let mut at = 0;
         while at < N {
             if found[at].1 {
-                faults |= 1 << found[at].0 as u8;
+                problems |= 1 << found[at].0 as u8;
             }
             at += 1;
         }
-        if faults == 0 { Ok(()) } else { Err(Self { faults }) }
+        if problems == 0 { Ok(()) } else { Err(Self { problems }) }
     }
 }
 
 impl fmt::Display for BudgetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.faults().enumerate() {
+        for (at, problem) in self.problems().enumerate() {
             if at > 0 {
                 f.write_str("; ")?;
             }
-            f.write_str(fault.sentence())?;
+            f.write_str(problem.sentence())?;
         }
         Ok(())
     }

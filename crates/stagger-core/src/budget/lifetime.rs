@@ -1,15 +1,15 @@
 use super::BudgetError;
-use super::BudgetFault::{RatioAboveOne, RatioOfOne};
+use super::BudgetProblem::{RatioAboveOne, RatioOfOne};
 use super::shards::Shards;
 use crate::guard::Now;
 use crate::ratio::share;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries are a share of all attempts that were ever made, once there have been enough of them.
 ///
 /// ```text
-/// lend: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
+/// try_acquire: attempts < bootstrap, or retries + 1 ≤ ratio · (attempts + 1)
 /// ```
 ///
 /// Units: attempts, the retries among them. Defaults: 10 %, a bootstrap of 100 attempts. Range: any share below 1,
@@ -102,28 +102,28 @@ impl Default for Lifetime {
 
 impl Budget for Lifetime {
     #[inline]
-    fn first(&self, _: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
         self.calls.add();
-        Loan::NOTHING
+        BudgetPermit::NONE
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let allowed = self.allowed(self.calls.sum());
         let spend = |retries| (retries < allowed).then(|| retries + 1);
         self.retries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).ok()?;
-        Some(Loan(1))
+        Some(BudgetPermit(1))
     }
 
     #[inline]
-    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn give_back(&self, loan: Loan) {
-        if loan != Loan::NOTHING {
+    fn release(&self, loan: BudgetPermit) {
+        if loan != BudgetPermit::NONE {
             self.retries.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let seen = self.snapshot();
         Some(seen.allowed.saturating_sub(seen.retries))
     }

@@ -16,7 +16,7 @@
 //! When in doubt: [`Tokens`] in a client, [`Window`] in a service. All of them are lock-free, without allocation, exact
 //! in integers, and shared by reference by everyone who calls the same server. They need 64-bit atomics.
 //!
-//! [`Lever`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
+//! [`ControlledBudget`] puts any of them aside, has it observed only, or turns retries down, while the program runs; behind it
 //! [`Unlimited`] bounds nothing.
 //!
 //! What was lent for a retry that is cancelled while it waits comes back. One that is cancelled underway has been a
@@ -24,30 +24,30 @@
 //!
 //! ```
 //! use stagger_core::budget::Window;
-//! use stagger_core::{Budget, Instant, Kind, Ratio};
+//! use stagger_core::{Budget, Instant, FailureKind, Ratio};
 //!
 //! let window = Window::builder().ratio(Ratio::percent(50)).min_per_second(0).build()?;
 //! let now = Instant::ZERO;
 //! for _ in 0..5 {
-//!     let _ = window.first(&now);
+//!     let _ = window.on_first_attempt(&now);
 //! }
-//! assert_eq!(window.left(), Some(2));
-//! assert!(window.lend(Kind::Transient, &now).is_some());
-//! assert!(window.lend(Kind::Transient, &now).is_some());
-//! assert!(window.lend(Kind::Transient, &now).is_none());
+//! assert_eq!(window.available(), Some(2));
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_some());
+//! assert!(window.try_acquire(FailureKind::Transient, &now).is_none());
 //! # Ok::<(), stagger_core::budget::BudgetError>(())
 //! ```
 
 mod adaptive;
 mod concurrent;
+mod control;
+mod controlled;
 mod error;
-mod lever;
 mod lifetime;
 mod shards;
 mod slots;
 mod spent;
 mod success_rate;
-mod switch;
 mod throttle;
 mod tokens;
 mod unlimited;
@@ -55,11 +55,11 @@ mod window;
 
 pub use adaptive::{Adaptive, AdaptiveBuilder, AdaptiveSnapshot};
 pub use concurrent::{Concurrent, ConcurrentSnapshot};
-pub use error::{BudgetError, BudgetFault};
-pub use lever::Lever;
+pub use control::{ControlMode, ControlSetting, ControlSnapshot, RetryControl};
+pub use controlled::ControlledBudget;
+pub use error::{BudgetError, BudgetProblem};
 pub use lifetime::{Lifetime, LifetimeSnapshot};
 pub use success_rate::{SuccessRate, SuccessRateSnapshot};
-pub use switch::{LeverSnapshot, Mode, Setting, Switch};
 pub use throttle::{Throttle, ThrottleSnapshot};
 pub use tokens::{Refund, Tokens, TokensBuilder, TokensSnapshot};
 pub use unlimited::Unlimited;

@@ -1,16 +1,16 @@
 use super::BudgetError;
-use super::BudgetFault::{Attempts, RatioAboveOne, RatioOfZero};
+use super::BudgetProblem::{Attempts, RatioAboveOne, RatioOfZero};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// No retries while too few of the last attempts succeeded.
 ///
 /// ```text
-/// lend: succeeded(last n attempts) ≥ ratio · n, and nothing is taken
+/// try_acquire: succeeded(last n attempts) ≥ ratio · n, and nothing is taken
 /// ```
 ///
-/// Units: attempts, first ones and retries alike; those about which [nothing can be concluded](Verdict::Unknown) do
+/// Units: attempts, first ones and retries alike; those about which [nothing can be concluded](ServerHealth::Unknown) do
 /// not count. What has not happened yet counts as success. Defaults: 90 % of the last 50. Range: n from 1 to 64, any
 /// share above 0 and up to 1.
 ///
@@ -18,7 +18,7 @@ use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
 ///
 /// With t = `⌊(1 − ratio) · n⌋`: of n attempts in a row at most t are failures that are retried, so N failing calls
 /// cause at most t retries, and t more with every n − t successes: by default 5, and one more for nine successes.
-/// Failures of our own ([`Kind::Local`]) are not counted, so the retries after them are bounded by the policy alone;
+/// Failures of our own ([`FailureKind::LocalExhaustion`]) are not counted, so the retries after them are bounded by the policy alone;
 /// they have not reached the server.
 ///
 /// Use it where retries are a nicety, good against the odd failure and harmful when anything is wrong: above a
@@ -97,17 +97,17 @@ impl Default for SuccessRate {
 }
 
 impl Budget for SuccessRate {
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
-        (of - succeeded <= self.tolerated()).then_some(Loan::NOTHING)
+        (of - succeeded <= self.tolerated()).then_some(BudgetPermit::NONE)
     }
 
     #[inline]
-    fn settle(&self, _: Loan, outcome: &Outcome, _: &dyn Now) {
+    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         let success = match outcome.verdict() {
-            Verdict::Healthy => 1,
-            Verdict::Ailing => 0,
-            Verdict::Unknown => return,
+            ServerHealth::Healthy => 1,
+            ServerHealth::Ailing => 0,
+            ServerHealth::Unknown => return,
         };
         let older = u64::MAX.checked_shl(self.last).unwrap_or(0);
         // All successes stay as they are, so that successes on many threads do not disturb each other.
@@ -117,10 +117,10 @@ impl Budget for SuccessRate {
         });
     }
 
-    fn give_back(&self, _: Loan) {}
+    fn release(&self, _: BudgetPermit) {}
 
     /// How many failures in a row would still be retried.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let SuccessRateSnapshot { succeeded, of } = self.snapshot();
         Some(u64::from(self.tolerated().saturating_sub(of - succeeded)))
     }

@@ -1,22 +1,22 @@
 use super::BudgetError;
-use super::BudgetFault::{MaxTokens, TokenRatio};
+use super::BudgetProblem::{MaxTokens, TokenRatio};
 use crate::guard::Now;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Kind, Loan, Outcome, Ratio, Verdict};
+use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// gRPC's retry throttling: no retries while half of the tokens are gone.
 ///
 /// ```text
 /// failure: tokens = max(0, tokens − 1)
 /// success: tokens = min(max_tokens, tokens + token_ratio)
-/// lend:    tokens > max_tokens / 2, and nothing is taken
+/// try_acquire:    tokens > max_tokens / 2, and nothing is taken
 /// ```
 ///
 /// Units: tokens, kept in thousandths. Range: `max_tokens` 1 to 1000, `token_ratio` 0.001 to 1000, of which three
 /// decimals are kept. There are no defaults; 10 and 0.1 are the numbers of the proposal's example.
 ///
 /// Source: gRPC proposal A6, "Throttling Retry Attempts and Hedged RPCs". Differs from it in: nothing. A success is
-/// [`Outcome::Success`], a failure one that may pass and is not [our own](Kind::Local), whether or not it is retried;
+/// [`Outcome::Success`], a failure one that may pass and is not [our own](FailureKind::LocalExhaustion), whether or not it is retried;
 /// what failed for good is neither.
 ///
 /// # What it bounds
@@ -135,28 +135,28 @@ impl Throttle {
 }
 
 impl Budget for Throttle {
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
-        self.snapshot().lends().then_some(Loan::NOTHING)
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        self.snapshot().lends().then_some(BudgetPermit::NONE)
     }
 
     #[inline]
-    fn settle(&self, _: Loan, outcome: &Outcome, _: &dyn Now) {
+    fn record(&self, _: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         match outcome.verdict() {
-            Verdict::Ailing => {
+            ServerHealth::Ailing => {
                 self.update(|held| ThrottleSnapshot { milli_tokens: held.milli_tokens.saturating_sub(WHOLE), ..held })
             }
-            Verdict::Healthy if matches!(outcome, Outcome::Success) => self.update(|held| {
+            ServerHealth::Healthy if matches!(outcome, Outcome::Success) => self.update(|held| {
                 let tokens = (held.milli_tokens + held.milli_ratio).min(held.max_milli_tokens);
                 ThrottleSnapshot { milli_tokens: tokens, ..held }
             }),
-            Verdict::Healthy | Verdict::Unknown => {}
+            ServerHealth::Healthy | ServerHealth::Unknown => {}
         }
     }
 
-    fn give_back(&self, _: Loan) {}
+    fn release(&self, _: BudgetPermit) {}
 
     /// How many failures in a row would still be retried.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let held = self.snapshot();
         let above = (2 * held.milli_tokens).saturating_sub(held.max_milli_tokens);
         // The last one has to leave something above one half.

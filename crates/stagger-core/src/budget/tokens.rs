@@ -1,16 +1,16 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
+use super::BudgetProblem::{CostAboveCapacity, InitialAboveCapacity, NoCapacity, NoCost, NoRefillTime};
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Verdict};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, guard::BudgetPermit, guard::ServerHealth};
 
 /// A bucket of tokens: every retry takes some out, every success puts some in.
 ///
 /// ```text
-/// lend:    tokens ≥ cost(kind)  →  tokens −= cost(kind)
+/// try_acquire:    tokens ≥ cost(kind)  →  tokens −= cost(kind)
 /// success: tokens = min(capacity, tokens + refund)
 /// ```
 ///
@@ -41,14 +41,14 @@ use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio, Verdict};
 ///
 /// ```
 /// use stagger_core::budget::Tokens;
-/// use stagger_core::{Budget, Instant, Kind};
+/// use stagger_core::{Budget, Instant, FailureKind};
 ///
 /// static TOKENS: Tokens = Tokens::new();
 ///
 /// for _ in 0..100 {
-///     assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_some());
+///     assert!(TOKENS.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
 /// }
-/// assert!(TOKENS.lend(Kind::Transient, &Instant::ZERO).is_none());
+/// assert!(TOKENS.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Debug)]
 pub struct Tokens {
@@ -201,32 +201,32 @@ impl Default for Tokens {
 }
 
 impl Budget for Tokens {
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         if let Some(refill) = self.settings.refill {
             self.refill(refill, now.now());
         }
         let cost = self.settings.cost_of(kind);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| held.checked_sub(cost)).ok()?;
         // One more than it cost: what costs nothing is a loan, too.
-        Some(Loan(cost + 1))
+        Some(BudgetPermit(cost + 1))
     }
 
     #[inline]
-    fn settle(&self, loan: Loan, outcome: &Outcome, _: &dyn Now) {
-        if outcome.verdict() == Verdict::Healthy {
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+        if outcome.verdict() == ServerHealth::Healthy {
             self.deposit(match (self.settings.refund, loan) {
-                (Refund::EverySuccess, _) | (Refund::LastCost, Loan::NOTHING) => self.settings.reward,
-                (Refund::LastCost, Loan(cost)) => cost - 1,
+                (Refund::EverySuccess, _) | (Refund::LastCost, BudgetPermit::NONE) => self.settings.reward,
+                (Refund::LastCost, BudgetPermit(cost)) => cost - 1,
             });
         }
     }
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         self.deposit(loan.0.saturating_sub(1));
     }
 
     /// How many retries after transient failures can be paid for.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         self.tokens.load(Ordering::Relaxed).checked_div(self.settings.transient)
     }
 }
@@ -249,19 +249,19 @@ impl TokensBuilder {
         self.transient_cost(tokens).throttled_cost(tokens).local_cost(tokens)
     }
 
-    /// What a retry after a [transient](Kind::Transient) failure costs. Default: 5.
+    /// What a retry after a [transient](FailureKind::Transient) failure costs. Default: 5.
     pub const fn transient_cost(mut self, tokens: u32) -> Self {
         self.transient = whole(tokens);
         self
     }
 
-    /// What a retry after a [throttled](Kind::Throttled) request costs. Default: 5.
+    /// What a retry after a [throttled](FailureKind::Throttled) request costs. Default: 5.
     pub const fn throttled_cost(mut self, tokens: u32) -> Self {
         self.throttled = whole(tokens);
         self
     }
 
-    /// What a retry after a failure of [our own](Kind::Local) costs. Default: 5.
+    /// What a retry after a failure of [our own](FailureKind::LocalExhaustion) costs. Default: 5.
     pub const fn local_cost(mut self, tokens: u32) -> Self {
         self.local = whole(tokens);
         self
@@ -296,11 +296,11 @@ impl TokensBuilder {
         most(self.transient, most(self.throttled, self.local))
     }
 
-    const fn cost_of(&self, kind: Kind) -> u64 {
+    const fn cost_of(&self, kind: FailureKind) -> u64 {
         match kind {
-            Kind::Transient => self.transient,
-            Kind::Throttled => self.throttled,
-            Kind::Local => self.local,
+            FailureKind::Transient => self.transient,
+            FailureKind::Throttled => self.throttled,
+            FailureKind::LocalExhaustion => self.local,
         }
     }
 

@@ -1,32 +1,32 @@
 use crate::guard::Now;
-use crate::{Budget, Kind, Loan, Outcome};
+use crate::{Budget, FailureKind, Outcome, guard::BudgetPermit};
 
 /// No bound at all: it lends whatever is asked for.
 ///
-/// It stands behind a [`Lever`](super::Lever) where nothing else shall bound retries and hedges, and costs nothing.
+/// It stands behind a [`ControlledBudget`](super::ControlledBudget) where nothing else shall bound retries and hedges, and costs nothing.
 ///
 /// ```
-/// use stagger_core::budget::{Lever, Mode, Unlimited};
-/// use stagger_core::{Budget, Instant, Kind};
+/// use stagger_core::budget::{ControlledBudget, ControlMode, Unlimited};
+/// use stagger_core::{Budget, Instant, FailureKind};
 ///
-/// static RETRIES: Lever<Unlimited> = Lever::new(Unlimited);
+/// static RETRIES: ControlledBudget<Unlimited> = ControlledBudget::new(Unlimited);
 ///
-/// assert!(RETRIES.lend(Kind::Transient, &Instant::ZERO).is_some());
-/// RETRIES.set(Mode::NoRetries);
-/// assert!(RETRIES.lend(Kind::Transient, &Instant::ZERO).is_none());
+/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
+/// RETRIES.set(ControlMode::NoRetries);
+/// assert!(RETRIES.try_acquire(FailureKind::Transient, &Instant::ZERO).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unlimited;
 
 impl Budget for Unlimited {
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
-        Some(Loan::NOTHING)
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
+        Some(BudgetPermit::NONE)
     }
 
     #[inline]
-    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn give_back(&self, _: Loan) {}
+    fn release(&self, _: BudgetPermit) {}
 
     fn is_unlimited(&self) -> bool {
         true

@@ -1,18 +1,18 @@
 use core::time::Duration;
 
 use super::BudgetError;
-use super::BudgetFault::{RatioAboveOne, WindowLength};
+use super::BudgetProblem::{RatioAboveOne, WindowLength};
 use super::slots::{Slots, slot};
 use super::spent::Spent;
 use crate::guard::Now;
 use crate::instant::nanos;
 use crate::sync::const_unless_loom;
-use crate::{Budget, Instant, Kind, Loan, Outcome, Ratio};
+use crate::{Budget, FailureKind, Instant, Outcome, Ratio, guard::BudgetPermit};
 
 /// Retries are a share of the calls over a sliding window, and so many a second in any case.
 ///
 /// ```text
-/// lend: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
+/// try_acquire: retries(ttl) + 1 ≤ ratio · calls(ttl) + min_per_second · ttl
 /// ```
 ///
 /// Units: calls and retries; the share is exact in millionths, so 0.75 is three retries in four calls. Defaults:
@@ -117,27 +117,27 @@ impl Default for Window {
 }
 
 impl Budget for Window {
-    fn first(&self, now: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         self.calls.add(self.slot(now.now()));
-        Loan::NOTHING
+        BudgetPermit::NONE
     }
 
-    fn lend(&self, _: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let slot = self.retries.spend(self.slot(now.now()), |slot| self.allowed(slot))?;
-        Some(Loan(slot + 1))
+        Some(BudgetPermit(slot + 1))
     }
 
     #[inline]
-    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn give_back(&self, Loan(loan): Loan) {
+    fn release(&self, BudgetPermit(loan): BudgetPermit) {
         if let Some(slot) = loan.checked_sub(1) {
             self.retries.take_back(slot);
         }
     }
 
     /// How many retries were left when it was last asked for anything.
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         let seen = self.look(self.calls.newest().max(self.retries.newest()));
         Some(seen.allowed.saturating_sub(seen.retries))
     }

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use crate::instant::nanos;
 use crate::math::square_root;
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::{Policy, Seed};
 
 /// The distribution of a decorrelated delay, which depends on the one before it.
@@ -128,7 +128,7 @@ impl<'a> Chain<'a> {
 
 /// The upper end of the interval after a delay of `previous`.
 fn hi(policy: &Policy, previous: f64) -> f64 {
-    match policy.next_delay(previous, 1, Kind::Transient, 0) {
+    match policy.next_delay(previous, 1, FailureKind::Transient, 0) {
         Some(drawn) => drawn.interval.hi as f64,
         None => previous,
     }

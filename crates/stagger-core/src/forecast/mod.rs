@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use crate::Policy;
 use crate::instant::nanos;
-use crate::outcome::Kind;
+use crate::outcome::FailureKind;
 use crate::policy::Route;
 use crate::schedule::{Drawn, Interval};
 
@@ -156,7 +156,7 @@ impl Policy {
 
     /// The longest delay of retry `k`, which is followed by the longest interval.
     fn longest_delay(&self, carry: f64, k: u32) -> Option<Drawn> {
-        self.next_delay(carry, k, Kind::Transient, u64::MAX)
+        self.next_delay(carry, k, FailureKind::Transient, u64::MAX)
     }
 }
 
@@ -179,15 +179,15 @@ fn within<const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Jitter, Profile};
+    use crate::{Jitter, profile::Profile};
 
     /// Whether the delays of the retries 2 to 9 are the same whatever was drawn before them.
     fn forgets(policy: &Policy) -> bool {
         let (mut low, mut high) = (policy.curve.first, policy.curve.first);
         (1..9).all(|n| {
-            let after = |carry, bits| policy.next_delay(carry, n, Kind::Transient, bits).unwrap().carry;
+            let after = |carry, bits| policy.next_delay(carry, n, FailureKind::Transient, bits).unwrap().carry;
             (low, high) = (after(low, 0), after(high, u64::MAX));
-            let next = |carry| policy.next_delay(carry, n + 1, Kind::Transient, u64::MAX / 3).unwrap().delay;
+            let next = |carry| policy.next_delay(carry, n + 1, FailureKind::Transient, u64::MAX / 3).unwrap().delay;
             next(low) == next(high)
         })
     }

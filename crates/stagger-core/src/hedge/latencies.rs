@@ -18,7 +18,7 @@ use crate::sync::{AtomicU32, Ordering, const_unless_loom, short_zeros};
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Latencies, Ratio};
+/// use stagger_core::{hedge::Latencies, Ratio};
 ///
 /// let latencies = Latencies::new(1000);
 /// for ms in 1..=100 {

@@ -13,11 +13,11 @@ use crate::Ratio;
 ///
 /// ```
 /// use core::time::Duration;
-/// use stagger_core::{Hedge, Ratio};
+/// use stagger_core::{hedge::Hedge, Ratio};
 ///
 /// const FIXED: Hedge = Hedge::after(Duration::from_millis(200));
-/// const TAIL: Hedge = Hedge::at_quantile(Ratio::percent(95), Duration::from_millis(200)).at_most(2);
-/// assert_eq!((FIXED.most(), TAIL.most()), (1, 2));
+/// const TAIL: Hedge = Hedge::at_quantile(Ratio::percent(95), Duration::from_millis(200)).with_max_copies(2);
+/// assert_eq!((FIXED.max_copies(), TAIL.max_copies()), (1, 2));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hedge {
@@ -59,13 +59,13 @@ impl Hedge {
 
     /// At most `copies` besides the first attempt, each a delay after the one before it. Range 0 (none) to 10; more is 10.
     #[must_use]
-    pub const fn at_most(self, copies: u32) -> Self {
+    pub const fn with_max_copies(self, copies: u32) -> Self {
         Self { most: if copies > MOST { MOST } else { copies }, ..self }
     }
 
     /// How many copies there may be besides the first attempt.
     #[must_use]
-    pub const fn most(&self) -> u32 {
+    pub const fn max_copies(&self) -> u32 {
         self.most
     }
 

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::{Hedge, Hint, Instant, Kind, Outcome};
+use crate::{FailureKind, Instant, Outcome, ServerHint, hedge::Hedge};
 
 /// What a hedged call remembers: which copy is due when. It launches nothing itself.
 ///
@@ -19,8 +19,8 @@ impl HedgeState {
     /// The first attempt is launched now; the first copy is due after `delay`.
     #[must_use]
     pub fn new(hedge: &Hedge, delay: Duration, now: Instant) -> Self {
-        let next = if hedge.most() == 0 { None } else { Some(now.saturating_add(delay)) };
-        Self { launched: 1, most: hedge.most().saturating_add(1), next }
+        let next = if hedge.max_copies() == 0 { None } else { Some(now.saturating_add(delay)) };
+        Self { launched: 1, most: hedge.max_copies().saturating_add(1), next }
     }
 
     /// When the next copy is to be launched; `None` if there is to be none.
@@ -54,14 +54,14 @@ impl HedgeState {
             return;
         }
         self.next = match outcome {
-            Outcome::Failed { hint: Some(Hint::Floor(asked) | Hint::Slot(asked)), .. } => {
+            Outcome::Failed { hint: Some(ServerHint::AtLeast(asked) | ServerHint::Reserved(asked)), .. } => {
                 Some(now.saturating_add(*asked))
             }
             // Our own exhaustion is not mended by one more copy.
-            Outcome::Failed { hint: Some(Hint::Never), .. }
-            | Outcome::Failed { kind: Kind::Local, .. }
+            Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. }
+            | Outcome::Failed { kind: FailureKind::LocalExhaustion, .. }
             | Outcome::Permanent
-            | Outcome::Unrepeatable(_)
+            | Outcome::UnsafeToRetry(_)
             | Outcome::Cancelled => None,
             _ => Some(now),
         };

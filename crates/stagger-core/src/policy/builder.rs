@@ -3,7 +3,7 @@ use core::time::Duration;
 use super::{Policy, PolicyError};
 use crate::backoff::DelayList;
 use crate::instant::nanos;
-use crate::{Backoff, HintMode, Jitter, Ratio};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// The settings of a policy before they are checked.
 ///
@@ -146,7 +146,7 @@ impl PolicyBuilder {
     pub(super) const fn of_list(delays: &[Duration]) -> Self {
         match DelayList::new(delays) {
             Some(list) => Self::new(Backoff::List(list)),
-            // What does not fit is as wrong as nothing, and one fault says so of both.
+            // What does not fit is as wrong as nothing, and one problem says so of both.
             None => Self::new(Backoff::List(DelayList::EMPTY)),
         }
     }
@@ -285,7 +285,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// The count of attempts never starts again; for [`Reconnect`](crate::Reconnect): after its own default.
+    /// The count of attempts never starts again; for [`ReconnectMachine`](crate::machine::ReconnectMachine): after its own default.
     pub const fn never_stable(mut self) -> Self {
         self.settings.stable_after = None;
         self
@@ -294,7 +294,7 @@ impl PolicyBuilder {
     /// Checks the settings and makes the policy.
     ///
     /// # Errors
-    /// [`PolicyError`] names every fault at once, with its numbers and how to mend it.
+    /// [`PolicyError`] names every problem at once, with its numbers and how to mend it.
     pub const fn build(self) -> Result<Policy, PolicyError> {
         let error = PolicyError::of(&self);
         if error.is_none() { Ok(Policy::of_checked(self.settings)) } else { Err(error) }

@@ -5,12 +5,12 @@ use crate::backoff::DelayList;
 use crate::instant::nanos;
 use crate::profile::Recipe;
 use crate::text::Message;
-use crate::{Backoff, HintMode, Jitter};
+use crate::{HintMode, Jitter, schedule::Backoff};
 
 /// Everything that is wrong with a policy, with the numbers and the way out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyError {
-    faults: u32,
+    problems: u32,
     base: u64,
     cap: u64,
     floor: u64,
@@ -24,7 +24,7 @@ pub struct PolicyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum PolicyFault {
+pub enum PolicyProblem {
     /// `max_attempts` is 0, but the first call counts.
     NoAttempt,
     /// `base` is 0, so every delay would be.
@@ -61,20 +61,20 @@ pub enum PolicyFault {
     LocalBase,
 }
 
-use PolicyFault::{
+use PolicyProblem::{
     CapBelowBase, Decorrelated, ElapsedBelowBase, FloorAboveCap, HintSpreadUnused, LocalBase, Misplaced, Multiplier,
     NoAttempt, NothingToCap, NothingToJitter, ProfileJitter, RatioAboveOne, SpreadAboveElapsed, ThrottledBase,
     ZeroBase,
 };
 
-const ALL: [PolicyFault; 17] = [
+const ALL: [PolicyProblem; 17] = [
     NoAttempt,
     ZeroBase,
     CapBelowBase,
     FloorAboveCap,
     Multiplier,
     RatioAboveOne,
-    PolicyFault::List,
+    PolicyProblem::List,
     Decorrelated,
     ProfileJitter,
     NothingToJitter,
@@ -91,17 +91,17 @@ const ALL: [PolicyFault; 17] = [
 type Sentences = Message<2048>;
 
 impl PolicyError {
-    /// The faults, in a fixed order.
-    pub fn faults(&self) -> impl Iterator<Item = PolicyFault> + '_ {
-        ALL.into_iter().filter(|&fault| self.has(fault))
+    /// The problems, in a fixed order.
+    pub fn problems(&self) -> impl Iterator<Item = PolicyProblem> + '_ {
+        ALL.into_iter().filter(|&problem| self.has(problem))
     }
 
     pub(super) const fn is_none(&self) -> bool {
-        self.faults == 0
+        self.problems == 0
     }
 
-    const fn has(&self, fault: PolicyFault) -> bool {
-        self.faults & (1 << fault as u8) != 0
+    const fn has(&self, problem: PolicyProblem) -> bool {
+        self.problems & (1 << problem as u8) != 0
     }
 
     pub(super) const fn of(builder: &PolicyBuilder) -> Self {
@@ -112,7 +112,7 @@ impl PolicyError {
             None => u64::MAX,
         };
         let mut error = Self {
-            faults: 0,
+            problems: 0,
             base: nanos(settings.base()),
             cap,
             floor: nanos(settings.floor),
@@ -166,7 +166,7 @@ impl PolicyError {
             // Written so that NaN fails it.
             (Multiplier, !(multiplier >= 1.0 && multiplier <= f64::MAX)),
             (RatioAboveOne, factor_above_one || spread_above_one),
-            (PolicyFault::List, list_is_wrong),
+            (PolicyProblem::List, list_is_wrong),
             (Decorrelated, matches!(jitter, Jitter::Decorrelated) && !decorrelates),
             (ProfileJitter, needs_growth && !matches!(settings.backoff, Backoff::Exponential { .. }) && has_delays),
             (NothingToJitter, !has_delays && jitter_is_set),
@@ -179,7 +179,7 @@ impl PolicyError {
         let mut at = 0;
         while at < found.len() {
             if found[at].1 {
-                error.faults |= 1 << found[at].0 as u8;
+                error.problems |= 1 << found[at].0 as u8;
             }
             at += 1;
         }
@@ -201,8 +201,8 @@ impl PolicyError {
         text
     }
 
-    const fn sentence(&self, text: Sentences, fault: PolicyFault) -> Sentences {
-        match fault {
+    const fn sentence(&self, text: Sentences, problem: PolicyProblem) -> Sentences {
+        match problem {
             NoAttempt => text.text("max-attempts is 0, but the first call counts: use 1 for no retry, or more"),
             ZeroBase => text.text("base is 0, so every delay would be: raise base, or use a zero backoff"),
             CapBelowBase => text
@@ -219,9 +219,9 @@ impl PolicyError {
                 .text(": lower floor or raise cap"),
             Multiplier => text.text("multiplier is not a finite number of at least 1: use 2, or 1 for no growth"),
             RatioAboveOne => text.text("a share is above 100%: use at most 1"),
-            PolicyFault::List => text
+            PolicyProblem::List => text
                 .text("the list needs 1 to ")
-                .number(DelayList::MOST as u64)
+                .number(DelayList::MAX_LEN as u64)
                 .text(" delays that are multiples of a common unit: shorten it, or round its delays"),
             Decorrelated => text.text(
                 "decorrelated jitter takes base and cap of an exponential backoff and nothing else: \

@@ -11,17 +11,17 @@ use core::time::Duration;
 
 pub use builder::PolicyBuilder;
 pub(crate) use builder::Settings;
-pub use error::{PolicyError, PolicyFault};
+pub use error::{PolicyError, PolicyProblem};
 
 use crate::instant::nanos;
 use crate::profile::{Band, Capped, Recipe};
-use crate::{Backoff, HintMode, Jitter, Ratio};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// How a call is retried: plain data, checked once, shared by every call, simulation and forecast.
 ///
 /// A policy is made by one of the constructors, refined with [`PolicyBuilder`]'s setters, and checked by
 /// [`build`](PolicyBuilder::build), which reports every fault at once. What is built makes sense. It reads no clock
-/// and draws no random number: [`Retry`](crate::Retry) and [`Schedule`](crate::Schedule) are given both.
+/// and draws no random number: [`RetryMachine`](crate::machine::RetryMachine) and [`Schedule`](crate::schedule::Schedule) are given both.
 ///
 /// The default is `exponential base=100ms cap=30s multiplier=2 jitter=full max-attempts=4`.
 ///
@@ -219,7 +219,7 @@ impl Policy {
     /// Whether there can be a second attempt: `max_attempts` is not 1.
     #[inline]
     #[must_use]
-    pub const fn retries(&self) -> bool {
+    pub const fn allows_retries(&self) -> bool {
         self.curve.retries
     }
 
@@ -227,7 +227,7 @@ impl Policy {
     /// the clock is read.
     #[inline]
     #[must_use]
-    pub const fn begins_at_once(&self) -> bool {
+    pub const fn starts_immediately(&self) -> bool {
         self.curve.begins_at_once
     }
 
@@ -275,7 +275,7 @@ impl Policy {
     }
 
     /// What a connection must have lived for the count of attempts to start again. `None`: it never does, or, for
-    /// [`Reconnect`](crate::Reconnect), the larger of 10 s and the last delay.
+    /// [`ReconnectMachine`](crate::machine::ReconnectMachine), the larger of 10 s and the last delay.
     #[must_use]
     pub const fn stable_after(&self) -> Option<Duration> {
         self.settings.stable_after
@@ -383,7 +383,7 @@ mod tests {
             (plain.max_elapsed(second), false),
             (plain.spread(second).max_elapsed(second), false),
         ] {
-            assert_eq!(builder.build().unwrap().begins_at_once(), want, "{builder:?}");
+            assert_eq!(builder.build().unwrap().starts_immediately(), want, "{builder:?}");
         }
     }
 
@@ -396,7 +396,7 @@ mod tests {
             (plain.max_attempts(1), false),
             (plain.unlimited_attempts(), true),
         ] {
-            assert_eq!(builder.build().unwrap().retries(), want, "{builder:?}");
+            assert_eq!(builder.build().unwrap().allows_retries(), want, "{builder:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::builder::{DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_HINT};
 use super::{Policy, PolicyBuilder};
 use crate::backoff::DelayList;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
-use crate::{Backoff, HintMode, Jitter, Profile, Ratio};
+use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
 /// Every setting's name, and the other names that are understood and never printed.
 const KEYS: [(Key, &str, &[&str]); 16] = [
@@ -361,7 +361,7 @@ fn count(value: &str) -> Result<Option<u32>, ParseError> {
 }
 
 fn list(value: &str) -> Result<DelayList, ParseError> {
-    let mut delays = [Duration::ZERO; DelayList::MOST];
+    let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
     for text in value.split(',') {
         let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
@@ -467,7 +467,7 @@ mod tests {
     fn every_fault_is_told_at_once() {
         let error =
             "exponential base=1s cap=50ms max-attempts=0 spread=1m max-elapsed=10s".parse::<Policy>().unwrap_err();
-        assert_eq!(error.policy_error().unwrap().faults().count(), 3);
+        assert_eq!(error.policy_error().unwrap().problems().count(), 3);
         assert_eq!(error.to_string().matches("; ").count(), 2, "{error}");
     }
 

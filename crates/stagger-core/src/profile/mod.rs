@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use core::time::Duration;
-//! use stagger_core::{Policy, Profile, profile};
+//! use stagger_core::{Policy, profile::Profile, profile};
 //!
 //! let policy: Policy = "aws-sdk max-attempts=5".parse()?;
 //! assert_eq!(policy, profile::AWS_SDK.policy().to_builder().max_attempts(5).build()?);

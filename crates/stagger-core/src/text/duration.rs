@@ -72,7 +72,7 @@ fn round(length: u64, decimals: usize) -> u64 {
 /// assert_eq!(parse_duration("0.25")?, Some(Duration::from_millis(250)));
 /// assert_eq!(parse_duration("inf")?, None);
 /// assert!(parse_duration("1 fortnight").is_err());
-/// # Ok::<(), stagger_core::ParseError>(())
+/// # Ok::<(), stagger_core::text::ParseError>(())
 /// ```
 pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     let whole = text.trim();

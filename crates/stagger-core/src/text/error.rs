@@ -36,7 +36,7 @@ pub(crate) enum Problem {
     Limitless,
     TooLong,
     NoUnit,
-    Ticket,
+    Reservation,
     /// Every word was understood, and together they make no sense.
     Policy(PolicyError),
 }
@@ -118,8 +118,8 @@ impl fmt::Display for ParseError {
                 f,
                 "`{word}`: these delays have no common unit that fits; round them, to milliseconds for instance"
             ),
-            Problem::Ticket => {
-                write!(f, "`{word}` is no appointment; it looks like 1520;ticket= and 32 hexadecimal digits")
+            Problem::Reservation => {
+                write!(f, "`{word}` is not a reservation; it looks like 1520;token= followed by 32 hexadecimal digits")
             }
             Problem::Policy(ref error) => fmt::Display::fmt(error, f),
         }

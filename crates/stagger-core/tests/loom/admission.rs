@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use ::loom::sync::Arc;
-use stagger_core::{Admission, Admitted};
+use stagger_core::{Admission, Admit};
 
 use super::support::{NOW, model, together};
 
@@ -13,10 +13,10 @@ fn admission(burst: u32) -> Arc<Admission> {
 }
 
 /// 0 for who is let in, else the wait in milliseconds.
-fn wait(admitted: Admitted) -> u64 {
+fn wait(admitted: Admit) -> u64 {
     match admitted {
-        Admitted::Yes => 0,
-        Admitted::Later(appointment) => appointment.after.as_millis() as u64,
+        Admit::Now => 0,
+        Admit::At(appointment) => appointment.after.as_millis() as u64,
         other => panic!("{other:?}: there are five minutes of appointments"),
     }
 }
@@ -35,15 +35,15 @@ fn loom_room_is_given_once_and_everyone_else_has_an_appointment_alone() {
 fn loom_who_comes_to_its_appointment_is_let_in_and_nobody_else_in_its_place() {
     model(|| {
         let admission = admission(1);
-        assert_eq!(admission.ask(NOW), Admitted::Yes);
-        let Admitted::Later(appointment) = admission.ask(NOW) else { panic!("the room is used up") };
+        assert_eq!(admission.ask(NOW), Admit::Now);
+        let Admit::At(appointment) = admission.ask(NOW) else { panic!("the room is used up") };
         let then = NOW.saturating_add(appointment.after);
         let other = {
             let admission = admission.clone();
             ::loom::thread::spawn(move || admission.ask(then))
         };
-        assert_eq!(admission.come(&appointment.ticket, then), Admitted::Yes);
-        let Admitted::Later(next) = other.join().unwrap() else { panic!("it came in beside the appointment") };
+        assert_eq!(admission.come(&appointment.ticket, then), Admit::Now);
+        let Admit::At(next) = other.join().unwrap() else { panic!("it came in beside the appointment") };
         assert_eq!(next.after, Duration::from_millis(1));
     });
 }

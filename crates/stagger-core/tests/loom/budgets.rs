@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use ::loom::sync::Arc;
 use stagger_core::budget::{Adaptive, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
+use stagger_core::{Budget, BudgetPermit, Instant, Kind, Outcome, Ratio, Seed};
 
 use super::support::{NOW, model, together};
 
@@ -15,7 +15,7 @@ fn ask(budget: &dyn Budget, now: Instant) -> u64 {
 }
 
 fn fail_and_ask(budget: &dyn Budget) -> u64 {
-    budget.settle(Loan::NOTHING, &Outcome::TRANSIENT, &NOW);
+    budget.settle(BudgetPermit::NONE, &Outcome::TRANSIENT, &NOW);
     ask(budget, NOW)
 }
 
@@ -40,7 +40,7 @@ fn loom_a_reward_and_what_is_given_back_are_not_lost() {
     model(|| {
         let tokens = Arc::new(Tokens::builder().capacity(10).initial(2).cost(2).reward(1).build().unwrap());
         let succeed: fn(&Tokens) -> u64 = |tokens| {
-            tokens.settle(Loan::NOTHING, &Outcome::Success, &NOW);
+            tokens.settle(BudgetPermit::NONE, &Outcome::Success, &NOW);
             0
         };
         together(&tokens, &[succeed, |tokens| lend_and_give_back(tokens)]);

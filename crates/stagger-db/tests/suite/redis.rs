@@ -3,7 +3,7 @@
 use std::io;
 
 use redis::{ConnectionLike, ErrorKind, RedisError, RedisResult, Value, make_extension_error};
-use stagger::{Kind, Outcome};
+use stagger::{FailureKind, Outcome};
 
 /// As the client reads it from the wire.
 fn reply(line: &str) -> RedisError {
@@ -80,7 +80,7 @@ fn what_is_lost_is_transient_what_is_ours_is_local_and_what_is_wrong_is_permanen
         // A socket's file: its server has yet to make it.
         (io(io::ErrorKind::NotFound), Outcome::TRANSIENT),
         (io(io::ErrorKind::PermissionDenied), Outcome::Permanent),
-        (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: Kind::Local, hint: None }),
+        (io(io::ErrorKind::AddrNotAvailable), Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
         ((ErrorKind::Io, "the handshake failed").into(), Outcome::TRANSIENT),
         ((ErrorKind::MasterNameNotFoundBySentinel, "no master").into(), Outcome::TRANSIENT),
         ((ErrorKind::AuthenticationFailed, "who are you?").into(), Outcome::Permanent),

@@ -6,7 +6,7 @@ use std::io;
 
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
-use stagger::{Kind, Outcome};
+use stagger::{FailureKind, Outcome};
 
 /// What a driver makes of an error message of its server.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl DatabaseError for Reply {
     }
 }
 
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
 fn an_error_of_the_database_is_judged_by_its_sqlstate() {

@@ -8,7 +8,7 @@ use core::cmp::{Ordering, Reverse};
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger::{Policy, Seed, draw};
+use stagger::{Policy, Seed, schedule::draw};
 
 const CLIENTS: usize = 10_000;
 /// What the server accepts in a second.

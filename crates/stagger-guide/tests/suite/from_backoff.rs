@@ -7,7 +7,7 @@ use std::io;
 use backoff::backoff::{Backoff as _, Constant};
 use backoff::{ExponentialBackoff, ExponentialBackoffBuilder};
 use stagger::testing::{NoSleep, Script, VirtualClock};
-use stagger::{Fault, Hint, Outcome, Policy, PolicyFault, Ratio, Report, Seed, Stop, blocking};
+use stagger::{Marked, Outcome, Policy, PolicyProblem, Ratio, Report, Seed, ServerHint, StopReason, blocking};
 use tokio::time::Instant;
 
 use super::delays::{assert_same, columns, paused, printed};
@@ -82,7 +82,7 @@ fn a_factor_above_one_gives_zero_delays_there_and_no_policy_here() {
     assert!((zero - 3.0 / 8.0).abs() < 0.03, "{zero}");
 
     let after = Policy::default().to_builder().jitter(stagger::Jitter::Factor(Ratio::percent(400))).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::RatioAboveOne]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::RatioAboveOne]));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_first_interval_above_the_largest_is_waited_there_and_no_policy_here() {
     let whole: Vec<_> = theirs(before).take(2).map(|delay| delay.as_micros()).collect();
     assert_eq!(whole, [10_000_000, 1_000_000]);
     let after = Policy::exponential(Duration::from_secs(10), Duration::from_secs(1)).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]
@@ -119,11 +119,11 @@ fn a_hint_outruns_the_limit_of_time_there_and_not_here() {
     let policy = printed(PAGE, SAME);
     let clock = VirtualClock::new();
     let report = blocking::retry(&policy, || Err::<(), _>("busy"))
-        .classify(|_| Outcome::throttled(Some(Hint::Floor(Duration::from_secs(240)))))
+        .classify(|_| Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(240)))))
         .timer(clock.clone())
-        .report()
+        .with_report()
         .run();
-    assert_eq!(report.stop(), Some(Stop::Elapsed));
+    assert_eq!(report.stop_reason(), Some(StopReason::Elapsed));
     assert!(clock.elapsed() <= Duration::from_secs(900));
 }
 
@@ -146,8 +146,8 @@ fn a_hint_is_waited_as_it_is_there_and_is_a_floor_here() {
     let delays: Vec<_> = (0..1000)
         .map(|id| {
             let clock = VirtualClock::new();
-            let mut script = Script::new([Err(Fault::retry_after("busy", hint)), Ok(())]);
-            let call = blocking::retry(&policy, || script.next(Fault::permanent("exhausted"))).marked();
+            let mut script = Script::new([Err(Marked::retry_after("busy", hint)), Ok(())]);
+            let call = blocking::retry(&policy, || script.next(Marked::permanent("exhausted"))).with_marks();
             assert_eq!(call.timer(clock.clone()).seed(Seed::new(id)).run(), Ok(()));
             clock.elapsed()
         })
@@ -167,9 +167,10 @@ fn a_file_that_is_not_there_is_transient_there_and_permanent_here() {
     assert_eq!(calls, 5);
 
     let attempts = |report: Report<(), io::Error>| report.attempts;
-    let call = || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Fault::from(not_there()))).timer(NoSleep).marked();
-    assert_eq!(attempts(call().report().run()), 1);
-    assert_eq!(attempts(call().when(|_| true).report().run()), 4);
+    let call =
+        || blocking::retry(&Policy::DEFAULT, || Err::<(), _>(Marked::from(not_there()))).timer(NoSleep).with_marks();
+    assert_eq!(attempts(call().with_report().run()), 1);
+    assert_eq!(attempts(call().when(|_| true).with_report().run()), 4);
 }
 
 #[test]

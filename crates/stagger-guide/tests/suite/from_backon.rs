@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use backon::{BackoffBuilder as _, BlockingRetryable as _, ConstantBuilder, ExponentialBuilder, FibonacciBuilder};
 use stagger::testing::VirtualClock;
-use stagger::{Jitter, Policy, PolicyFault, Stop, blocking};
+use stagger::{Jitter, Policy, PolicyProblem, StopReason, blocking};
 
 use super::delays::{assert_same, columns, distance, paused, printed};
 
@@ -89,8 +89,8 @@ fn three_times_there_are_four_attempts_here() {
     assert_eq!(calls, 4);
 
     let policy = printed(PAGE, SUGGESTED);
-    let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).report().run();
-    assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+    let report = blocking::retry(&policy, || Err::<(), _>("no")).timer(VirtualClock::new()).with_report().run();
+    assert_eq!((report.attempts, report.stop_reason()), (4, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -121,9 +121,12 @@ fn the_total_counts_sleeps_alone_there_and_the_operation_too_here() {
         Err::<(), _>("no")
     })
     .timer(clock)
-    .report()
+    .with_report()
     .run();
-    assert_eq!((report.attempts, report.elapsed, report.stop()), (1, operation_takes, Some(Stop::Elapsed)));
+    assert_eq!(
+        (report.attempts, report.elapsed, report.stop_reason()),
+        (1, operation_takes, Some(StopReason::Elapsed))
+    );
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_least_delay_above_the_largest_is_waited_there_and_no_policy_here() {
     let before = ExponentialBuilder::default().with_min_delay(10 * SECOND).with_max_delay(SECOND);
     assert_eq!(before.build().collect::<Vec<_>>(), [10 * SECOND, SECOND, SECOND]);
     let after = Policy::exponential(10 * SECOND, SECOND).build();
-    assert!(after.unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(after.unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]
@@ -163,9 +166,9 @@ fn adjusting_can_go_on_for_ever_there_and_a_hint_uses_up_attempts_here() {
         assert_eq!((calls, start.elapsed()), (1000, 999 * SECOND));
 
         let report = stagger::retry(&printed(PAGE, SUGGESTED), async || Err::<(), _>("busy"))
-            .classify(|_| stagger::Outcome::throttled(Some(stagger::Hint::Floor(SECOND))))
-            .report()
+            .classify(|_| stagger::Outcome::throttled(Some(stagger::ServerHint::AtLeast(SECOND))))
+            .with_report()
             .await;
-        assert_eq!((report.attempts, report.stop()), (4, Some(Stop::Attempts)));
+        assert_eq!((report.attempts, report.stop_reason()), (4, Some(StopReason::Attempts)));
     });
 }

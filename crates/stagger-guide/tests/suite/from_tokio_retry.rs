@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use core::time::Duration;
 
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use tokio_retry::Retry;
 use tokio_retry::strategy::{ExponentialBackoff, FibonacciBackoff, FixedInterval, jitter};
 
@@ -76,8 +76,8 @@ fn take_three_are_four_attempts_here() {
         assert_eq!(calls.take(), 4);
 
         let policy = printed(PAGE, SAME);
-        let report = stagger::retry(&policy, operation).report().await;
-        assert_eq!((report.attempts, report.stop(), calls.get()), (4, Some(Stop::Attempts), 4));
+        let report = stagger::retry(&policy, operation).with_report().await;
+        assert_eq!((report.attempts, report.stop_reason(), calls.get()), (4, Some(StopReason::Attempts), 4));
     });
 }
 

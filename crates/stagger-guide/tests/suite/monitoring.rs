@@ -10,7 +10,7 @@ use std::{env, fs};
 use serde_json::Value;
 
 const CONTRACT: &str = concat!(
-    include_str!("../../../stagger/src/sinks/contract.md"),
+    include_str!("../../../stagger/src/observe/contract.md"),
     include_str!("../../../stagger-ws/src/server/contract.md")
 );
 const RULES: &str = include_str!("../../../../monitoring/prometheus/stagger.rules.yml");

@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use stagger::{Budget, Delays, Instant, Kind, Loan, Outcome, Policy, Seed};
+use stagger::{Budget, FailureKind, Instant, Outcome, Policy, Seed, guard::BudgetPermit, schedule::Delays};
 
 use super::fleet::{Numbers, Seconds};
 
@@ -66,7 +66,7 @@ struct Request<'p> {
     born: f64,
     delays: Delays<'p>,
     /// What was lent for its present attempt.
-    loan: Loan,
+    loan: BudgetPermit,
 }
 
 /// All clients retry by this policy, and share a budget if there is one.
@@ -78,7 +78,7 @@ pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath 
     while born < END {
         events.push(Reverse((Seconds(born), Event::Sent, requests.len())));
         let delays = policy.delays(Seed::new(2).for_call(requests.len() as u64));
-        requests.push(Request { born, delays, loan: Loan::NOTHING });
+        requests.push(Request { born, delays, loan: BudgetPermit::NONE });
         born -= (1.0 - numbers.next()).ln() / REQUESTS_PER_SECOND;
     }
 
@@ -91,7 +91,7 @@ pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath 
         if let Event::Sent | Event::SentAgain = event {
             made += u32::from(counts(*born));
             if let (Some(budget), Event::Sent) = (budget, event) {
-                *loan = budget.first(&instant);
+                *loan = budget.on_first_attempt(&instant);
             }
             let (ends, end) = match server.take(now + TRIP) {
                 Some(done) if done + TRIP <= now + PATIENCE => (done + TRIP, Event::Answered),
@@ -103,7 +103,7 @@ pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath 
         }
         let outcome = if event == Event::Answered { Outcome::Success } else { Outcome::TRANSIENT };
         if let Some(budget) = budget {
-            budget.settle(core::mem::replace(loan, Loan::NOTHING), &outcome, &instant);
+            budget.record(core::mem::replace(loan, BudgetPermit::NONE), &outcome, &instant);
         }
         if event == Event::Answered {
             answered += u32::from(counts(*born));
@@ -111,7 +111,7 @@ pub(super) fn stalls(policy: &Policy, budget: Option<&dyn Budget>) -> Aftermath 
         }
         let Some(delay) = delays.next() else { continue };
         if let Some(budget) = budget {
-            let Some(lent) = budget.lend(Kind::Transient, &instant) else { continue };
+            let Some(lent) = budget.try_acquire(FailureKind::Transient, &instant) else { continue };
             *loan = lent;
         }
         events.push(Reverse((Seconds(now + delay.as_secs_f64()), Event::SentAgain, id)));

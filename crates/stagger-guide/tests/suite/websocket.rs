@@ -3,7 +3,7 @@
 use std::io;
 
 use core::time::Duration;
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use stagger_ws::ReconnectLoop;
 use stagger_ws::codes::{CloseAction, rfc6455};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
@@ -45,7 +45,7 @@ fn every_close_code_does_what_the_page_says() {
 }
 
 /// How often a client asks a server that always answers this, if it may ask three times, and why it stops.
-async fn asked(status: u16) -> (u32, Stop) {
+async fn asked(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     let mut links = ReconnectLoop::builder()
         .url("ws://server.test/")
@@ -75,9 +75,9 @@ async fn every_refusal_does_what_the_page_says() {
         let row = rows.iter().find(|(named, _)| numbers(named).contains(&status) || *named == class);
         let (_, then) = row.expect("a row");
         let want = match then.as_str() {
-            "stop" => (1, Stop::Permanent),
-            "fresh credentials, once" => (2, Stop::Permanent),
-            "backoff" => (3, Stop::Attempts),
+            "stop" => (1, StopReason::Permanent),
+            "fresh credentials, once" => (2, StopReason::Permanent),
+            "backoff" => (3, StopReason::Attempts),
             other => panic!("{other}: nothing that a client does"),
         };
         assert_eq!(asked(status).await, want, "{status}: {then}");

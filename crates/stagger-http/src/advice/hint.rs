@@ -1,7 +1,7 @@
 use std::time::SystemTime;
 
 use http::HeaderMap;
-use stagger::Hint;
+use stagger::ServerHint;
 
 use super::rate_limit::rate_limit;
 use super::retry_after::{milliseconds, retry_after};
@@ -14,23 +14,23 @@ use super::slot::slot;
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use http::HeaderMap;
-/// use stagger::Hint;
+/// use stagger::ServerHint;
 /// use stagger_http::advice::hint;
 ///
 /// let mut headers = HeaderMap::new();
 /// headers.insert("retry-after", "2".parse()?);
-/// assert_eq!(hint(&headers, SystemTime::now), Some(Hint::Floor(Duration::from_secs(2))));
+/// assert_eq!(hint(&headers, SystemTime::now), Some(ServerHint::AtLeast(Duration::from_secs(2))));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[must_use]
-pub fn hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<Hint> {
+pub fn hint(headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Option<ServerHint> {
     if let Some(appointment) = slot(headers) {
-        return Some(Hint::Slot(appointment.after));
+        return Some(ServerHint::Reserved(appointment.after));
     }
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"].into_iter().find_map(|name| milliseconds(headers, name));
     let wait = millis.or_else(|| {
         let now = now();
         retry_after(headers, now).or_else(|| rate_limit(headers, now))
     });
-    wait.map(Hint::Floor)
+    wait.map(ServerHint::AtLeast)
 }

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::Repeat;
 
-/// An answer that counts as a failure, as it is told to listeners: [`Event::error_as`](stagger::Event::error_as).
+/// An answer that counts as a failure, as it is told to listeners: [`Event::error_as`](stagger::observe::Event::error_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusFailure {

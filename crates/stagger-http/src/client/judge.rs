@@ -1,7 +1,7 @@
 use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode};
-use stagger::{Kind, Outcome, classify};
+use stagger::{FailureKind, Outcome, classify};
 
 use super::progress::Head;
 use super::settings::Settings;
@@ -58,8 +58,10 @@ impl Judge {
     /// What a failure means for this request.
     pub(super) const fn bounded(self, outcome: Outcome, sent: Sent) -> Outcome {
         match outcome {
-            Outcome::Failed { kind, .. } if !self.repeat.allows(sent) => Outcome::Unrepeatable(kind),
-            Outcome::Unprocessed if !self.repeat.allows(Sent::Unprocessed) => Outcome::Unrepeatable(Kind::Transient),
+            Outcome::Failed { kind, .. } if !self.repeat.allows(sent) => Outcome::UnsafeToRetry(kind),
+            Outcome::NotProcessed if !self.repeat.allows(Sent::Unprocessed) => {
+                Outcome::UnsafeToRetry(FailureKind::Transient)
+            }
             outcome => outcome,
         }
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use bytes::Buf;
 use http_body::Body;
-use stagger::{Attempt, BreakerOpen, PolledCall, Retrier, Sleep};
+use stagger::{Attempt, BreakerOpen, PollRetry, Retrier, time::Sleep};
 
 /// How much of the body of a failed answer is read, so that its connection can be used again.
 const MOST: usize = 16 * 1024;
@@ -42,7 +42,7 @@ impl<R: Body + Unpin, Z: Future<Output = ()> + Unpin> Leftover<R, Z> {
 
 /// Waits until the next attempt is due, and lets go of what is left over as soon as it has ended, at the latest then.
 pub(crate) fn poll_begin<T: Sleep + Clone, H: Borrow<Retrier> + Clone, R: Body + Unpin>(
-    call: &mut PolledCall<T, H>,
+    call: &mut PollRetry<T, H>,
     leftover: &mut Option<Leftover<R, T::Sleeping>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Attempt, BreakerOpen>> {

@@ -1,5 +1,5 @@
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request};
-use stagger::{Attempt, Outcome, Ticket};
+use stagger::{Attempt, Outcome, admission::ReservationToken};
 use uuid::Uuid;
 
 use super::failure::StatusFailure;
@@ -34,7 +34,7 @@ pub(crate) struct Progress<P> {
     /// As it was made, with fresh credentials if there were any.
     pub(crate) head: P,
     /// For the appointment that the last answer has given.
-    ticket: Option<Ticket>,
+    ticket: Option<ReservationToken>,
     has_renewed: bool,
 }
 
@@ -79,7 +79,7 @@ impl<P: Head> Progress<P> {
         body: Kept,
         settings: &Settings<P>,
     ) -> (Outcome, StatusFailure) {
-        self.ticket = advice::slot(headers).map(|appointment| appointment.ticket);
+        self.ticket = advice::slot(headers).map(|appointment| appointment.token);
         let judge = Judge::new(&self.head, body, settings);
         (judge.answer(status, headers), StatusFailure { status, repeat: judge.repeat() })
     }
@@ -103,7 +103,7 @@ impl<P: Head> Progress<P> {
         let Some(fresh) = fresh else { return Outcome::Permanent };
         // In place of those of the same names.
         self.head.headers_mut().extend(fresh);
-        self.failed(Outcome::Unprocessed, Sent::Unprocessed, body, settings)
+        self.failed(Outcome::NotProcessed, Sent::Unprocessed, body, settings)
     }
 }
 

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
-use stagger::{Hint, Kind, Outcome, classify};
+use stagger::{FailureKind, Outcome, ServerHint, classify};
 
 /// What a server says about coming back, in milliseconds; a negative number, or anything that is none: never.
 pub const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -28,14 +28,14 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 /// ```
 /// use core::time::Duration;
 /// use http::HeaderMap;
-/// use stagger::{Hint, Kind, Outcome};
+/// use stagger::{ServerHint, FailureKind, Outcome};
 ///
 /// let mut trailers = HeaderMap::new();
 /// trailers.insert("grpc-status", "14".parse()?);
 /// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::TRANSIENT));
 /// trailers.insert("grpc-retry-pushback-ms", "5000".parse()?);
-/// let hint = Some(Hint::Floor(Duration::from_secs(5)));
-/// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::Failed { kind: Kind::Transient, hint }));
+/// let hint = Some(ServerHint::AtLeast(Duration::from_secs(5)));
+/// assert_eq!(stagger_http::grpc::outcome(&trailers), Some(Outcome::Failed { kind: FailureKind::Transient, hint }));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[must_use]
@@ -53,8 +53,8 @@ pub fn outcome_by(headers: &HeaderMap, rule: impl FnOnce(u32) -> Outcome) -> Opt
     let code = status.to_str().ok().and_then(|code| code.parse().ok());
     Some(match (rule(code.unwrap_or(UNKNOWN)), pushback(headers)) {
         (Outcome::Failed { kind, .. }, hint) => Outcome::Failed { kind, hint },
-        (Outcome::Permanent | Outcome::Cancelled, Some(Hint::Never)) => {
-            Outcome::Failed { kind: Kind::Throttled, hint: Some(Hint::Never) }
+        (Outcome::Permanent | Outcome::Cancelled, Some(ServerHint::DoNotRetry)) => {
+            Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::DoNotRetry) }
         }
         // One that a server or a proxy has cancelled, and not we.
         (Outcome::Cancelled, _) => Outcome::Permanent,
@@ -84,18 +84,18 @@ pub fn code_of(status: StatusCode) -> u32 {
 }
 
 /// What a server says about coming back: so many milliseconds, digits and nothing else; anything else, and anything that is
-/// there twice, is [`Hint::Never`]. `None`: it says nothing.
+/// there twice, is [`ServerHint::DoNotRetry`]. `None`: it says nothing.
 ///
 /// The wait is a floor, as every hint is, and not to the millisecond: what gRPC prescribes would bring all of them
 /// back together.
 #[must_use]
-pub fn pushback(headers: &HeaderMap) -> Option<Hint> {
+pub fn pushback(headers: &HeaderMap) -> Option<ServerHint> {
     let mut values = headers.get_all(PUSHBACK).into_iter();
     let value = values.next()?;
     let millis = value.to_str().ok().filter(|text| values.next().is_none() && is_plain(text));
     // An ASCII int32.
     let millis = millis.and_then(|text| text.parse::<u64>().ok()).filter(|&millis| millis <= i32::MAX as u64);
-    Some(millis.map_or(Hint::Never, |millis| Hint::Floor(Duration::from_millis(millis))))
+    Some(millis.map_or(ServerHint::DoNotRetry, |millis| ServerHint::AtLeast(Duration::from_millis(millis))))
 }
 
 /// Digits, and no zero in front.

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use stagger::{Kind, Outcome};
+use stagger::{FailureKind, Outcome};
 
 /// A set of gRPC's status codes: those that a policy retries, or those that do not end a hedged call.
 ///
@@ -91,7 +91,7 @@ impl Codes {
         match code {
             0 => Outcome::Success,
             _ if !self.contains(code) => Outcome::Permanent,
-            RESOURCE_EXHAUSTED => Outcome::Failed { kind: Kind::Throttled, hint: None },
+            RESOURCE_EXHAUSTED => Outcome::Failed { kind: FailureKind::Throttled, hint: None },
             _ => Outcome::TRANSIENT,
         }
     }

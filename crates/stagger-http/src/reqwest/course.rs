@@ -5,7 +5,9 @@ use core::task::{Context, Poll};
 use http::{Extensions, HeaderMap};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::{Error, Result};
-use stagger::{Attempt, BreakerOpen, Outcome, PolledCall, Refused, Retrier, Sleep, Stop, Tokio, classify};
+use stagger::{
+    Attempt, BreakerOpen, Outcome, PollRetry, Rejected, Retrier, StopReason, classify, time::Sleep, time::Tokio,
+};
 
 use super::error;
 use crate::client::{Kept, Leftover, Progress, Renewing, Settings, StatusFailure, is_success, poll_begin, poll_fresh};
@@ -14,7 +16,7 @@ use crate::{Deadline, Sent};
 /// One request, from its first attempt to its last.
 pub(super) struct Course<'s> {
     settings: &'s Settings<Request>,
-    call: PolledCall<Tokio, &'s Retrier>,
+    call: PollRetry<Tokio, &'s Retrier>,
     progress: Progress<Request>,
     body: Kept,
     leftover: Option<Leftover<Body, <Tokio as Sleep>::Sleeping>>,
@@ -29,7 +31,7 @@ impl<'s> Course<'s> {
         let deadline = extensions.get::<Deadline>().map(|deadline| deadline.0);
         Self {
             settings,
-            call: PolledCall::held(&settings.retrier, Tokio, deadline).untimed(),
+            call: PollRetry::from_retrier(&settings.retrier, Tokio, deadline).untimed(),
             progress: Progress::new(request, settings),
             body: Kept::Whole,
             leftover: None,
@@ -43,7 +45,7 @@ impl<'s> Course<'s> {
 
     /// The end of a call that the breaker has refused to let go on.
     pub(super) fn refused(&mut self, open: BreakerOpen) -> Error {
-        self.last.take().unwrap_or_else(|| Error::middleware(Refused::BreakerOpen(open)))
+        self.last.take().unwrap_or_else(|| Error::middleware(Rejected::BreakerOpen(open)))
     }
 
     /// For this attempt.
@@ -117,7 +119,7 @@ impl<'s> Course<'s> {
         None
     }
 
-    fn stopped(&mut self, error: &Error) -> Option<Stop> {
+    fn stopped(&mut self, error: &Error) -> Option<StopReason> {
         match error {
             Error::Reqwest(error) => {
                 let outcome = self.call.given_outcome(error).unwrap_or_else(|| error::outcome(error));
@@ -136,7 +138,7 @@ impl<'s> Course<'s> {
     pub(super) fn timed_out(&mut self) -> Option<Error> {
         let outcome = self.judged(Outcome::TRANSIENT, Sent::Perhaps);
         let stop = self.call.failed::<StatusFailure>(outcome, None);
-        stop.map(|_| Error::middleware(Refused::TimedOut))
+        stop.map(|_| Error::middleware(Rejected::TimedOut))
     }
 
     fn judged(&self, outcome: Outcome, sent: Sent) -> Outcome {

@@ -24,7 +24,7 @@
 //! The last answer as it came, whatever its status; or the last error as it came: a [`reqwest::Error`] in
 //! [`Error::Reqwest`](reqwest_middleware::Error::Reqwest), so that `is_connect()` and `is_timeout()` hold. If there is
 //! neither, because the circuit breaker is open or the attempt took longer than the retrier's timeout, it is
-//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) with a [`Refused`](stagger::Refused) inside.
+//! [`Error::Middleware`](reqwest_middleware::Error::Middleware) with a [`Rejected`](stagger::Rejected) inside.
 //!
 //! # What is retried
 //!

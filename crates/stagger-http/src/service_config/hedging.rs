@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use stagger::{Hedge, HedgeDelay};
+use stagger::{hedge::Hedge, hedge::HedgeDelay};
 
 use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
 use crate::grpc::Codes;
@@ -24,7 +24,7 @@ impl Hedging {
     /// # Errors
     /// It makes no copy.
     pub fn new(hedge: &Hedge, non_fatal: Codes) -> Result<(Self, Vec<Unsaid>), ServiceConfigError> {
-        let attempts = NonZeroU32::MIN.saturating_add(hedge.most());
+        let attempts = NonZeroU32::MIN.saturating_add(hedge.max_copies());
         if attempts < LEAST {
             return Err(ServiceConfigError::one("the hedge makes no copy: leave hedgingPolicy out"));
         }
@@ -47,7 +47,7 @@ impl Hedging {
     /// The hedge.
     #[must_use]
     pub const fn hedge(self) -> Hedge {
-        Hedge::after(self.delay).at_most(self.attempts.get() - 1)
+        Hedge::after(self.delay).with_max_copies(self.attempts.get() - 1)
     }
 
     /// How many attempts there are at most, the first included. Range 2 to 5.

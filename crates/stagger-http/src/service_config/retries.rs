@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Backoff, Jitter, Policy, PolicyError};
+use stagger::{Jitter, Policy, PolicyError, schedule::Backoff};
 
 use super::{MOST_ATTEMPTS, ServiceConfigError, Unsaid};
 use crate::grpc::Codes;
@@ -47,7 +47,7 @@ impl Retries {
             faults.push(fault.to_owned());
             1.0
         });
-        if !policy.retries() && !matches!(policy.backoff(), Backoff::Stop) {
+        if !policy.allows_retries() && !matches!(policy.backoff(), Backoff::Stop) {
             faults.push("max-attempts=1 makes no retry: leave retryPolicy out".to_owned());
         }
         if codes.is_empty() {

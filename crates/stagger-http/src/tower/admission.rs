@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use stagger::{Admission, Admitted, Clock};
+use stagger::{admission::Admission, admission::Admit, time::Clock};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -27,7 +27,7 @@ use crate::admission::{Place, Places, ask, refuse};
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::Empty;
-/// use stagger::Admission;
+/// use stagger::admission::Admission;
 /// use stagger_http::tower::AdmissionLayer;
 /// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
 ///
@@ -40,7 +40,7 @@ use crate::admission::{Place, Places, ask, refuse};
 /// assert_eq!(server.clone().oneshot(request()).await?.status(), 200);
 /// let refused = server.clone().oneshot(request()).await?;
 /// assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse()?));
-/// assert!(refused.headers()["stagger-slot"].to_str()?.starts_with("10;ticket="));
+/// assert!(refused.headers()["stagger-slot"].to_str()?.starts_with("10;token="));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -57,10 +57,10 @@ struct Gate {
 }
 
 #[cfg(feature = "tokio")]
-impl AdmissionLayer<stagger::Tokio> {
+impl AdmissionLayer<stagger::time::Tokio> {
     /// By tokio's clock. An `Arc` of the admission can be kept, for its snapshot, or shared with other listeners.
     pub fn new(admission: impl Into<Arc<Admission>>) -> Self {
-        Self::on(stagger::Tokio, admission)
+        Self::on(stagger::time::Tokio, admission)
     }
 }
 
@@ -144,12 +144,12 @@ where
 }
 
 impl Gate {
-    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admitted> {
+    fn let_in(&self, headers: &HeaderMap, clock: &impl Clock) -> Result<Place, Admit> {
         let now = clock.now();
         // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or_else(|| self.admission.defer(now))?;
+        let place = self.places.take().ok_or_else(|| self.admission.reserve(now))?;
         let answer = ask(&self.admission, headers, now);
-        if answer == Admitted::Yes { Ok(place) } else { Err(answer) }
+        if answer == Admit::Now { Ok(place) } else { Err(answer) }
     }
 }
 

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use http::{HeaderMap, Request};
 use pin_project_lite::pin_project;
-use stagger::Clock;
 use stagger::scope::{self, Scoped};
+use stagger::time::Clock;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -33,11 +33,11 @@ pub struct CallerLayer<C> {
 }
 
 #[cfg(feature = "tokio")]
-impl CallerLayer<stagger::Tokio> {
+impl CallerLayer<stagger::time::Tokio> {
     /// By tokio's clock.
     #[must_use]
     pub const fn new() -> Self {
-        Self::on(stagger::Tokio)
+        Self::on(stagger::time::Tokio)
     }
 }
 

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use stagger::Refused;
+use stagger::Rejected;
 
 /// How a request ended for which there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum Error<E> {
     /// The service's own error, of the last attempt.
     Service(E),
     /// The circuit breaker was open, or the attempt took longer than it may.
-    Refused(Refused),
+    Refused(Rejected),
 }
 
 impl<E> Error<E> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use stagger::{Attempt, EventError, Kind, Outcome, PolledCall, Refused, Sleep};
+use stagger::{Attempt, FailureKind, Outcome, PollRetry, Rejected, observe::EventError, time::Sleep};
 use tower_service::Service;
 
 use super::error::Error;
@@ -32,7 +32,7 @@ pin_project! {
     {
         service: S,
         timer: T,
-        call: PolledCall<T, Held>,
+        call: PollRetry<T, Held>,
         message: Message<B>,
         // The attempt that is being made, from the moment that it may begin.
         attempt: Option<Attempt>,
@@ -57,7 +57,7 @@ where
         let held = Held(Arc::clone(settings));
         Self {
             service,
-            call: PolledCall::held(held, timer.clone(), message.deadline(&timer)).untimed(),
+            call: PollRetry::from_retrier(held, timer.clone(), message.deadline(&timer)).untimed(),
             timer,
             message,
             attempt: None,
@@ -90,7 +90,7 @@ where
                     *this.attempt = None;
                     let outcome = this.message.failed(Outcome::TRANSIENT, Sent::Perhaps, this.call.retrier());
                     if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                        return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                        return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
                     }
                     continue;
                 };
@@ -115,7 +115,7 @@ where
                     Err(error) => {
                         let sent = this.call.retrier().how_far(&error);
                         let outcome =
-                            if sent == Sent::Unprocessed { Outcome::Unprocessed } else { this.call.outcome(&error) };
+                            if sent == Sent::Unprocessed { Outcome::NotProcessed } else { this.call.outcome(&error) };
                         let outcome = this.message.failed(outcome, sent, this.call.retrier());
                         if this.call.failed(outcome, Some(&error)).is_some() {
                             return Poll::Ready(Err(Error::Service(error)));
@@ -139,7 +139,7 @@ where
                 match ready!(poll_begin(this.call, this.leftover, cx)) {
                     Ok(attempt) => *this.attempt = Some(attempt),
                     Err(open) => {
-                        let refused = Error::Refused(Refused::BreakerOpen(open));
+                        let refused = Error::Refused(Rejected::BreakerOpen(open));
                         return Poll::Ready(Err(this.last.take().map_or(refused, Error::Service)));
                     }
                 }
@@ -151,7 +151,7 @@ where
                     Poll::Ready(Ok(())) => {}
                     // A service that says so is of no more use.
                     Poll::Ready(Err(error)) => {
-                        let _ = this.call.failed(Outcome::Unrepeatable(Kind::Local), Some(&error));
+                        let _ = this.call.failed(Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Some(&error));
                         *this.attempt = None;
                         return Poll::Ready(Err(Error::Service(error)));
                     }
@@ -159,9 +159,9 @@ where
                         ready!(this.call.poll_limit(cx));
                         // Nothing was sent; it was our own side that had no room.
                         *this.attempt = None;
-                        let outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+                        let outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
                         if this.call.failed::<StatusFailure>(outcome, None).is_some() {
-                            return Poll::Ready(Err(Error::Refused(Refused::TimedOut)));
+                            return Poll::Ready(Err(Error::Refused(Rejected::TimedOut)));
                         }
                         continue;
                     }

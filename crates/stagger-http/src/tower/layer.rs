@@ -41,11 +41,11 @@ pub struct RetryLayer<T> {
 }
 
 #[cfg(feature = "tokio")]
-impl RetryLayer<stagger::Tokio> {
+impl RetryLayer<stagger::time::Tokio> {
     /// As this retrier says: its policy, budget, breaker, rules and listeners. On tokio's timer.
     #[must_use]
     pub fn new(retrier: Retrier) -> Self {
-        Self::on(stagger::Tokio, retrier)
+        Self::on(stagger::time::Tokio, retrier)
     }
 }
 

@@ -4,7 +4,7 @@ use core::task::Context;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, request};
 use http_body::Body;
-use stagger::{Attempt, Clock, Instant, Outcome};
+use stagger::{Attempt, Instant, Outcome, time::Clock};
 
 use super::replay::ReplayBody;
 use super::settings::Settings;

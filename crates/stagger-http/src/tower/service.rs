@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use stagger::{EventError, Sleep};
+use stagger::{observe::EventError, time::Sleep};
 use tower_service::Service;
 
 use super::error::Error;

@@ -7,7 +7,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::{TICKET, slot};
 use stagger_http::tower::AdmissionLayer;
 use tokio::time::sleep;
@@ -29,7 +29,7 @@ fn request() -> Request<Body> {
 /// Ten thousand clients at once before a server that takes 500 a second, through both layers as they are shipped.
 #[tokio::test(start_paused = true)]
 async fn a_herd_that_reads_its_appointments_comes_back_as_a_line() {
-    let line = herd::run(Says::Appointment).await.unwrap();
+    let line = herd::run(Says::Reservation).await.unwrap();
     assert!(line.attempts <= 2.2, "{line:?}");
     let most = PER_SECOND as usize * 11 / 10;
     assert!(line.admitted <= most && line.then <= most, "{line:?}");
@@ -78,7 +78,7 @@ async fn a_ticket_is_what_lets_in_at_its_time() {
     };
     assert_eq!(status_with(None).await, 200);
     let refused = server.clone().oneshot(request()).await.unwrap();
-    let ticket = slot(refused.headers()).unwrap().ticket.to_string();
+    let ticket = slot(refused.headers()).unwrap().token.to_string();
     assert_eq!(status_with(None).await, 503, "it has the appointment after that");
     assert_eq!(status_with(Some(&ticket)).await, 503, "too early");
     sleep(Duration::from_secs(1)).await;
@@ -122,7 +122,7 @@ async fn a_wait_is_told_in_whole_seconds_rounded_up_and_one_at_least() {
 /// Beyond the longest appointment the answer is no, with a wait for everybody's clients.
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_too_long_says_so() {
-    let admission = Admission::per_second(1).burst(1).longest(Duration::from_secs(2)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).max_wait(Duration::from_secs(2)).build().unwrap();
     let handler = service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::default())) });
     let server = AdmissionLayer::new(admission).layer(handler);
     let mut told = Vec::new();

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use stagger::{
-    Admission, Admitted, Decision, Guards, Hint, Instant, Kind, Outcome, Permit, Policy, Retry, Seed, State, Stop,
+    FailureKind, Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, admission::Admission,
+    admission::Admit, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 use stagger_http::advice::{RetryAfter, SLOT, hint, parse_http_date, rate_limit, retry_after, slot};
 
@@ -48,13 +49,13 @@ fn ht_03_and_ht_21_a_wait_beyond_max_hint_stops_the_call() {
     let policy = Policy::DEFAULT.to_builder().max_hint(secs(300)).build().unwrap();
     let stops = |seconds: u64| {
         let hint = hint(&headers(&[("retry-after", &seconds.to_string())]), now);
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-        let permit = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none()).unwrap();
-        let outcome = Outcome::Failed { kind: Kind::Throttled, hint };
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        let permit = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none()).unwrap();
+        let outcome = Outcome::Failed { kind: FailureKind::Throttled, hint };
         retry.decide(outcome, permit, || Instant::ZERO, &Guards::none())
     };
-    assert_eq!(stops(3600), Decision::Stop(Stop::Hint));
+    assert_eq!(stops(3600), Decision::Stop(StopReason::Hint));
     assert!(matches!(stops(300), Decision::Retry { after, .. } if after >= secs(300)));
 }
 
@@ -145,13 +146,13 @@ fn a_header_that_is_repeated_counts_with_its_longest_wait() {
 fn what_is_too_long_for_the_clock_is_as_long_as_it_can_tell() {
     assert_eq!(after("99999999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
     let millis = headers(&[("retry-after-ms", "99999999999999999999999999.999")]);
-    assert!(matches!(hint(&millis, now), Some(Hint::Floor(wait)) if wait >= secs(u64::MAX / 1000)));
+    assert!(matches!(hint(&millis, now), Some(ServerHint::AtLeast(wait)) if wait >= secs(u64::MAX / 1000)));
 }
 
 #[test]
 fn milliseconds_come_before_seconds() {
     let wait = |pairs: &[(&str, &str)]| match hint(&headers(pairs), now) {
-        Some(Hint::Floor(wait)) => Some(wait),
+        Some(ServerHint::AtLeast(wait)) => Some(wait),
         _ => None,
     };
     assert_eq!(wait(&[("retry-after-ms", "1500"), ("retry-after", "2")]), Some(Duration::from_millis(1500)));
@@ -170,7 +171,7 @@ fn limited(value: &str) -> Option<Duration> {
 #[test]
 fn ht_27_a_spent_rate_limit_says_when_it_is_filled_again() {
     let spent = headers(&[("ratelimit", r#""default";r=0;t=30"#)]);
-    assert_eq!(hint(&spent, now), Some(Hint::Floor(secs(30))));
+    assert_eq!(hint(&spent, now), Some(ServerHint::AtLeast(secs(30))));
     assert_eq!(limited(r#""burst";r=0;t=2, "daily";r=0;t=600, "other";r=5;t=900"#), Some(secs(600)));
     assert_eq!(limited(r#""default";r=1;t=30"#), None, "something remains");
     assert_eq!(limited(r#""default";r=0"#), None, "it does not say when");
@@ -179,7 +180,7 @@ fn ht_27_a_spent_rate_limit_says_when_it_is_filled_again() {
     let both = headers(&[("ratelimit", r#""a";r=0;t=2"#), ("ratelimit", r#""b";r=0;t=3"#)]);
     assert_eq!(rate_limit(&both, now()), Some(secs(3)));
     let first = headers(&[("ratelimit", r#""default";r=0;t=30"#), ("retry-after", "2")]);
-    assert_eq!(hint(&first, now), Some(Hint::Floor(secs(2))), "Retry-After comes first");
+    assert_eq!(hint(&first, now), Some(ServerHint::AtLeast(secs(2))), "Retry-After comes first");
 }
 
 #[test]
@@ -212,14 +213,14 @@ fn a_reset_beside_what_remains() {
 fn an_appointment_comes_before_everything_else() {
     let admission = Admission::per_second(10).burst(1).build().unwrap();
     let at = Instant::from_nanos(1_000_000_000);
-    assert_eq!(admission.ask(at), Admitted::Yes);
-    let Admitted::Later(appointment) = admission.ask(at) else { panic!("there was room for one") };
+    assert_eq!(admission.try_admit(at), Admit::Now);
+    let Admit::At(appointment) = admission.try_admit(at) else { panic!("there was room for one") };
     let text = appointment.to_string();
     let told = headers(&[(SLOT, &text), ("retry-after", "1")]);
     assert_eq!(slot(&told), Some(appointment));
-    assert_eq!(hint(&told, now), Some(Hint::Slot(appointment.after)));
+    assert_eq!(hint(&told, now), Some(ServerHint::Reserved(appointment.after)));
     let twice = headers(&[(SLOT, &text), (SLOT, &text), ("retry-after", "1")]);
-    assert_eq!(hint(&twice, now), Some(Hint::Floor(secs(1))));
+    assert_eq!(hint(&twice, now), Some(ServerHint::AtLeast(secs(1))));
 }
 
 proptest! {

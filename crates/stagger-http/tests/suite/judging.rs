@@ -6,15 +6,15 @@ use core::time::Duration;
 use std::io;
 
 use http::{HeaderMap, Method, StatusCode};
-use stagger::{Hint, Kind, Outcome};
+use stagger::{FailureKind, Outcome, ServerHint};
 use stagger_http::status::{Keyed, outcome};
 use stagger_http::{Repeat, Sent};
 
-fn meaning(status: u16, keyed: Keyed, hint: Option<Hint>) -> &'static str {
+fn meaning(status: u16, keyed: Keyed, hint: Option<ServerHint>) -> &'static str {
     match outcome(StatusCode::from_u16(status).unwrap(), keyed, hint) {
         Outcome::Success => "success",
-        Outcome::Failed { kind: Kind::Transient, .. } => "transient",
-        Outcome::Failed { kind: Kind::Throttled, .. } => "throttled",
+        Outcome::Failed { kind: FailureKind::Transient, .. } => "transient",
+        Outcome::Failed { kind: FailureKind::Throttled, .. } => "throttled",
         Outcome::Permanent => "permanent",
         other => panic!("{status}: {other:?}"),
     }
@@ -41,7 +41,7 @@ fn a_key_makes_a_conflict_worth_another_attempt() {
 
 #[test]
 fn a_server_that_says_when_to_come_back_is_throttling_and_the_hint_is_handed_on() {
-    let hint = Some(Hint::Floor(Duration::from_secs(2)));
+    let hint = Some(ServerHint::AtLeast(Duration::from_secs(2)));
     assert_eq!(meaning(503, Keyed::No, hint), "throttled");
     assert_eq!(meaning(502, Keyed::No, hint), "transient");
     for status in [408, 429, 500, 503] {

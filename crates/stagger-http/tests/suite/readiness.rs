@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use http::Method;
-use stagger::{Retrier, Tokio};
+use stagger::{Retrier, time::Tokio};
 use stagger_http::Sent;
 use stagger_http::tower::RetryLayer;
 use tokio::time::{Instant, sleep};

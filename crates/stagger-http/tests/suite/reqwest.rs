@@ -13,7 +13,7 @@ use http_body_util::Full;
 use reqwest::{Body, Client, Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next};
 use stagger::breaker::CircuitBreaker;
-use stagger::{Action, Clock as _, Policy, Refused, Retrier, Stop, Tokio, policy};
+use stagger::{Policy, Rejected, Retrier, StopReason, observe::Action, policy, time::Clock as _, time::Tokio};
 use stagger_http::reqwest::Retry;
 use stagger_http::{Deadline, Repeat, StatusFailure, attempt_number};
 use tokio::net::TcpListener;
@@ -122,7 +122,7 @@ impl Middleware for Counter {
     }
 }
 
-fn refusal(error: &Error) -> Option<&Refused> {
+fn refusal(error: &Error) -> Option<&Rejected> {
     if let Error::Middleware(inner) = error { inner.downcast_ref() } else { None }
 }
 
@@ -189,7 +189,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
     let (retry, events) = listening();
     assert_eq!(server.behind(retry).post(URL).body("pay").send().await.unwrap().status(), 503);
     let (action, failure) = events.lock().unwrap()[0];
-    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(Stop::Unrepeatable), Repeat::IfUnsent));
+    assert_eq!((action, failure.unwrap().repeat), (Action::Stop(StopReason::UnsafeToRetry), Repeat::IfUnsent));
     assert_eq!(server.times().len(), 1);
 }
 
@@ -243,7 +243,7 @@ async fn a_server_that_says_when_is_not_called_before() {
 #[tokio::test(start_paused = true)]
 async fn an_appointment_is_kept_to_the_tick_and_its_ticket_brought_along_once() {
     let ticket = "0123456789abcdef0123456789abcdef";
-    let server = Server::new([saying(503, "stagger-slot", &format!("1520;ticket={ticket}")), status(503)]);
+    let server = Server::new([saying(503, "stagger-slot", &format!("1520;token={ticket}")), status(503)]);
     assert_eq!(server.behind(retry()).get(URL).send().await.unwrap().status(), 200);
     assert_eq!(server.headers("stagger-ticket"), [None, Some(ticket.to_owned()), None]);
     let kept = server.times()[1];
@@ -295,7 +295,7 @@ async fn an_attempt_that_takes_too_long_is_dropped() {
     let server = Server { takes: ms(5000), ..Server::new([]) };
     let client = server.behind(Retry::new(Retrier::new(POLICY).timeout(ms(10))));
     let error = client.get(URL).send().await.unwrap_err();
-    assert_eq!(refusal(&error), Some(&Refused::TimedOut));
+    assert_eq!(refusal(&error), Some(&Rejected::TimedOut));
     assert_eq!(server.times().len(), 4);
     assert!(server.times()[3] < ms(350), "{:?}", server.times());
 }
@@ -309,7 +309,7 @@ async fn the_refusal_of_an_open_breaker_can_be_told_from_an_error() {
     assert_eq!(client.get(URL).send().await.unwrap().status(), 500);
     let arrived = server.times().len();
     let error = client.get(URL).send().await.unwrap_err();
-    assert!(matches!(refusal(&error), Some(Refused::BreakerOpen(_))), "{error:?}");
+    assert!(matches!(refusal(&error), Some(Rejected::BreakerOpen(_))), "{error:?}");
     assert_eq!((arrived, server.times().len()), (2, 2));
 }
 

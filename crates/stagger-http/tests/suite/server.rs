@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use stagger::{Clock as _, Jitter, Policy, Retrier, Tokio, policy, scope};
+use stagger::{Jitter, Policy, Retrier, policy, scope, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{CallerLayer, CallersAttempt, ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};

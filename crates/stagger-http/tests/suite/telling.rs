@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use stagger::{Attempt, Clock as _, Jitter, Policy, Retrier, Tokio, policy};
+use stagger::{Attempt, Jitter, Policy, Retrier, policy, time::Clock as _, time::Tokio};
 use stagger_http::Deadline;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::{Instant, sleep};
@@ -97,7 +97,7 @@ async fn a_denied_request_is_made_anew_with_fresh_credentials_once() {
 /// To its appointment, and not to what comes after it.
 #[tokio::test(start_paused = true)]
 async fn the_ticket_of_an_appointment_is_brought_along_once() {
-    const ANSWERS: [Option<&str>; 3] = [Some("500;ticket=0123456789abcdef0123456789abcdef"), None, None];
+    const ANSWERS: [Option<&str>; 3] = [Some("500;token=0123456789abcdef0123456789abcdef"), None, None];
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (log, started) = (Arc::clone(&seen), Instant::now());
     let service = service_fn(move |request: Sent| {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use stagger::breaker::CircuitBreaker;
-use stagger::{Breaker as _, Clock as _, LastAttempt, Outcome, Refused, Retrier, Seed, Tokio};
+use stagger::{Breaker as _, LastAttempt, Outcome, Rejected, Retrier, Seed, time::Clock as _, time::Tokio};
 use stagger_http::tower::{Error, RetryLayer};
 use tokio::time::{Instant, sleep};
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
@@ -23,7 +23,7 @@ async fn an_attempt_that_takes_too_long_is_dropped() {
     let started = Instant::now();
     let layer = RetryLayer::new(Retrier::new(POLICY).timeout(ms(10)));
     let error = layer.layer(hangs).oneshot(request(Method::GET, "")).await.unwrap_err();
-    assert_eq!(error.to_string(), Refused::TimedOut.to_string());
+    assert_eq!(error.to_string(), Rejected::TimedOut.to_string());
     assert_eq!(started.elapsed(), ms(4 * 10 + 3 * 100 + 4).min(started.elapsed()));
     assert!(started.elapsed() >= ms(340));
 }
@@ -54,7 +54,7 @@ async fn a_post_that_takes_too_long_is_not_sent_again() {
     });
     let layer = RetryLayer::new(Retrier::new(POLICY).timeout(ms(10)));
     let error = layer.layer(hangs).oneshot(request(Method::POST, "pay")).await.unwrap_err();
-    assert_eq!((error, *sent.lock().unwrap()), (Error::Refused(Refused::TimedOut), 1));
+    assert_eq!((error, *sent.lock().unwrap()), (Error::Refused(Rejected::TimedOut), 1));
 }
 
 /// A service by script: how ready it says it is, and what it answers.
@@ -122,7 +122,7 @@ async fn a_breaker_that_opens_in_the_sleep_leaves_the_last_error() {
         let now = Tokio.now();
         breaker.record(breaker.admit(&now).unwrap(), &Outcome::TRANSIENT, &now);
         let error = call.await.unwrap().unwrap_err();
-        assert!(want.is_some() || matches!(error, Error::Refused(Refused::BreakerOpen(_))), "{error:?}");
+        assert!(want.is_some() || matches!(error, Error::Refused(Rejected::BreakerOpen(_))), "{error:?}");
         assert_eq!(error.service().map(|error| error.kind()), want);
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::{Concurrent, Tokens};
-use stagger::{Action, Budget, Policy, Retrier, Stop, policy};
+use stagger::{Budget, Policy, Retrier, StopReason, observe::Action, policy};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use stagger_http::{Repeat, Sent, StatusFailure, attempt_number};
 use tokio::time::{Instant, sleep};
@@ -111,7 +111,7 @@ async fn ht_23_what_may_have_been_carried_out_is_not_repeated_and_the_event_says
         let _ = client.oneshot(request(Method::POST, "pay")).await;
         assert_eq!(seen.lock().unwrap().len(), 1);
         let (action, failure) = events.lock().unwrap()[0];
-        assert_eq!(action, Action::Stop(Stop::Unrepeatable));
+        assert_eq!(action, Action::Stop(StopReason::UnsafeToRetry));
         assert_eq!(failure.map(|failure| failure.repeat), is_status.then_some(Repeat::IfUnsent));
     }
 }

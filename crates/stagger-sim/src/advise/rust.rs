@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Backoff, Jitter, Policy, PolicyBuilder};
+use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 
 /// The policy as Rust: an invocation of the macro `policy!`. `None` where it has settings that only a file or a profile has.
 ///

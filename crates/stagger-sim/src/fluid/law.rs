@@ -83,7 +83,7 @@ impl Piece {
 mod tests {
     use core::time::Duration;
 
-    use stagger_core::Profile;
+    use stagger_core::profile::Profile;
 
     use super::*;
 

@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Policy, PolicyFault};
+use stagger_core::{Policy, PolicyProblem};
 
 /// A change of a policy, in words of the policy language.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl Change {
             match builder.build() {
                 Ok(changed) => return Some((self, changed)),
                 Err(error) => {
-                    let fault = error.faults().next()?;
+                    let fault = error.problems().next()?;
                     let repair = repair(fault, settings, policy)?;
                     // What has been repaired already is no help a second time.
                     if settings.contains(&repair) {
@@ -79,7 +79,11 @@ impl Change {
 }
 
 /// What another setting has to be for a change to make sense; `None` if that is not a matter of one setting.
-fn repair(fault: PolicyFault, settings: &[(&'static str, String)], policy: &Policy) -> Option<(&'static str, String)> {
+fn repair(
+    fault: PolicyProblem,
+    settings: &[(&'static str, String)],
+    policy: &Policy,
+) -> Option<(&'static str, String)> {
     let asked = |key: &str| {
         let (_, value) = settings.iter().find(|(name, _)| *name == key)?;
         stagger_core::text::parse_duration(value).ok()?
@@ -87,15 +91,15 @@ fn repair(fault: PolicyFault, settings: &[(&'static str, String)], policy: &Poli
     let base = asked("base").unwrap_or(policy.base());
     let spread = asked("spread").unwrap_or(policy.spread());
     Some(match fault {
-        PolicyFault::CapBelowBase => length("cap", base.saturating_mul(10)),
-        PolicyFault::FloorAboveCap => length("floor", Duration::ZERO),
-        PolicyFault::ThrottledBase => length("throttled-base", base),
-        PolicyFault::LocalBase => length("local-base", base),
-        PolicyFault::SpreadAboveElapsed if asked("spread").is_some() => {
+        PolicyProblem::CapBelowBase => length("cap", base.saturating_mul(10)),
+        PolicyProblem::FloorAboveCap => length("floor", Duration::ZERO),
+        PolicyProblem::ThrottledBase => length("throttled-base", base),
+        PolicyProblem::LocalBase => length("local-base", base),
+        PolicyProblem::SpreadAboveElapsed if asked("spread").is_some() => {
             length("max-elapsed", spread.saturating_add(policy.max_elapsed()?))
         }
-        PolicyFault::SpreadAboveElapsed => length("spread", Duration::ZERO),
-        PolicyFault::ElapsedBelowBase => word("max-attempts", 1),
+        PolicyProblem::SpreadAboveElapsed => length("spread", Duration::ZERO),
+        PolicyProblem::ElapsedBelowBase => word("max-attempts", 1),
         _ => return None,
     })
 }

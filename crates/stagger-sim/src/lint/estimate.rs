@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Backoff, Jitter, Policy};
+use stagger_core::{Jitter, Policy, schedule::Backoff};
 
 use super::Circumstances;
 

@@ -16,7 +16,7 @@
 //! assert_eq!(found[0].rule().code(), "S001");
 //! assert_eq!(found[0].help().to_string(), "jitter=full");
 //! assert!(findings(&mended(&policy, &Circumstances::default(), &[]), &Circumstances::default()).is_empty());
-//! # Ok::<(), stagger_core::ParseError>(())
+//! # Ok::<(), stagger_core::text::ParseError>(())
 //! ```
 
 mod change;

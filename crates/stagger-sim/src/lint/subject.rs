@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Backoff, Policy};
+use stagger_core::{Policy, schedule::Backoff};
 
 use super::Circumstances;
 use super::circumstances::Purpose;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, Seed, State};
+use stagger_core::{Outcome, Seed, machine::RetryState};
 
 use super::{Figures, Scenario};
 use crate::chance::normal;
@@ -24,7 +24,7 @@ pub(super) struct Row<'a> {
 /// What is kept of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
-    state: State,
+    state: RetryState,
     /// Where it is in its cycle.
     next: Message,
 }
@@ -95,7 +95,7 @@ impl World for Row<'_> {
     }
 
     fn client(&self) -> Self::Client {
-        Client { state: State::new(), next: Message::Read }
+        Client { state: RetryState::new(), next: Message::Read }
     }
 
     fn begin(&mut self, id: u32, client: &mut Client) -> Option<u64> {

@@ -7,7 +7,7 @@
 //! - A message is underway for a fixed time. A request is an attempt, and as many more as policy and guards let there be. An
 //!   attempt has failed when no answer has come within the time-out.
 //! - The server has one queue and takes a fixed time for each job. Who finds the queue full is turned away at once
-//!   ([throttled](stagger_core::Kind::Throttled)). It does not know that a client has stopped waiting: what is in the queue is
+//!   ([throttled](stagger_core::FailureKind::Throttled)). It does not know that a client has stopped waiting: what is in the queue is
 //!   done, wanted or not.
 //! - In an [outage](Outage) it turns everyone away, or it stands still and the queue fills.
 //!

@@ -1,4 +1,6 @@
-use stagger_core::{Decision, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{
+    Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+};
 
 use super::server::{Fate, Server};
 use super::{Figures, Process, Scenario};
@@ -18,7 +20,7 @@ pub(super) struct Traffic<'a> {
     /// When each request comes, and at which process.
     requests: Vec<(u64, u32)>,
     /// What the guards have lent each of them.
-    permits: Vec<Permit>,
+    permits: Vec<Permits>,
     tally: Tally,
 }
 
@@ -36,7 +38,7 @@ struct Tally {
 /// What is kept of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
-    state: State,
+    state: RetryState,
     next: Next,
 }
 
@@ -65,7 +67,7 @@ impl<'a> Traffic<'a> {
             policy,
             seeds: seed.for_call(0),
             server: Server::new(scenario.capacity, scenario.queue, scenario.outage, outage.0, outage.1),
-            permits: requests.iter().map(|_| Permit::NONE).collect(),
+            permits: requests.iter().map(|_| Permits::NONE).collect(),
             processes,
             requests,
             tally: Tally::default(),
@@ -97,8 +99,8 @@ impl<'a> Traffic<'a> {
     /// The request sends an attempt now, if its breaker lets it. Says when that arrives.
     fn send(&mut self, now: u64, id: u32, request: &mut Request) -> Option<u64> {
         let process = &self.processes[self.requests[id as usize].1 as usize];
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         match retry.begin(permit, || instant(now), &process.guards()) {
             Ok(permit) => {
                 self.permits[id as usize] = permit;
@@ -136,8 +138,8 @@ impl<'a> Traffic<'a> {
             Answer::Failure => Outcome::TRANSIENT,
             Answer::Throttled => Outcome::throttled(None),
         };
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
-        let permit = Permit::take(&mut self.permits[id as usize]);
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let permit = Permits::take(&mut self.permits[id as usize]);
         let guards = self.processes[process as usize].guards();
         match retry.decide(outcome, permit, || instant(now), &guards) {
             Decision::Retry { after, permit, .. } => {
@@ -151,7 +153,7 @@ impl<'a> Traffic<'a> {
                 }
             }
             decision => {
-                self.tally.refused += u64::from(decision == Decision::Stop(Stop::Breaker));
+                self.tally.refused += u64::from(decision == Decision::Stop(StopReason::Breaker));
                 if decision == Decision::Done {
                     self.tally.successes.add(now);
                     self.tally.served.add(born);
@@ -190,13 +192,13 @@ impl World for Traffic<'_> {
     }
 
     fn client(&self) -> Self::Client {
-        Request { state: State::new(), next: Next::Send }
+        Request { state: RetryState::new(), next: Next::Send }
     }
 
     fn begin(&mut self, id: u32, request: &mut Request) -> Option<u64> {
         let (born, _) = self.requests[id as usize];
         self.tally.requests.add(born);
-        let mut retry = Retry::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
+        let mut retry = RetryMachine::new(self.policy, &mut request.state, self.seeds.for_call(u64::from(id)));
         let first = born.saturating_add(micros(retry.spread(|| instant(born))));
         self.within_horizon(first)
     }

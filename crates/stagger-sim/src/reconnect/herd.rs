@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Outcome, State};
+use stagger_core::{Outcome, machine::RetryState};
 
 use super::server::{Answer, Server};
 use super::tally::Tally;
@@ -22,7 +22,7 @@ pub(super) struct Herd<'a, S> {
 /// What is kept of a client: 24 bytes, and what the server gave it.
 #[derive(Clone, Copy)]
 pub(super) struct Client<N> {
-    state: State,
+    state: RetryState,
     note: N,
 }
 
@@ -90,7 +90,7 @@ impl<S: Server> World for Herd<'_, S> {
     }
 
     fn client(&self) -> Self::Client {
-        Client { state: State::new(), note: S::Note::default() }
+        Client { state: RetryState::new(), note: S::Note::default() }
     }
 
     fn begin(&mut self, id: u32, client: &mut Self::Client) -> Option<u64> {

@@ -3,7 +3,7 @@
 //! # The model
 //!
 //! - Client *i* loses its connection at a time that is uniform on `[0, hits_within]`, and knows it at once. It then does
-//!   what a program with [`stagger_core::Reconnect`] does, or makes its first attempt at once ([`First`]).
+//!   what a program with [`stagger_core::machine::ReconnectMachine`] does, or makes its first attempt at once ([`First`]).
 //! - A message is underway for a time that is uniform between two lengths, each message anew.
 //! - The server has a single acceptor that takes `1 / rate` for each handshake, and a backlog. An attempt that arrives at
 //!   *t* is accepted if fewer than `backlog` handshakes are waiting then, and the client is connected when the answer has

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Hint, Policy, Seed};
+use stagger_core::{Policy, Seed, ServerHint, admission::Admission};
 
 use super::Figures;
 use super::herd::Herd;
@@ -50,7 +50,7 @@ pub struct ScenarioBuilder {
 #[non_exhaustive]
 pub enum First {
     /// It waits for the policy's spread or, without one, for the schedule's first delay: what
-    /// [`Reconnect`](stagger_core::Reconnect) does.
+    /// [`ReconnectMachine`](stagger_core::machine::ReconnectMachine) does.
     #[default]
     AfterDelay,
     /// It makes an attempt at once, or after the policy's spread, and the schedule begins with the failure of that: what a
@@ -65,9 +65,9 @@ pub enum Hints {
     /// Nothing.
     #[default]
     Silent,
-    /// "Not before": the same to everyone ([`Hint::Floor`]).
+    /// "Not before": the same to everyone ([`ServerHint::AtLeast`]).
     After(Duration),
-    /// "Come then": the next free slot, reserved for this client alone ([`Hint::Slot`]). Slots are 2 % further apart than
+    /// "Come then": the next free slot, reserved for this client alone ([`ServerHint::Reserved`]). Slots are 2 % further apart than
     /// handshakes. Who comes without one is let in if there is room.
     Slots,
     /// What [`Admission`] says, at the rate of the server and with its backlog as burst: appointments with tickets, and
@@ -145,7 +145,7 @@ impl Scenario {
             }
             (Hints::Slots, _) => self.drive(engine, rule, seed, Slots { acceptor, last: 0.0 }, watch),
             (Hints::After(after), _) => {
-                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(Hint::Floor(after)) }, watch)
+                self.drive(engine, rule, seed, Plain { acceptor, hint: Some(ServerHint::AtLeast(after)) }, watch)
             }
             _ => self.drive(engine, rule, seed, Plain { acceptor, hint: None }, watch),
         }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Admission, Admitted, Hint, Ticket};
+use stagger_core::{ServerHint, admission::Admission, admission::Admit, admission::ReservationToken};
 
 use crate::time::{instant, micros};
 
@@ -9,7 +9,7 @@ pub(super) enum Answer {
     /// Come in; the handshake is done at this time, in microseconds.
     Accepted(u64),
     /// Not now.
-    Refused(Option<Hint>),
+    Refused(Option<ServerHint>),
 }
 
 /// The part of a server that decides, and what clients keep for it.
@@ -83,7 +83,7 @@ impl Acceptor {
 /// Tells everyone who is refused the same.
 pub(super) struct Plain {
     pub(super) acceptor: Acceptor,
-    pub(super) hint: Option<Hint>,
+    pub(super) hint: Option<ServerHint>,
 }
 
 impl Server for Plain {
@@ -122,7 +122,7 @@ impl Server for Slots {
             return Answer::Accepted(done as u64);
         }
         self.last = self.last.max(self.acceptor.free) + SLOT * self.acceptor.handshake;
-        Answer::Refused(Some(Hint::Slot(Duration::from_micros(self.last as u64 - at))))
+        Answer::Refused(Some(ServerHint::Reserved(Duration::from_micros(self.last as u64 - at))))
     }
 
     fn peak_backlog(&self) -> u64 {
@@ -137,25 +137,25 @@ pub(super) struct Appointments {
 }
 
 impl Server for Appointments {
-    type Note = Option<Ticket>;
+    type Note = Option<ReservationToken>;
 
-    fn arrive(&mut self, at: u64, ticket: &mut Option<Ticket>) -> Answer {
+    fn arrive(&mut self, at: u64, ticket: &mut Option<ReservationToken>) -> Answer {
         let now = instant(at);
         let admitted = match ticket.take() {
-            Some(ticket) => self.admission.come(&ticket, now),
-            None => self.admission.ask(now),
+            Some(ticket) => self.admission.admit_reserved(&ticket, now),
+            None => self.admission.try_admit(now),
         };
         match admitted {
             // Who is let in can still find the backlog full, if it is shorter than the burst.
-            Admitted::Yes => match self.acceptor.take(at) {
+            Admit::Now => match self.acceptor.take(at) {
                 Some(done) => Answer::Accepted(done as u64),
                 None => Answer::Refused(None),
             },
-            Admitted::Later(appointment) => {
-                *ticket = Some(appointment.ticket);
-                Answer::Refused(Some(Hint::Slot(appointment.after)))
+            Admit::At(appointment) => {
+                *ticket = Some(appointment.token);
+                Answer::Refused(Some(ServerHint::Reserved(appointment.after)))
             }
-            Admitted::Full(after) => Answer::Refused(Some(Hint::Floor(after))),
+            Admit::Full(after) => Answer::Refused(Some(ServerHint::AtLeast(after))),
             _ => Answer::Refused(None),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
         assert!(matches!(slots.arrive(0, &mut ()), Answer::Accepted(1_000)));
         let told: Vec<_> = (0..3)
             .map(|_| match slots.arrive(0, &mut ()) {
-                Answer::Refused(Some(Hint::Slot(after))) => after.as_micros(),
+                Answer::Refused(Some(ServerHint::Reserved(after))) => after.as_micros(),
                 _ => panic!("there is no room"),
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use stagger_core::{Profile, profile};
+use stagger_core::{profile, profile::Profile};
 use stagger_sim::lint::{Circumstances, Finding, findings, mended};
 
 use super::support::{circumstances, published};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Policy, PolicyBuilder, Profile, Ratio, Seed, profile};
+use stagger_core::{Jitter, Policy, PolicyBuilder, Ratio, Seed, profile, profile::Profile};
 use stagger_sim::fluid::{self, Unfit};
 use stagger_sim::reconnect::{First, Hints, Scenario, ScenarioBuilder};
 

@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Profile, Ratio, Seed};
+use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
 use stagger_sim::outage::{Outage, Process};
 use stagger_sim::reconnect::{First, Hints};
 use stagger_sim::{Engine, ScenarioError, fluid, occ, outage, reconnect};

@@ -3,7 +3,7 @@
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-use stagger_core::{Policy, Profile, Seed};
+use stagger_core::{Policy, Seed, profile::Profile};
 use stagger_sim::reconnect::Scenario;
 use stagger_sim::{Runs, Watch};
 

@@ -1,7 +1,9 @@
 use std::io;
 use std::time::SystemTime;
 
-use stagger::{Generation, Hint, Kind, Outcome, Policy, Seed, classify, draw};
+use stagger::machine::Generation;
+use stagger::schedule::draw;
+use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify};
 use stagger_http::status::{Keyed, outcome};
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
@@ -125,13 +127,16 @@ impl Classifier {
             // to it.
             CloseAction::ReconnectUnhealthy => {
                 let spread = draw(core::time::Duration::ZERO, policy.spread(), bits);
-                let hint = (!spread.is_zero()).then_some(Hint::Floor(spread));
-                Classification { outcome: Outcome::Failed { kind: Kind::Transient, hint }, health: Health::Unhealthy }
+                let hint = (!spread.is_zero()).then_some(ServerHint::AtLeast(spread));
+                Classification {
+                    outcome: Outcome::Failed { kind: FailureKind::Transient, hint },
+                    health: Health::Unhealthy,
+                }
             }
             // Each client draws its own time and reconnects exactly then.
             CloseAction::ReconnectWithin { from, to } => {
-                let hint = Hint::Slot(draw(from, to.max(from), bits));
-                Outcome::Failed { kind: Kind::Throttled, hint: Some(hint) }.into()
+                let hint = ServerHint::Reserved(draw(from, to.max(from), bits));
+                Outcome::Failed { kind: FailureKind::Throttled, hint: Some(hint) }.into()
             }
         }
     }

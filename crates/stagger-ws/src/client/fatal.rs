@@ -1,7 +1,7 @@
 use core::error::Error;
 use core::fmt;
 
-use stagger::Stop;
+use stagger::StopReason;
 
 use super::ConnectionError;
 
@@ -10,24 +10,24 @@ use super::ConnectionError;
 /// [`source`](Error::source) is the last [`ConnectionError`].
 #[derive(Clone, Debug)]
 pub struct Fatal {
-    stop_reason: Stop,
+    stop_reason: StopReason,
     cause: ConnectionError,
     attempts: u32,
 }
 
 impl Fatal {
-    pub(super) const fn new(stop_reason: Stop, cause: ConnectionError, attempts: u32) -> Self {
+    pub(super) const fn new(stop_reason: StopReason, cause: ConnectionError, attempts: u32) -> Self {
         Self { stop_reason, cause, attempts }
     }
 
     /// Creates the error for a client that was closed on this side.
     pub(super) const fn closed_locally() -> Self {
-        Self::new(Stop::Cancelled, ConnectionError::ClosedLocally, 0)
+        Self::new(StopReason::Cancelled, ConnectionError::ClosedLocally, 0)
     }
 
-    /// Returns the reason for giving up: [`Stop::Permanent`] if another attempt would fail in the same way.
+    /// Returns the reason for giving up: [`StopReason::Permanent`] if another attempt would fail in the same way.
     #[must_use]
-    pub const fn stop_reason(&self) -> Stop {
+    pub const fn stop_reason(&self) -> StopReason {
         self.stop_reason
     }
 

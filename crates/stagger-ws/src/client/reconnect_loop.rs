@@ -5,7 +5,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::Response;
-use stagger::{Clock, Generation, Guards, Phase, Policy, Reconnect, Seed, Step, Stop, Tokio};
+use stagger::machine::{Generation, ReconnectMachine, ReconnectPhase, ReconnectStep};
+use stagger::time::{Clock, Tokio};
+use stagger::{Guards, Policy, Seed, StopReason};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::builder::ClientBuilder;
@@ -19,7 +21,7 @@ use super::{Closed, Connection, ConnectionError, Fatal};
 /// The low-level client: yields one connection at a time, and establishes the next one after the current one is lost.
 ///
 /// Use it to write the loop yourself: subscribing again is ordinary code, and no state leaks from one connection into
-/// the next. [`Reconnect`] makes every decision: the spread before the first attempt after a loss, the backoff after
+/// the next. [`ReconnectMachine`] makes every decision: the spread before the first attempt after a loss, the backoff after
 /// it, the attempt count, which restarts only after a healthy connection, and when to give up. For what close codes and
 /// rejected upgrades mean, see [`codes`](crate::codes) and the [crate documentation](crate#what-a-failure-means).
 ///
@@ -48,7 +50,7 @@ pub struct ReconnectLoop {
     keepalive: Option<(Duration, Duration)>,
     close_timeout: Duration,
     on_closed: Option<OnClosed>,
-    machine: Reconnect,
+    machine: ReconnectMachine,
     activity: Activity,
     /// The wait before the current attempt.
     last_wait: Duration,
@@ -109,7 +111,7 @@ impl ReconnectLoop {
             keepalive,
             close_timeout,
             on_closed,
-            machine: Reconnect::new(seed),
+            machine: ReconnectMachine::new(seed),
             activity: Activity::Start,
             last_wait: Duration::ZERO,
             down_since: None,
@@ -141,7 +143,7 @@ impl ReconnectLoop {
     /// Starts an attempt at the next call of [`next_connection`](Self::next_connection), without a wait and with the
     /// attempt count reset: during a wait, or after giving up. Does nothing after [`close`](Self::close).
     pub fn reconnect_now(&mut self) {
-        if self.machine.phase() == Phase::Closed {
+        if self.machine.phase() == ReconnectPhase::Closed {
             return;
         }
         self.record_replaced();
@@ -275,12 +277,12 @@ impl ReconnectLoop {
         }
         let step = self.machine.ended(generation, classification.outcome, at, &self.policy, &Guards::none());
         let retry_in = match step {
-            Step::Wait { after, .. } => Some(after.saturating_sub(ago)),
+            ReconnectStep::Wait { after, .. } => Some(after.saturating_sub(ago)),
             _ => None,
         };
         let mut stopped = None;
-        if let Step::GiveUp(stop) = step {
-            let is_normal_end = stop == Stop::Permanent && self.classifier.is_normal_end(&cause);
+        if let ReconnectStep::GiveUp(stop) = step {
+            let is_normal_end = stop == StopReason::Permanent && self.classifier.is_normal_end(&cause);
             stopped = (!is_normal_end).then_some(stop);
             self.activity = Activity::Stopped(stopped.map(|stop| Fatal::new(stop, cause.clone(), attempt)));
         } else {
@@ -295,9 +297,9 @@ impl ReconnectLoop {
     }
 
     /// Carries out the machine's step. `ago` is the time that has passed since the report.
-    fn apply(&mut self, step: &Step, ago: Duration) {
+    fn apply(&mut self, step: &ReconnectStep, ago: Duration) {
         self.activity = match *step {
-            Step::Connect { generation } => {
+            ReconnectStep::Connect { generation } => {
                 let attempt = ConnectAttempt {
                     number: self.machine.attempt(),
                     auth_rejection: self.classifier.last_auth_rejection(),
@@ -309,11 +311,11 @@ impl ReconnectLoop {
                     Announced::No,
                 )
             }
-            Step::Wait { after, .. } => {
+            ReconnectStep::Wait { after, .. } => {
                 self.last_wait = after;
                 Activity::Waiting(Box::pin(sleep(after.saturating_sub(ago))))
             }
-            Step::GiveUp(stop) => {
+            ReconnectStep::GiveUp(stop) => {
                 Activity::Stopped(Some(Fatal::new(stop, ConnectionError::ClosedLocally, self.machine.attempt())))
             }
             _ => return,

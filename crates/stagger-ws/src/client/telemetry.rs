@@ -4,7 +4,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use http::Uri;
-use stagger::Stop;
+use stagger::StopReason;
 
 use super::Closed;
 
@@ -81,17 +81,17 @@ where
 }
 
 /// Logs a failed attempt or a lost connection. `stop` is the reason for giving up, if there are no further attempts.
-pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<Stop>) {
+pub(super) fn log_closed(target: &str, closed: &Closed, stop: Option<StopReason>) {
     #[cfg(feature = "tracing")]
     {
         use std::sync::OnceLock;
 
-        use stagger::Tokio;
-        use stagger::sinks::{LogLimit, Verbosity};
+        use stagger::observe::{LogLimit, Verbosity};
+        use stagger::time::Tokio;
 
         // Shared by all clients, since an outage affects all of them.
         static LIMIT: OnceLock<LogLimit<Tokio>> = OnceLock::new();
-        let silenced = match LIMIT.get_or_init(|| LogLimit::on(Tokio)).admit(target) {
+        let silenced = match LIMIT.get_or_init(|| LogLimit::with_clock(Tokio)).admit(target) {
             Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
             _ => return,
         };

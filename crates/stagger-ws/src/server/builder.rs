@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::Admission;
+use stagger::admission::Admission;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::{Keepalive, Sockets};

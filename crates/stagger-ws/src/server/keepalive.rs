@@ -52,7 +52,7 @@ pub(super) struct PeerMonitor {
 
 impl PeerMonitor {
     pub(super) fn new(keepalive: Keepalive, bits: u64, now: Instant) -> Self {
-        let ping_after = stagger::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
+        let ping_after = stagger::schedule::draw(keepalive.interval / 4 * 3, keepalive.interval, bits);
         Self { keepalive, ping_after, last_frame: now }
     }
 

@@ -17,7 +17,7 @@
 //! // It would wait for clients.
 //! use axum::{Router, extract::ws::WebSocketUpgrade, response::Response, routing::any};
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::Admission;
+//! use stagger::admission::Admission;
 //! use stagger_ws::server::{ConnectionPermit, Drain, Sockets, listen};
 //!
 //! async fn echo(ws: WebSocketUpgrade, permit: ConnectionPermit) -> Response {
@@ -50,7 +50,7 @@
 //! ```no_run
 //! // It would wait for clients.
 //! use futures_util::{SinkExt, StreamExt};
-//! use stagger::Admission;
+//! use stagger::admission::Admission;
 //! use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 //! use tokio::net::TcpStream;
 //!
@@ -89,7 +89,7 @@
 //! [`Sockets::snapshot`] returns the current numbers. With the feature `metrics`, [`Sockets::record_metrics`] records
 //! them, for example at each scrape; the duration of an upgrade is recorded when it completes. The names, the labels
 //! and their values are part of the public API. `target` is the name set with [`SocketsBuilder::named`].
-//! [`Gauges::admission`](stagger::sinks) records the metrics of the admission.
+//! [`Gauges::admission`](stagger::observe) records the metrics of the admission.
 //!
 #![doc = include_str!("contract.md")]
 //!

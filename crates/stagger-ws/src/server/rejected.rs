@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
-use stagger::Admitted;
+use stagger::admission::Admit;
 use stagger_http::admission::{refuse, retry_after};
 
 /// The reason why an upgrade was rejected, and when its client should come back.
@@ -13,7 +13,7 @@ use stagger_http::admission::{refuse, retry_after};
 #[non_exhaustive]
 pub enum UpgradeRejected {
     /// The admission's rate is exceeded: a reservation, or a wait if all reservations are taken.
-    RateLimited(Admitted),
+    RateLimited(Admit),
     /// The connection limit is reached: how long the client should wait.
     AtCapacity(Duration),
     /// The server is draining: how long the client should wait, until the next server is up and has taken the clients
@@ -53,10 +53,10 @@ impl UpgradeRejected {
 impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLimited(Admitted::Later(appointment)) => {
+            Self::RateLimited(Admit::At(appointment)) => {
                 write!(f, "upgrade rejected: rate limited; reservation in {:?}", appointment.after)
             }
-            Self::RateLimited(Admitted::Full(wait)) => {
+            Self::RateLimited(Admit::Full(wait)) => {
                 write!(f, "upgrade rejected: rate limited; no reservation available; retry after {wait:?}")
             }
             Self::RateLimited(_) => f.write_str("upgrade rejected: rate limited"),

@@ -3,7 +3,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use stagger::{Admission, Admitted, Clock as _, Seed, Tokio};
+use stagger::Seed;
+use stagger::admission::{Admission, Admit};
+use stagger::time::{Clock as _, Tokio};
 use stagger_http::admission::{Places, ask};
 use tokio::time::Instant;
 
@@ -110,7 +112,7 @@ impl Shared {
         // The slot is taken first, since admitting a reservation uses it up.
         let place = self.places.take().ok_or(UpgradeRejected::AtCapacity(self.settings.retry_after_when_full))?;
         let answer = ask(&self.settings.admission, headers, Tokio.now());
-        if answer != Admitted::Yes {
+        if answer != Admit::Now {
             return Err(UpgradeRejected::RateLimited(answer));
         }
         let entry = self.registry.register().map_err(rejected)?;

@@ -1,7 +1,7 @@
 //! The high-level client: a stream of events and a sink of messages.
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{Client, ConnectionState, Event, Message};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -69,7 +69,7 @@ async fn after_giving_up_the_outbox_is_kept_and_reconnect_now_sends_it() {
     assert_eq!(events(&mut client).await, ["lost Some(1)", "lost None", "fatal attempts"]);
     assert!(client.next().await.is_none());
     assert!(
-        matches!(&*handle.state().borrow(), ConnectionState::Closed(Some(fatal)) if fatal.stop_reason() == Stop::Attempts)
+        matches!(&*handle.state().borrow(), ConnectionState::Closed(Some(fatal)) if fatal.stop_reason() == StopReason::Attempts)
     );
     assert_eq!(handle.connected().await.unwrap_err().attempts(), 2);
     sleep(secs(600)).await;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use http::Request;
-use stagger::{Seed, Stop};
+use stagger::{Seed, StopReason};
 use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
 use tokio::time::timeout;
 
@@ -69,7 +69,7 @@ async fn a_connection_closed_with_1011_is_never_healthy() {
     let broken = vec![Upgrade, Wait(secs(60)), close(1011, ""), Hang];
     let server = ScriptedServer::new(vec![broken; 6]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    assert_eq!(fatal.stop_reason(), Stop::Attempts);
+    assert_eq!(fatal.stop_reason(), StopReason::Attempts);
     let waits: Vec<_> = server.waits().into_iter().map_while(|(_, wait)| wait).collect();
     assert_eq!(waits, [1, 2, 4, 8, 16].map(secs));
 }
@@ -93,7 +93,7 @@ async fn fatal_codes_stop_the_client_with_the_code_and_reason() {
         let server = ScriptedServer::new([vec![Upgrade, close(code, "no"), Hang]]);
         let mut reconnect = server.over_pipes().close_codes(codes::rfc6455().fatal(4401)).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
-        assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (Stop::Permanent, Some(code)));
+        assert_eq!((fatal.stop_reason(), fatal.cause().close_code()), (StopReason::Permanent, Some(code)));
         assert!(fatal.to_string().ends_with(&format!("closed by the server with {code} \"no\"")), "{fatal}");
     }
 }
@@ -123,7 +123,7 @@ async fn every_status_is_classified() {
         let result = run(&mut server.over_pipes().reconnect_loop()).await;
         assert_eq!(result.is_ok(), comes_back, "{status}");
         if let Err(fatal) = result {
-            assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 1), "{status}");
+            assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 1), "{status}");
         }
     }
 }
@@ -145,7 +145,7 @@ async fn retry_after_is_a_minimum_with_a_spread() {
 async fn a_retry_after_beyond_max_hint_gives_up() {
     let server = ScriptedServer::new([refusal(503, "Retry-After: 100000\r\n")]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Hint, 1));
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Hint, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +155,11 @@ async fn rejected_credentials_are_renewed_once_and_then_fatal() {
         let asked = AuthRejections::default();
         let mut reconnect = asked.record(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
-        assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, requests), "{retries} {status}");
+        assert_eq!(
+            (fatal.stop_reason(), server.arrivals().len()),
+            (StopReason::Permanent, requests),
+            "{retries} {status}"
+        );
         let mut want = vec![Some(status); requests];
         want[0] = None;
         assert_eq!(asked.seen(), want);
@@ -167,7 +171,7 @@ async fn reconnect_now_resets_rejected_credentials() {
     let server = ScriptedServer::new(vec![refusal(401, ""); 9]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     for requests in [2, 4, 6] {
-        assert_eq!(run(&mut reconnect).await.unwrap_err().stop_reason(), Stop::Permanent);
+        assert_eq!(run(&mut reconnect).await.unwrap_err().stop_reason(), StopReason::Permanent);
         assert_eq!(server.arrivals().len(), requests);
         reconnect.reconnect_now();
     }
@@ -187,7 +191,7 @@ async fn accepted_credentials_reset_the_count_of_rejections() {
     ]);
     let asked = AuthRejections::default();
     let fatal = run(&mut asked.record(server.over_pipes()).reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 7));
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 7));
     assert_eq!(asked.seen(), [0, 401, 0, 0, 401, 0, 401].map(|status| Some(status).filter(|status| *status > 0)));
 }
 
@@ -198,7 +202,7 @@ async fn auth_close_codes_renew_credentials_once() {
         let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
         assert_eq!(
             (fatal.stop_reason(), fatal.cause().close_code(), server.arrivals().len()),
-            (Stop::Permanent, Some(code), 2)
+            (StopReason::Permanent, Some(code), 2)
         );
     }
 }
@@ -245,7 +249,7 @@ async fn invalid_requests_are_fatal_and_provider_errors_are_retried() {
         let fatal = run(&mut server.over_pipes().url(url).reconnect_loop()).await.unwrap_err();
         assert_eq!(
             (fatal.stop_reason(), fatal.cause().name(), server.arrivals().len()),
-            (Stop::Permanent, "request", 0),
+            (StopReason::Permanent, "request", 0),
             "{url}"
         );
     }
@@ -253,7 +257,7 @@ async fn invalid_requests_are_fatal_and_provider_errors_are_retried() {
     let failing = server.over_pipes().request(|_| async { Err("no token: secret".into()) }).reconnect_loop();
     let mut reconnect = failing;
     let fatal = timeout(secs(600), run(&mut reconnect)).await.unwrap().unwrap_err();
-    assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Attempts, 6));
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Attempts, 6));
     assert!(!format!("{fatal} {fatal:?}").contains("secret"));
     assert_eq!(core::error::Error::source(fatal.cause()).unwrap().to_string(), "no token: secret");
 }

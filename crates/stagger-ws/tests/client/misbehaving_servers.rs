@@ -1,7 +1,7 @@
 //! Servers that misbehave, over real sockets.
 
 use futures_util::StreamExt;
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use stagger_ws::{Event, Message};
 use tokio::time::sleep;
 
@@ -60,7 +60,7 @@ async fn many_messages_arrive_and_an_oversized_message_stops_the_client() {
     let endless = vec![Upgrade, Send([&[0x82, 127, 0x40][..], &[0; 7]].concat()), Hang];
     let server = ScriptedServer::new([endless]);
     let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), fatal.cause().name()), (Stop::Permanent, "protocol"));
+    assert_eq!((fatal.stop_reason(), fatal.cause().name()), (StopReason::Permanent, "protocol"));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_port_without_a_listener_exhausts_the_attempts() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let fatal = run(&mut builder.url(format!("ws://127.0.0.1:{port}/")).reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), fatal.cause().name(), fatal.attempts()), (Stop::Attempts, "io", 6));
+    assert_eq!((fatal.stop_reason(), fatal.cause().name(), fatal.attempts()), (StopReason::Attempts, "io", 6));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn policy_violations_stop_and_credentials_are_renewed_once() {
 
     let server = ScriptedServer::new([refusal(401, ""), refusal(401, ""), normal_end()]);
     let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (Stop::Permanent, 2));
+    assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 2));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use core::task::{Context, Waker};
 
 use futures_util::{SinkExt, StreamExt};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{Connection, Message, ReconnectLoop};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,7 +59,7 @@ async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off(
 async fn the_backoff_grows_while_the_server_accepts_and_drops() {
     let server = ScriptedServer::new(vec![vec![Upgrade]; 6]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Attempts, 6));
+    assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Attempts, 6));
     assert_eq!(server.times(), [0, 1, 3, 7, 15, 31].map(secs));
 }
 
@@ -77,7 +77,7 @@ async fn after_giving_up_only_reconnect_now_starts_again() {
     let server = ScriptedServer::new([vec![], vec![], vec![Upgrade, Echo]]);
     let mut reconnect = server.over_pipes().policy(DOUBLING.max_attempts(2).build().unwrap()).reconnect_loop();
     for _ in 0..3 {
-        assert_eq!(reconnect.next_connection().await.unwrap_err().stop_reason(), Stop::Attempts);
+        assert_eq!(reconnect.next_connection().await.unwrap_err().stop_reason(), StopReason::Attempts);
     }
     assert_eq!(server.arrivals().len(), 2);
     reconnect.reconnect_now();

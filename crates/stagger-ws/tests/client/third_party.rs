@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
-use stagger::{Jitter, Policy, Stop};
+use stagger::{Jitter, Policy, StopReason};
 use stagger_kit::{Port, Program, Ready, Server, Stream};
 use stagger_ws::{Client, Closed, Event, Message};
 use tokio::time::{Instant, interval, sleep, timeout};
@@ -91,7 +91,7 @@ impl Session {
             }
             Some(Ok(Event::Closed(closed))) => self.closed.push(closed),
             Some(Ok(_)) => {}
-            Some(Err(fatal)) => assert_eq!(fatal.stop_reason(), Stop::Permanent),
+            Some(Err(fatal)) => assert_eq!(fatal.stop_reason(), StopReason::Permanent),
             None => return false,
         }
         true

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use stagger::Stop;
+use stagger::StopReason;
 use stagger_ws::{ClientBuilder, ConnectionError, TcpConnector};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -64,7 +64,7 @@ async fn an_untrusted_certificate_or_name_stops_the_client() {
     for (name, is_trusted) in [("localhost", false), ("other.test", true)] {
         let server = ScriptedServer::new([normal_end(), normal_end()]);
         let fatal = run(&mut secured(&server, name, is_trusted).await.reconnect_loop()).await.unwrap_err();
-        assert_eq!((fatal.stop_reason(), fatal.attempts()), (Stop::Permanent, 1));
+        assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Permanent, 1));
         assert!(matches!(fatal.cause(), ConnectionError::Tls(_)), "{fatal}");
         assert_eq!(server.arrivals().len(), 1, "{name}");
     }
@@ -78,6 +78,9 @@ async fn io_errors_and_invalid_data_during_the_tls_handshake_are_retried() {
         let port = server.listen(|stream| async { io::Result::Ok(stream) }).await;
         let mut reconnect = trusting(&server, port, RootCertStore::empty()).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
-        assert_eq!((fatal.stop_reason(), fatal.cause().name(), server.arrivals().len()), (Stop::Attempts, "io", 6));
+        assert_eq!(
+            (fatal.stop_reason(), fatal.cause().name(), server.arrivals().len()),
+            (StopReason::Attempts, "io", 6)
+        );
     }
 }

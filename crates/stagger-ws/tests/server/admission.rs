@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};
@@ -84,7 +84,7 @@ async fn over_sockets_a_thousand_clients_have_distinct_reservations() {
     assert!(took >= SECOND / rate * (CLIENTS - 1), "{took:?}");
     // Clients that arrive while there is room are admitted without a reservation; no reservation is given twice.
     let given: Vec<_> =
-        came.iter().flat_map(|(_, reservations)| reservations).map(|appointment| appointment.ticket).collect();
+        came.iter().flat_map(|(_, reservations)| reservations).map(|appointment| appointment.token).collect();
     let different: HashSet<_> = given.iter().collect();
     assert!(
         given.len() > CLIENTS as usize / 2 && different.len() == given.len(),
@@ -102,7 +102,7 @@ async fn a_rejection_has_all_headers_that_clients_read() {
     let _first = connect(&sockets).await;
     let headers = request_rejected(&sockets).await;
     assert_eq!(["retry-after", "content-length", "connection"].map(|name| &headers[name]), ["1", "0", "close"]);
-    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::Hint::Slot(Duration::from_millis(5))));
+    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
 }
 
 #[tokio::test(start_paused = true)]

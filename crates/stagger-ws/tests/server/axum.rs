@@ -11,7 +11,7 @@ use axum::extract::{FromRef, State};
 use axum::response::Response;
 use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
-use stagger::Admission;
+use stagger::admission::Admission;
 use stagger_http::advice::slot;
 use stagger_ws::ReconnectAdvice;
 use stagger_ws::server::{ConnectionPermit, Drain, Keepalive, Sockets};
@@ -73,7 +73,7 @@ async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
     assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
     tokio::time::sleep(appointment.after).await;
-    let ticket = appointment.ticket.to_string();
+    let ticket = appointment.token.to_string();
     ask(TcpStream::connect(address).await.unwrap(), Some(&ticket)).await.unwrap();
     assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }

@@ -98,7 +98,7 @@ async fn a_draining_server_rejects_upgrades_with_increasing_waits() {
         waits.push(hint(&headers, || unreachable!()).unwrap());
         assert!(headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 30);
     }
-    let floor = |millis| stagger::Hint::Floor(Duration::from_millis(millis));
+    let floor = |millis| stagger::ServerHint::AtLeast(Duration::from_millis(millis));
     // Ten clients reconnect within the second after the 30 s, and the schedule continues after them.
     assert_eq!(waits, [floor(31_000), floor(31_100), floor(31_200)]);
     assert_eq!(sockets.snapshot().rejected.draining, 3);

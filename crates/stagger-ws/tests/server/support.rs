@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
-use stagger::{Admission, Appointment};
+use stagger::admission::{Admission, Reservation};
 use stagger_http::advice::{TICKET, slot};
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
@@ -89,7 +89,7 @@ pub(crate) async fn dial(address: SocketAddr) -> tungstenite::Result<WebSocketSt
 }
 
 /// Connects at its reservations until it is admitted. Returns the reservations.
-pub(crate) async fn connect_until_admitted<S, F>(mut dial: impl FnMut() -> F) -> (WebSocketStream<S>, Vec<Appointment>)
+pub(crate) async fn connect_until_admitted<S, F>(mut dial: impl FnMut() -> F) -> (WebSocketStream<S>, Vec<Reservation>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = S>,
@@ -101,7 +101,7 @@ where
             Err(error) => {
                 let appointment = slot(&rejection_headers(error)).expect("an appointment");
                 reservations.push(appointment);
-                ticket = Some(appointment.ticket.to_string());
+                ticket = Some(appointment.token.to_string());
                 sleep(appointment.after).await;
             }
         }

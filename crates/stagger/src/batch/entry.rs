@@ -2,7 +2,7 @@ use core::error::Error;
 use core::fmt;
 
 use super::PartialResponse;
-use crate::{Outcome, Stop};
+use crate::{Outcome, StopReason};
 
 /// An item that is still to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +33,11 @@ pub struct Failed<T, E> {
     /// The error that it failed with last; `None` if it was never tried, or not to its end.
     pub error: Option<E>,
     /// Why it was not tried again.
-    pub stop: Stop,
+    pub stop: StopReason,
 }
 
 impl<T, E> Entry<T, E> {
-    pub(super) fn failed(self, stop: Stop) -> Failed<T, E> {
+    pub(super) fn failed(self, stop: StopReason) -> Failed<T, E> {
         let Self { id, item, attempts, error, outcome: _ } = self;
         Failed { id, item, attempts, error, stop }
     }
@@ -46,16 +46,16 @@ impl<T, E> Entry<T, E> {
 /// What came of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Finished<T, E> {
+pub struct BatchResult<T, E> {
     /// How many items worked.
-    pub worked: usize,
+    pub succeeded: usize,
     /// How many were put aside as dead letters.
-    pub dead: usize,
+    pub dead_lettered: usize,
     /// The items that never worked, in the order in which they were given up.
     pub failed: Vec<Failed<T, E>>,
 }
 
-impl<T, E> Finished<T, E> {
+impl<T, E> BatchResult<T, E> {
     /// The answer to a service that delivers the failed items again: see [`PartialResponse`].
     #[must_use]
     pub fn response(&self) -> PartialResponse<'_, T, E> {

@@ -8,6 +8,6 @@ mod response;
 mod rounds;
 mod whole;
 
-pub use entry::{Entry, Failed, Finished, UnknownItem};
+pub use entry::{BatchResult, Entry, Failed, UnknownItem};
 pub use response::PartialResponse;
 pub use rounds::Batch;

@@ -3,9 +3,10 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::whole::whole;
-use super::{Entry, Failed, Finished, UnknownItem};
+use super::{BatchResult, Entry, Failed, UnknownItem};
 use crate::{
-    Decision, Entropy, Guards, Hint, Instant, Outcome, Permit, Policy, Retry, Seed, Sleep, State, Stop, SystemEntropy,
+    Guards, Instant, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState, time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
 /// Many items in one request, of which only the failed are sent again.
@@ -40,7 +41,7 @@ use crate::{
 /// # let mut send = async |items: Vec<&u32>| { rounds += 1; Answer { failed: if rounds == 1 { vec![("b", 503), ("c", 400)] } else { vec![] } } };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let mut batch = Batch::new(&POLICY, [("a", 1), ("b", 2), ("c", 3)]);
-/// while batch.next_round().await {
+/// while batch.next_attempt().await {
 ///     let answer = send(batch.entries().iter().map(|entry| &entry.item).collect()).await;
 ///     for (id, status) in answer.failed {
 ///         let outcome = if status >= 500 { Outcome::TRANSIENT } else { Outcome::Permanent };
@@ -48,7 +49,7 @@ use crate::{
 ///     }
 /// }
 /// let finished = batch.finish();
-/// assert_eq!((finished.worked, finished.failed[0].error), (2, Some(400)));
+/// assert_eq!((finished.succeeded, finished.failed[0].error), (2, Some(400)));
 /// assert_eq!(finished.response().to_string(), r#"{"batchItemFailures":[{"itemIdentifier":"c"}]}"#);
 /// # Ok::<(), stagger::batch::UnknownItem>(()) }).unwrap();
 /// ```
@@ -58,14 +59,14 @@ pub struct Batch<'p, T, E, S: Sleep> {
     timer: S,
     deadline: Option<Instant>,
     dead_letter: Option<DeadLetter<T, E>>,
-    state: State,
+    state: RetryState,
     seed: Seed,
-    permit: Permit,
+    permit: Permits,
     phase: Phase,
     entries: Vec<Entry<T, E>>,
     /// Where the search for an id begins: services speak of failures in the order of the items.
     search: usize,
-    done: Finished<T, E>,
+    done: BatchResult<T, E>,
 }
 
 struct DeadLetter<T, E> {
@@ -82,16 +83,16 @@ enum Phase {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p, T, E> Batch<'p, T, E, crate::Tokio> {
+impl<'p, T, E> Batch<'p, T, E, crate::time::Tokio> {
     /// These items, with their ids; on tokio's timer.
     pub fn new<I: Into<String>>(policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
-        Self::on(crate::Tokio, policy, items)
+        Self::with_timer(crate::time::Tokio, policy, items)
     }
 }
 
 impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// These items, with their ids; on this timer.
-    pub fn on<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
+    pub fn with_timer<I: Into<String>>(timer: S, policy: &'p Policy, items: impl IntoIterator<Item = (I, T)>) -> Self {
         let entry =
             |(id, item): (I, T)| Entry { id: id.into(), item, attempts: 0, error: None, outcome: Outcome::Success };
         Self {
@@ -100,13 +101,13 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
             timer,
             deadline: None,
             dead_letter: None,
-            state: State::new(),
+            state: RetryState::new(),
             seed: SystemEntropy.seed(),
-            permit: Permit::NONE,
+            permit: Permits::NONE,
             phase: Phase::Due(Instant::ZERO),
             entries: items.into_iter().map(entry).collect(),
             search: 0,
-            done: Finished { worked: 0, dead: 0, failed: Vec::new() },
+            done: BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() },
         }
     }
 
@@ -160,7 +161,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// Waits for the next round, and begins it. `false` when nothing is left to do, or nothing more will be done.
     ///
     /// Cancel-safe: dropped in its wait, it goes on with the same wait when it is called again.
-    pub async fn next_round(&mut self) -> bool {
+    pub async fn next_attempt(&mut self) -> bool {
         if self.phase == Phase::InRound {
             self.settle();
         }
@@ -179,7 +180,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         }
         let is_too_late = self.deadline.is_some_and(|deadline| self.timer.now() >= deadline);
         if self.entries.is_empty() || is_too_late {
-            self.end(Stop::Elapsed);
+            self.end(StopReason::Elapsed);
             return false;
         }
         self.begin()
@@ -213,9 +214,9 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     /// What came of it: every item that did not work is given back. In the middle of a round, that is all that are in
     /// it.
     #[must_use]
-    pub fn finish(mut self) -> Finished<T, E> {
-        self.end(Stop::Cancelled);
-        core::mem::replace(&mut self.done, Finished { worked: 0, dead: 0, failed: Vec::new() })
+    pub fn finish(mut self) -> BatchResult<T, E> {
+        self.end(StopReason::Cancelled);
+        core::mem::replace(&mut self.done, BatchResult { succeeded: 0, dead_lettered: 0, failed: Vec::new() })
     }
 
     fn failed_at(&mut self, index: usize, outcome: Outcome, error: E) {
@@ -226,9 +227,9 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
     fn begin(&mut self) -> bool {
         let timer = &self.timer;
-        let permit = Permit::take(&mut self.permit);
+        let permit = Permits::take(&mut self.permit);
         let before = self.state.attempt();
-        match Retry::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
+        match RetryMachine::new(self.policy, &mut self.state, self.seed).begin(permit, || timer.now(), &self.guards) {
             Ok(permit) => {
                 self.permit = permit;
                 self.phase = Phase::InRound;
@@ -255,18 +256,20 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
         for entry in core::mem::take(&mut self.entries) {
             let is_dead = self.dead_letter.as_ref().is_some_and(|dead| entry.attempts >= dead.after.get());
             match entry.outcome {
-                Outcome::Success => self.done.worked += 1,
-                Outcome::Permanent => self.put_aside(entry.failed(Stop::Permanent)),
-                Outcome::Unrepeatable(_) => self.put_aside(entry.failed(Stop::Unrepeatable)),
-                Outcome::Failed { hint: Some(Hint::Never), .. } => self.done.failed.push(entry.failed(Stop::Hint)),
-                Outcome::Cancelled => self.done.failed.push(entry.failed(Stop::Cancelled)),
-                _ if is_dead => self.put_aside(entry.failed(Stop::Attempts)),
+                Outcome::Success => self.done.succeeded += 1,
+                Outcome::Permanent => self.put_aside(entry.failed(StopReason::Permanent)),
+                Outcome::UnsafeToRetry(_) => self.put_aside(entry.failed(StopReason::UnsafeToRetry)),
+                Outcome::Failed { hint: Some(ServerHint::DoNotRetry), .. } => {
+                    self.done.failed.push(entry.failed(StopReason::Hint))
+                }
+                Outcome::Cancelled => self.done.failed.push(entry.failed(StopReason::Cancelled)),
+                _ if is_dead => self.put_aside(entry.failed(StopReason::Attempts)),
                 _ => self.entries.push(entry),
             }
         }
         let timer = &self.timer;
-        let permit = Permit::take(&mut self.permit);
-        let mut retry = Retry::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
+        let permit = Permits::take(&mut self.permit);
+        let mut retry = RetryMachine::new(self.policy, &mut self.state, self.seed).deadline(self.deadline);
         let decision = retry.decide(outcome, permit, || timer.now(), &self.guards);
         match decision {
             Decision::Retry { after, source, permit } => {
@@ -275,7 +278,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
                 let due = if ask.is_zero() { Instant::ZERO } else { self.timer.now().saturating_add(ask) };
                 self.phase = Phase::Due(due);
                 if self.entries.is_empty() {
-                    self.end(Stop::Exhausted);
+                    self.end(StopReason::Exhausted);
                 }
             }
             Decision::Stop(stop) => {
@@ -289,22 +292,22 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
     fn put_aside(&mut self, failed: Failed<T, E>) {
         match &mut self.dead_letter {
             Some(dead) => {
-                self.done.dead += 1;
+                self.done.dead_lettered += 1;
                 (dead.put_aside)(failed);
             }
             None => self.done.failed.push(failed),
         }
     }
 
-    fn give_up(&mut self, stop: Stop) {
+    fn give_up(&mut self, stop: StopReason) {
         self.done.failed.extend(self.entries.drain(..).map(|entry| entry.failed(stop)));
     }
 
     /// Settles what was borrowed; nothing more will be done.
-    fn end(&mut self, stop: Stop) {
-        let permit = Permit::take(&mut self.permit);
+    fn end(&mut self, stop: StopReason) {
+        let permit = Permits::take(&mut self.permit);
         match core::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::Due(_) => self.guards.give_back(permit),
+            Phase::Due(_) => self.guards.release(permit),
             Phase::InRound => self.guards.abandon(permit, || self.timer.now()),
             Phase::Ended => {}
         }
@@ -314,7 +317,7 @@ impl<'p, T, E, S: Sleep> Batch<'p, T, E, S> {
 
 impl<T, E, S: Sleep> Drop for Batch<'_, T, E, S> {
     fn drop(&mut self) {
-        self.end(Stop::Cancelled);
+        self.end(StopReason::Cancelled);
     }
 }
 
@@ -322,7 +325,7 @@ impl<T, E, S: Sleep> fmt::Debug for Batch<'_, T, E, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
             .field("left", &self.entries.len())
-            .field("worked", &self.done.worked)
+            .field("worked", &self.done.succeeded)
             .field("phase", &self.phase)
             .finish_non_exhaustive()
     }

@@ -13,7 +13,7 @@ use crate::future::Uncancelled;
 use crate::rule::Reading;
 use crate::scope::Mark;
 use crate::setup::{Bare, Finish};
-use crate::{BlockingSleep, Policy, Stop, ThreadSleep};
+use crate::{Policy, StopReason, time::BlockingSleep, time::ThreadSleep};
 
 /// Calls a blocking operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -132,7 +132,7 @@ where
                     if !cancel.is_cancelled() {
                         continue;
                     }
-                    Stop::Cancelled
+                    StopReason::Cancelled
                 }
             };
             return M::finish(course.end(Err((stop, error)), &timer));

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use super::permanent::Unwrapping;
 use crate::future::Uncancelled;
-use crate::rule::Marked;
+use crate::rule::WithMarks;
 use crate::setup::{Bare, Explained};
-use crate::{Clock, Fault};
+use crate::{Marked, time::Clock};
 
 /// A call that is to be retried: what [`retry`](super::retry) and its likes give.
 ///
@@ -33,14 +33,14 @@ impl<F, E, B, T> Plain<F, E, B, T> {
     }
 }
 
-impl<F, E, B, T, M, N> Call<F, Fault<E>, B, Unwrapping, Silent, T, M, N> {
-    /// Reads the marks of [`Fault`], and takes them off: the caller gets the original error. Only
-    /// [`permanent`](Fault::permanent) means anything here; the package knows of no hints.
+impl<F, E, B, T, M, N> Call<F, Marked<E>, B, Unwrapping, Silent, T, M, N> {
+    /// Reads the marks of [`Marked`], and takes them off: the caller gets the original error. Only
+    /// [`permanent`](Marked::permanent) means anything here; the package knows of no hints.
     ///
     /// Comes before [`notify`](Self::notify), which is told the original error too.
-    pub fn marked(self) -> Call<F, E, B, Marked, Silent, T, M, N> {
+    pub fn with_marks(self) -> Call<F, E, B, WithMarks, Silent, T, M, N> {
         let Self { operation, backoff, notify, timer, cancel, .. } = self;
-        Call { operation, backoff, reading: Marked, notify, timer, cancel, gives: PhantomData }
+        Call { operation, backoff, reading: WithMarks, notify, timer, cancel, gives: PhantomData }
     }
 }
 
@@ -61,11 +61,11 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// future where it is async. What was the context of the package.
     ///
     /// The operation is called at least once, is never interrupted, and its success is given even so. The last error is
-    /// kept: what comes back is [`Error<E>`](crate::Error), with [`Stop::Cancelled`](crate::Stop::Cancelled).
+    /// kept: what comes back is [`Error<E>`](crate::Error), with [`StopReason::Cancelled`](crate::StopReason::Cancelled).
     ///
     /// ```
     /// use std::time::Duration;
-    /// use stagger::Stop;
+    /// use stagger::StopReason;
     /// use stagger::cenkalti::{self, ConstantBackOff};
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -73,7 +73,7 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
     /// let every_second = ConstantBackOff::new(Duration::from_secs(1));
     /// let timeout = tokio::time::sleep(Duration::from_millis(2_500));
     /// let error = cenkalti::retry(operation, every_second).cancelled_by(timeout).await.unwrap_err();
-    /// assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 3, Some(&"refused")));
+    /// assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Cancelled, 3, Some(&"refused")));
     /// # });
     /// ```
     pub fn cancelled_by<N2>(self, cancel: N2) -> Call<F, E, B, P, W, T, Explained, N2> {
@@ -83,7 +83,7 @@ impl<F, E, B, P, W, T, M, N> Call<F, E, B, P, W, T, M, N> {
 
     /// Gives [`Error<E>`](crate::Error): the last error, why there was no further attempt, how many there were, how
     /// long it took.
-    pub fn explained(self) -> Call<F, E, B, P, W, T, Explained, N> {
+    pub fn detailed(self) -> Call<F, E, B, P, W, T, Explained, N> {
         let Self { operation, backoff, reading, notify, timer, cancel, .. } = self;
         Call { operation, backoff, reading, notify, timer, cancel, gives: PhantomData }
     }

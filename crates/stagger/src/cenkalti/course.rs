@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::BackOff;
 use crate::call::Next;
 use crate::setup::{End, Ending};
-use crate::{Clock, Instant, Stop, scope, testing};
+use crate::{Instant, StopReason, scope, testing, time::Clock};
 
 /// What one call remembers.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl<B: BackOff> Course<B> {
         notify: impl FnOnce(Duration),
     ) -> Next {
         if is_permanent {
-            return Next::Stop(Stop::Permanent);
+            return Next::Stop(StopReason::Permanent);
         }
         if self.is_inside {
-            return Next::Stop(Stop::Nested);
+            return Next::Stop(StopReason::Nested);
         }
         match self.backoff.next_backoff() {
-            None => Next::Stop(if is_cancelled() { Stop::Cancelled } else { Stop::Exhausted }),
+            None => Next::Stop(if is_cancelled() { StopReason::Cancelled } else { StopReason::Exhausted }),
             Some(delay) => {
                 notify(delay);
                 Next::Wait(if testing::sleeps_are_skipped() { Duration::ZERO } else { delay })
@@ -60,7 +60,7 @@ impl<B: BackOff> Course<B> {
         self.attempts
     }
 
-    pub(super) fn end<V, E, R>(&self, result: Result<V, (Stop, E)>, clock: &impl Clock) -> End<V, E, R> {
+    pub(super) fn end<V, E, R>(&self, result: Result<V, (StopReason, E)>, clock: &impl Clock) -> End<V, E, R> {
         End {
             result: result.map_err(|(stop, error)| (stop, Ending::Failed(error))),
             attempts: self.attempts,

@@ -2,7 +2,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::{Clock, Instant, SystemClock};
+use crate::{Instant, time::Clock, time::SystemClock};
 
 /// The time since a backoff was last reset.
 ///

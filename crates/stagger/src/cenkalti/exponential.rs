@@ -4,7 +4,7 @@ use core::time::Duration;
 use super::interval::{grown, randomized};
 use super::options::Numbers;
 use super::{BackOff, ElapsedTime, ExponentialBackOffOptions, Random, Seeded};
-use crate::{Clock, SystemClock};
+use crate::{time::Clock, time::SystemClock};
 
 /// The first interval, unless told otherwise.
 pub const DEFAULT_INITIAL_INTERVAL: Duration = Duration::from_millis(500);

@@ -92,20 +92,20 @@
 //! | `WithMultiplier`, … | [`multiplier`](ExponentialBackOffOptions::multiplier), [`DEFAULT_MULTIPLIER`] |
 //! | `WithMaxInterval`, … | [`max_interval`](ExponentialBackOffOptions::max_interval), [`DEFAULT_MAX_INTERVAL`] |
 //! | `WithMaxElapsedTime`, … | [`max_elapsed_time`](ExponentialBackOffOptions::max_elapsed_time), [`DEFAULT_MAX_ELAPSED_TIME`] |
-//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](crate::Clock), [`SystemClock`](crate::SystemClock) |
+//! | `WithClockProvider`, `Clock`, `SystemClock` | [`clock`](ExponentialBackOffOptions::clock), [`Clock`](crate::time::Clock), [`SystemClock`](crate::time::SystemClock) |
 //! | `rand.Float64()` inside | [`random`](ExponentialBackOffOptions::random), [`seed`](ExponentialBackOffOptions::seed) |
 //! | `GetElapsedTime()` | [`elapsed`](ExponentialBackOff::elapsed); [`elapsed_time`](ExponentialBackOff::elapsed_time) while a ticker has the backoff |
 //! | `NewConstantBackOff(d)`, `ZeroBackOff`, `StopBackOff` | [`ConstantBackOff::new`], [`ZeroBackOff`], [`StopBackOff`] |
 //! | `WithMaxRetries(b, n)` | [`with_max_retries`]`(b, n)`; 0 is one call |
 //! | `WithContext(b, ctx)` | [`cancelled_by`](Call::cancelled_by) on the call or the ticker |
-//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Fault::permanent`](crate::Fault::permanent) and [`marked`](Call::marked) for an error with a type |
+//! | `Permanent(err)`, `PermanentError` | [`permanent`]`(err)`, [`PermanentError`] for boxed errors; [`Marked::permanent`](crate::Marked::permanent) and [`with_marks`](Call::with_marks) for an error with a type |
 //! | `Operation`, `OperationWithData` | `FnMut() -> impl Future<Output = Result<T, E>>`, or `FnMut() -> Result<T, E>` |
 //! | `Retry`, `RetryWithData` | [`retry`](fn@retry), [`blocking::retry`] |
 //! | `Notify`, `RetryNotify`, `RetryNotifyWithData` | `FnMut(&E, Duration)`, [`retry_notify`], [`blocking::retry_notify`], or [`notify`](Call::notify) |
 //! | `RetryNotifyWithTimer`, `RetryNotifyWithTimerAndData` | [`retry_notify_with_timer`], [`blocking::retry_notify_with_timer`], or [`timer`](Call::timer) |
-//! | `Timer` | [`Sleep`](crate::Sleep), [`BlockingSleep`](crate::BlockingSleep) |
+//! | `Timer` | [`Sleep`](crate::time::Sleep), [`BlockingSleep`](crate::time::BlockingSleep) |
 //! | `NewTicker(b)`, `NewTickerWithTimer(b, t)` | [`new_ticker`], [`new_ticker_with_timer`], and those of [`blocking`] |
-//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`](crate::Ticker), `while let Some(_) = ticker.tick().await`, [`stop`](crate::Ticker::stop) |
+//! | `Ticker`, `range ticker.C`, `ticker.Stop()` | [`Ticker`](crate::reconnect::Ticker), `while let Some(_) = ticker.tick().await`, [`stop`](crate::reconnect::Ticker::stop) |
 //!
 //! # The same, though it may surprise
 //!
@@ -135,7 +135,7 @@
 //! | `nil` for no notify, no timer | leave the step out | there is no `nil` |
 //! | `Permanent(nil)` is `nil` | left out | there is no error to mark |
 //! | a mark deeper in the chain: the error inside | the whole chain | what was said on the way would be lost |
-//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`Stop::Cancelled`](crate::Stop::Cancelled) and the last error | the operation's error says why it went on that long |
+//! | when cancelled, `ctx.Err()` | [`Error<E>`](crate::Error) with [`StopReason::Cancelled`](crate::StopReason::Cancelled) and the last error | the operation's error says why it went on that long |
 //! | `WithContext` outside or inside of other wrappers; a wrapper of one's own hides it | a step of the call | a sleep that cannot be interrupted |
 //! | cancelled, and the wait is zero: either may win | cancelled wins | the same every time |
 //! | a ticker's delay runs from the tick before, and one tick may be in store | it runs from when the next is asked for | two calls in quick succession, just when calls take long |
@@ -170,7 +170,7 @@ pub use exponential::{
 pub use options::{ExponentialBackOffOptions, OptionsError};
 pub use permanent::{PermanentError, permanent};
 pub use random::{Random, Seeded};
-pub use retry::{Retrying, retry_notify_with_timer};
+pub use retry::{RetryFuture, retry_notify_with_timer};
 #[cfg(feature = "tokio")]
 pub use retry::{retry, retry_notify};
 #[cfg(feature = "tokio")]

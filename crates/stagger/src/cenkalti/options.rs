@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::{ElapsedTime, ExponentialBackOff, Random, Seeded};
-use crate::{Clock, Instant, Seed, SystemClock};
+use crate::{Instant, Seed, time::Clock, time::SystemClock};
 
 /// The settings of an [`ExponentialBackOff`], checked when it is [built](Self::build).
 #[derive(Clone, Debug)]

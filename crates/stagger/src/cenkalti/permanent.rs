@@ -3,7 +3,7 @@ use core::error::Error;
 use core::fmt;
 
 use crate::rule::{Judged, Reading};
-use crate::{Fault, Outcome};
+use crate::{Marked, Outcome};
 
 /// A boxed error.
 type Boxed = Box<dyn Error + Send + Sync>;
@@ -12,8 +12,8 @@ type Boxed = Box<dyn Error + Send + Sync>;
 ///
 /// It is for boxed errors, and found wherever it is in the chain of sources, as `errors.As` does it. At the top it is
 /// taken off, and the caller gets the error inside; deeper down the whole chain is given, so that nothing that was said
-/// on the way is lost. Where the error has a type of its own, mark it with [`Fault::permanent`], and say
-/// [`marked`](super::Call::marked).
+/// on the way is lost. Where the error has a type of its own, mark it with [`Marked::permanent`], and say
+/// [`with_marks`](super::Call::with_marks).
 ///
 /// ```
 /// use std::error::Error;
@@ -107,7 +107,7 @@ pub(super) fn is_permanent(mark: impl Into<Option<Outcome>>) -> bool {
 }
 
 /// So that `permanent` can be left with `?` where the errors are faults of boxed ones.
-impl From<PermanentError> for Fault<Boxed> {
+impl From<PermanentError> for Marked<Boxed> {
     fn from(error: PermanentError) -> Self {
         Self::permanent(error.0)
     }

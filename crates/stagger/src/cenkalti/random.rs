@@ -1,4 +1,4 @@
-use crate::{Entropy as _, Seed, SystemEntropy};
+use crate::{Seed, time::Entropy as _, time::SystemEntropy};
 
 /// Where the random numbers come from: any `FnMut() -> f64` is a source too.
 pub trait Random {

@@ -15,7 +15,7 @@ use crate::call::Next;
 use crate::future::Uncancelled;
 use crate::rule::Reading;
 use crate::setup::{Bare, Finish};
-use crate::{Policy, Sleep, Stop, fairness, scope};
+use crate::{Policy, StopReason, fairness, scope, time::Sleep};
 
 /// Calls an async operation until it works, or the backoff ends: the package's `Retry` and `RetryWithData`.
 ///
@@ -35,13 +35,13 @@ use crate::{Policy, Sleep, Stop, fairness, scope};
 pub fn retry<F, O, V, E, B>(
     operation: F,
     backoff: B,
-) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, Unwrapping, super::call::Silent, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
 {
-    Plain::new(operation, backoff, crate::Tokio)
+    Plain::new(operation, backoff, crate::time::Tokio)
 }
 
 /// The same, telling `notify` each error that is retried, and the wait that follows, before the wait: the package's
@@ -51,14 +51,14 @@ pub fn retry_notify<F, O, V, E, B, W>(
     operation: F,
     backoff: B,
     notify: W,
-) -> Call<F, E, B, Unwrapping, W, crate::Tokio, Bare, Uncancelled>
+) -> Call<F, E, B, Unwrapping, W, crate::time::Tokio, Bare, Uncancelled>
 where
     F: FnMut() -> O,
     O: Future<Output = Result<V, E>>,
     B: BackOff,
     W: FnMut(&E, Duration),
 {
-    retry_notify_with_timer(operation, backoff, notify, crate::Tokio)
+    retry_notify_with_timer(operation, backoff, notify, crate::time::Tokio)
 }
 
 /// The same on another timer: the package's `RetryNotifyWithTimer` and `RetryNotifyWithTimerAndData`.
@@ -110,11 +110,11 @@ where
     N: Future,
 {
     type Output = M::Output;
-    type IntoFuture = Retrying<F, O, E, B, P, W, T, M, N>;
+    type IntoFuture = RetryFuture<F, O, E, B, P, W, T, M, N>;
 
     fn into_future(self) -> Self::IntoFuture {
         let Self { operation, backoff, reading, notify, timer, cancel, gives } = self;
-        Retrying {
+        RetryFuture {
             operation,
             reading,
             notify,
@@ -135,7 +135,7 @@ pin_project! {
     ///
     /// Dropping it stops at once; nothing is left behind.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Retrying<F, O, E, B, P, W, T, M, N>
+    pub struct RetryFuture<F, O, E, B, P, W, T, M, N>
     where
         T: Sleep,
     {
@@ -169,7 +169,7 @@ enum Phase {
     Ended,
 }
 
-impl<F, O, E, B, P, W, T, M, N> Future for Retrying<F, O, E, B, P, W, T, M, N>
+impl<F, O, E, B, P, W, T, M, N> Future for RetryFuture<F, O, E, B, P, W, T, M, N>
 where
     F: FnMut() -> O,
     O: Future,
@@ -233,7 +233,9 @@ where
                     let cancelled = if this.cancel.as_mut().poll(cx).is_ready() { this.last.take() } else { None };
                     if let Some(error) = cancelled {
                         *this.phase = Phase::Ended;
-                        return Poll::Ready(M::finish(this.course.end(Err((Stop::Cancelled, error)), this.timer)));
+                        return Poll::Ready(M::finish(
+                            this.course.end(Err((StopReason::Cancelled, error)), this.timer),
+                        ));
                     }
                     if let (Phase::Sleeping, Some(sleeping)) = (phase, this.sleeping.as_mut()) {
                         ready!(Pin::new(sleeping).poll(cx));
@@ -251,8 +253,8 @@ where
     }
 }
 
-impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for Retrying<F, O, E, B, P, W, T, M, N> {
+impl<F, O, E, B: fmt::Debug, P, W, T: Sleep, M, N> fmt::Debug for RetryFuture<F, O, E, B, P, W, T, M, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("RetryFuture").field("course", &self.course).field("phase", &self.phase).finish_non_exhaustive()
     }
 }

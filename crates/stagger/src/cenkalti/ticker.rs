@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use super::BackOff;
 use crate::ticker::Times;
-use crate::{BlockingSleep, Clock, Sleep, Ticker, blocking};
+use crate::{blocking, reconnect::Ticker, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// A ticker at the times of a backoff, which is reset: the package's `NewTicker`.
 ///
@@ -28,8 +28,8 @@ use crate::{BlockingSleep, Clock, Sleep, Ticker, blocking};
 /// ```
 #[cfg(feature = "tokio")]
 #[must_use]
-pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B, crate::Tokio> {
-    new_ticker_with_timer(backoff, crate::Tokio)
+pub fn new_ticker<B: BackOff>(backoff: B) -> Ticker<B, crate::time::Tokio> {
+    new_ticker_with_timer(backoff, crate::time::Tokio)
 }
 
 /// A ticker at the times of a backoff, which is reset, on this timer: the package's `NewTickerWithTimer`.

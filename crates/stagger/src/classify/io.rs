@@ -1,6 +1,6 @@
 use std::io::{Error, ErrorKind};
 
-use crate::{Kind, Outcome};
+use crate::{FailureKind, Outcome};
 
 /// What an I/O error means for retrying.
 ///
@@ -37,7 +37,7 @@ pub fn io(error: &Error) -> Outcome {
     }
 }
 
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 /// `EMFILE`, `ENFILE`, `ENOBUFS`.
 #[cfg(any(target_os = "linux", target_os = "android"))]

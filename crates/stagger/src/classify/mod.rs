@@ -22,7 +22,7 @@ pub use io::io;
 pub use redis::redis;
 pub use sqlstate::sqlstate;
 
-use crate::{BreakerOpen, Hint, Kind, Outcome, Refused};
+use crate::{BreakerOpen, FailureKind, Outcome, Rejected, ServerHint};
 
 /// What is done without a rule: an [`io::Error`](std::io::Error) is judged by its kind, see [`io`]; a boxed error by
 /// the first `io::Error` in its chain of sources; the refusal of an open circuit breaker is our own and waits until the
@@ -35,7 +35,7 @@ pub fn built_in<E: Any>(error: &E) -> Outcome {
         Some(&**error)
     } else if let Some(error) = error.downcast_ref::<Box<dyn Error>>() {
         Some(&**error)
-    } else if let Some(error) = error.downcast_ref::<Refused>() {
+    } else if let Some(error) = error.downcast_ref::<Rejected>() {
         Some(error)
     } else if let Some(error) = error.downcast_ref::<BreakerOpen>() {
         Some(error)
@@ -76,13 +76,13 @@ pub fn chain(error: &(dyn Error + 'static)) -> Option<Outcome> {
 }
 
 fn refusal(error: &(dyn Error + 'static)) -> Option<Outcome> {
-    let open = match error.downcast_ref::<Refused>() {
-        Some(Refused::BreakerOpen(open)) => open,
-        Some(Refused::TimedOut | Refused::Lost) => return Some(Outcome::TRANSIENT),
-        Some(Refused::Cancelled) => return Some(Outcome::Cancelled),
+    let open = match error.downcast_ref::<Rejected>() {
+        Some(Rejected::BreakerOpen(open)) => open,
+        Some(Rejected::TimedOut | Rejected::Lost) => return Some(Outcome::TRANSIENT),
+        Some(Rejected::Cancelled) => return Some(Outcome::Cancelled),
         None => error.downcast_ref::<BreakerOpen>()?,
     };
-    Some(Outcome::Failed { kind: Kind::Local, hint: Some(Hint::Floor(open.retry_in)) })
+    Some(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(open.retry_in)) })
 }
 
 #[cfg(test)]
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn an_open_breaker_inside_is_our_own_and_says_when() {
         let retry_in = Duration::from_secs(3);
-        let want = Outcome::Failed { kind: Kind::Local, hint: Some(Hint::Floor(retry_in)) };
-        let refused = Refused::BreakerOpen(BreakerOpen { retry_in });
+        let want = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
+        let refused = Rejected::BreakerOpen(BreakerOpen { retry_in });
         assert_eq!(built_in(&refused), want);
         assert_eq!(built_in(&BreakerOpen { retry_in }), want);
         assert_eq!(built_in(&std::io::Error::from(refused)), want);

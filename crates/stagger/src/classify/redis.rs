@@ -1,4 +1,4 @@
-use crate::{Kind, Outcome};
+use crate::{FailureKind, Outcome};
 
 /// What an error reply of Redis or Valkey means for retrying.
 ///
@@ -22,7 +22,7 @@ pub fn redis(reply: &str) -> Outcome {
     }
 }
 
-const THROTTLED: Outcome = Outcome::Failed { kind: Kind::Throttled, hint: None };
+const THROTTLED: Outcome = Outcome::Failed { kind: FailureKind::Throttled, hint: None };
 
 #[cfg(test)]
 mod tests {

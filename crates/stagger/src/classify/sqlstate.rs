@@ -1,4 +1,4 @@
-use crate::{Kind, Outcome};
+use crate::{FailureKind, Outcome};
 
 /// What an SQLSTATE means for retrying, given that the whole transaction is run again.
 ///
@@ -17,7 +17,7 @@ pub fn sqlstate(code: &str) -> Outcome {
         "08P01" => Outcome::Permanent,
         "40001" | "40P01" | "55P03" | "57P01" | "57P02" | "57P03" => Outcome::TRANSIENT,
         _ if code.starts_with("08") => Outcome::TRANSIENT,
-        _ if code.starts_with("53") => Outcome::Failed { kind: Kind::Throttled, hint: None },
+        _ if code.starts_with("53") => Outcome::Failed { kind: FailureKind::Throttled, hint: None },
         _ => Outcome::Permanent,
     }
 }

@@ -5,8 +5,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use super::{Full, Key, QueueSnapshot, Wheel};
-use crate::{Instant, Sleep, fairness, testing};
+use super::{Key, QueueFull, QueueSnapshot, Wheel};
+use crate::{Instant, fairness, testing, time::Sleep};
 
 /// A [`Wheel`] with a timer: items that come when their time has come, on one task, with one timer for all of them.
 ///
@@ -30,7 +30,7 @@ use crate::{Instant, Sleep, fairness, testing};
 /// assert_eq!(queue.next().await, Some("first"));
 /// assert_eq!(queue.cancel(third), Some("third"));
 /// assert_eq!((queue.next().await, queue.next().await), (Some("second"), None));
-/// # Ok::<(), stagger::queue::Full<&str>>(()) }).unwrap();
+/// # Ok::<(), stagger::queue::QueueFull<&str>>(()) }).unwrap();
 /// ```
 pub struct DelayQueue<T, S: Sleep> {
     wheel: Wheel<T>,
@@ -53,16 +53,16 @@ struct Armed {
 }
 
 #[cfg(feature = "tokio")]
-impl<T> DelayQueue<T, crate::Tokio> {
+impl<T> DelayQueue<T, crate::time::Tokio> {
     /// Nothing is pending; on tokio's timer.
     #[must_use]
     pub fn new() -> Self {
-        Self::on(crate::Tokio)
+        Self::with_timer(crate::time::Tokio)
     }
 }
 
 #[cfg(feature = "tokio")]
-impl<T> Default for DelayQueue<T, crate::Tokio> {
+impl<T> Default for DelayQueue<T, crate::time::Tokio> {
     fn default() -> Self {
         Self::new()
     }
@@ -71,7 +71,7 @@ impl<T> Default for DelayQueue<T, crate::Tokio> {
 impl<T, S: Sleep> DelayQueue<T, S> {
     /// Nothing is pending; on this timer.
     #[must_use]
-    pub fn on(timer: S) -> Self {
+    pub fn with_timer(timer: S) -> Self {
         let seen = timer.now();
         let tick = timer.resolution().max(Duration::from_millis(1));
         let wheel = Wheel::new(tick, seen);
@@ -80,7 +80,7 @@ impl<T, S: Sleep> DelayQueue<T, S> {
 
     /// At most so many may be pending. Default, and most: 2³² − 1.
     #[must_use]
-    pub fn bounded(mut self, most: usize) -> Self {
+    pub fn capacity(mut self, most: usize) -> Self {
         self.bound(most);
         self
     }
@@ -105,8 +105,8 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     /// Puts an item in, to come after this length of time; with zero, at once, behind what is due already.
     ///
     /// # Errors
-    /// [`Full`] gives the item back if as many are pending as may be.
-    pub fn push(&mut self, item: T, after: Duration) -> Result<Key, Full<T>> {
+    /// [`QueueFull`] gives the item back if as many are pending as may be.
+    pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
         let due = self.due_after(after);
         self.push_at(item, due)
     }
@@ -114,8 +114,8 @@ impl<T, S: Sleep> DelayQueue<T, S> {
     /// The same at an instant of the timer's clock, which is not read.
     ///
     /// # Errors
-    /// [`Full`] gives the item back.
-    pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, Full<T>> {
+    /// [`QueueFull`] gives the item back.
+    pub fn push_at(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
         match self.wheel.insert(item, due) {
             Ok(key) => {
                 self.call_if_earlier(due);

@@ -3,18 +3,18 @@ use core::fmt;
 
 /// As many are pending as may be: the item, given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Full<T>(pub T);
+pub struct QueueFull<T>(pub T);
 
-impl<T> fmt::Debug for Full<T> {
+impl<T> fmt::Debug for QueueFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Full(..)")
+        f.write_str("QueueFull(..)")
     }
 }
 
-impl<T> fmt::Display for Full<T> {
+impl<T> fmt::Display for QueueFull<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the queue is full")
     }
 }
 
-impl<T> Error for Full<T> {}
+impl<T> Error for QueueFull<T> {}

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::Pending;
 use crate::scope::{self, Scoped};
 use crate::{
-    Breaker, Budget, Clock, Decision, Guards, Instant, Outcome, Paused, Permit, Policy, Retry, Seed, State, Stop,
+    Breaker, Budget, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::Paused, machine::RetryMachine, machine::RetryState, time::Clock,
 };
 
 /// What all jobs of a queue share.
@@ -28,18 +29,18 @@ impl Terms {
 /// What a job remembers between two attempts, and what is lent for the next one.
 #[derive(Debug)]
 pub(super) struct Course {
-    pub(super) state: State,
+    pub(super) state: RetryState,
     pub(super) seed: Seed,
     pub(super) lent: Lent,
 }
 
 impl Course {
     pub(super) const fn new(terms: Arc<Terms>) -> Self {
-        Self { state: State::new(), seed: Seed::new(0), lent: Lent { permit: Permit::NONE, terms } }
+        Self { state: RetryState::new(), seed: Seed::new(0), lent: Lent { permit: Permits::NONE, terms } }
     }
 
     /// Taken up again: what was given back for it is borrowed once more.
-    pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, Stop> {
+    pub(super) fn resumed(paused: Paused, terms: Arc<Terms>, now: Instant) -> Result<Self, StopReason> {
         let mut course = Self { state: paused.resume(now), seed: paused.seed(), ..Self::new(terms) };
         let (retry, _, guards) = course.parts();
         course.lent.permit = retry.borrow_again(|| now, &guards)?;
@@ -52,22 +53,22 @@ impl Course {
     }
 
     /// The machine that decides about this job, what was lent for it, and by whom.
-    pub(super) fn parts(&mut self) -> (Retry<'_>, Permit, Guards<'_>) {
+    pub(super) fn parts(&mut self) -> (RetryMachine<'_>, Permits, Guards<'_>) {
         let Self { state, seed, lent: Lent { permit, terms } } = self;
-        (Retry::new(&terms.policy, state, *seed), Permit::take(permit), terms.guards())
+        (RetryMachine::new(&terms.policy, state, *seed), Permits::take(permit), terms.guards())
     }
 }
 
 /// A permit for an attempt that waits, with those who lent it: dropped, it is given back to them.
 #[derive(Debug)]
 pub(super) struct Lent {
-    pub(super) permit: Permit,
+    pub(super) permit: Permits,
     pub(super) terms: Arc<Terms>,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.terms.guards().give_back(Permit::take(&mut self.permit));
+        self.terms.guards().release(Permits::take(&mut self.permit));
     }
 }
 
@@ -134,7 +135,7 @@ impl<S: Clock> InAttempt<S> {
         let mut course = Course::new(Arc::clone(&self.course.lent.terms));
         (course.state, course.seed) = (self.course.state, self.course.seed);
         if let Decision::Retry { permit, .. } = &mut decision {
-            course.lent.permit = Permit::take(permit);
+            course.lent.permit = Permits::take(permit);
         }
         (decision, course)
     }

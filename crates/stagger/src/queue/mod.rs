@@ -24,11 +24,11 @@ mod stopped;
 mod wheel;
 
 pub use delay::DelayQueue;
-pub use full::Full;
+pub use full::QueueFull;
 pub use job::Job;
 pub use pending::Pending;
 pub use retry::{Queued, RetryQueue};
 pub use slab::Key;
 pub use snapshot::QueueSnapshot;
-pub use stopped::{Stopped, Why};
+pub use stopped::{GaveUp, GiveUpReason};
 pub use wheel::Wheel;

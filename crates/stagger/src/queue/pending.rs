@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use super::job::Course;
 use super::retry::Waiting;
-use super::{Full, Key, RetryQueue, Stopped, Why};
-use crate::{Paused, Sleep};
+use super::{GaveUp, GiveUpReason, Key, QueueFull, RetryQueue};
+use crate::{machine::Paused, time::Sleep};
 
 /// A retry that waits, apart from its queue: what [`RetryQueue::into_pending`] hands back on shutdown, and
 /// [`RetryQueue::restore`] takes.
@@ -31,7 +31,7 @@ use crate::{Paused, Sleep};
 ///
 /// let mut queue = RetryQueue::new(POLICY);
 /// for pending in pending {
-///     queue.restore(pending.older(Duration::from_millis(20)))?;
+///     queue.restore(pending.advanced_by(Duration::from_millis(20)))?;
 /// }
 /// assert_eq!(queue.next().await.unwrap()?.number(), 2);
 /// # Ok::<(), Box<dyn core::error::Error>>(()) }).unwrap();
@@ -57,8 +57,8 @@ impl<T> Pending<T> {
     /// The same after so much time: for who knows how long the queue was down, and does not want its items to wait for
     /// that time once more. Limits of time count it, too.
     #[must_use]
-    pub fn older(self, by: Duration) -> Self {
-        Self { left: self.left.saturating_sub(by), paused: self.paused.older(by), ..self }
+    pub fn advanced_by(self, by: Duration) -> Self {
+        Self { left: self.left.saturating_sub(by), paused: self.paused.advanced_by(by), ..self }
     }
 }
 
@@ -85,15 +85,18 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// A retry is paid for again, as after a transient failure, since what was borrowed for it was given back.
     ///
     /// # Errors
-    /// [`Stopped`] gives it back as it came, with [`Stop::Budget`](crate::Stop::Budget) if the budget refuses to pay, or with [`Why::Full`].
-    pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, Stopped<Pending<T>>> {
+    /// [`GaveUp`] gives it back as it came, with [`StopReason::Budget`](crate::StopReason::Budget) if the budget refuses to pay, or with [`GiveUpReason::Full`].
+    pub fn restore(&mut self, pending: Pending<T>) -> Result<Key, GaveUp<Pending<T>>> {
         let Pending { item, left, paused } = pending;
-        let stopped = |item, why| Stopped { item: Pending { item, left, paused }, why, attempts: paused.attempt() };
+        let stopped =
+            |item, why| GaveUp { item: Pending { item, left, paused }, reason: why, attempts: paused.attempt() };
         let now = self.queue.timer().now();
         let course = match Course::resumed(paused, Arc::clone(&self.terms), now) {
             Ok(course) => course,
-            Err(stop) => return Err(stopped(item, Why::Stop(stop))),
+            Err(stop) => return Err(stopped(item, GiveUpReason::Stop(stop))),
         };
-        self.queue.push(Waiting { item, course }, left).map_err(|Full(waiting)| stopped(waiting.item, Why::Full))
+        self.queue
+            .push(Waiting { item, course }, left)
+            .map_err(|QueueFull(waiting)| stopped(waiting.item, GiveUpReason::Full))
     }
 }

@@ -5,16 +5,17 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::job::{Course, Terms};
-use super::{DelayQueue, Full, Job, Key, QueueSnapshot, Stopped, Why};
+use super::{DelayQueue, GaveUp, GiveUpReason, Job, Key, QueueFull, QueueSnapshot};
 use crate::{
-    Breaker, Budget, Decision, Entropy, Instant, Outcome, Policy, Retry, Seed, Sleep, Source, Stop, SystemEntropy,
+    Breaker, Budget, DelaySource, Instant, Outcome, Policy, Seed, StopReason, machine::Decision, machine::RetryMachine,
+    time::Entropy, time::Sleep, time::SystemEntropy,
 };
 
 /// Retries in bulk: the items of a consumer, or the connections of a fleet, that wait for their next attempt.
 ///
 /// A task for each retry costs half a kilobyte; here a pending one costs 80 bytes beside the item, and all of them are
 /// one task with one timer. Every decision is the core's, so the policy, its limits, a budget and a breaker hold for all
-/// of them together: see [`Retry`].
+/// of them together: see [`RetryMachine`].
 ///
 /// 1. [`begin`](Self::begin) an item whose first attempt is to be made now, or [`push`](Self::push) it for later.
 /// 2. Make the attempt with the [`Job`] that comes of it.
@@ -37,7 +38,7 @@ use crate::{
 ///
 /// # let send = async |message: &str, attempt: u32| if attempt < 3 { Err(()) } else { Ok(message.len()) };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
-/// let mut queue = RetryQueue::new(POLICY).bounded(100_000);
+/// let mut queue = RetryQueue::new(POLICY).capacity(100_000);
 /// queue.push("a message", Duration::ZERO)?;
 ///
 /// while let Some(due) = queue.next().await {
@@ -73,24 +74,24 @@ pub struct Queued {
     /// How long it waits.
     pub after: Duration,
     /// Where the delay comes from.
-    pub source: Source,
+    pub source: DelaySource,
 }
 
 #[cfg(feature = "tokio")]
-impl<T> RetryQueue<T, crate::Tokio> {
+impl<T> RetryQueue<T, crate::time::Tokio> {
     /// Items are retried as this policy says; on tokio's timer.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        Self::on(crate::Tokio, policy)
+        Self::with_timer(crate::time::Tokio, policy)
     }
 }
 
 impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Items are retried as this policy says; on this timer.
     #[must_use]
-    pub fn on(timer: S, policy: Policy) -> Self {
+    pub fn with_timer(timer: S, policy: Policy) -> Self {
         let terms = Arc::new(Terms { policy, budget: None, breaker: None });
-        Self { queue: DelayQueue::on(timer), terms, seeds: Seeds::System }
+        Self { queue: DelayQueue::with_timer(timer), terms, seeds: Seeds::System }
     }
 
     /// Every retry is paid for by this budget, when it is taken into the queue.
@@ -109,7 +110,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
 
     /// At most so many may be pending. Default, and most: 2³² − 1.
     #[must_use]
-    pub fn bounded(mut self, most: usize) -> Self {
+    pub fn capacity(mut self, most: usize) -> Self {
         self.queue.bound(most);
         self
     }
@@ -141,24 +142,24 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// Puts an item in whose first attempt is due after this length of time, and the policy's spread.
     ///
     /// # Errors
-    /// [`Full`] gives the item back if as many are pending as may be.
-    pub fn push(&mut self, item: T, after: Duration) -> Result<Key, Full<T>> {
+    /// [`QueueFull`] gives the item back if as many are pending as may be.
+    pub fn push(&mut self, item: T, after: Duration) -> Result<Key, QueueFull<T>> {
         let mut course = Course::new(Arc::clone(&self.terms));
         let mut wait = after;
         if !self.terms.policy.spread().is_zero() {
             course.seed = self.seeds.draw();
             let (mut retry, ..) = course.parts();
             let spread = retry.spread(|| self.queue.timer().now());
-            wait = wait.saturating_add(retry.on_ticks(spread, Source::Spread, self.queue.timer().resolution()));
+            wait = wait.saturating_add(retry.on_ticks(spread, DelaySource::Spread, self.queue.timer().resolution()));
         }
-        self.queue.push(Waiting { item, course }, wait).map_err(|Full(waiting)| Full(waiting.item))
+        self.queue.push(Waiting { item, course }, wait).map_err(|QueueFull(waiting)| QueueFull(waiting.item))
     }
 
     /// Begins the first attempt of an item now, without the queue.
     ///
     /// # Errors
-    /// [`Stopped`] with [`Stop::Breaker`] if the breaker refuses.
-    pub fn begin(&mut self, item: T) -> Result<Job<T, S>, Stopped<T>> {
+    /// [`GaveUp`] with [`StopReason::Breaker`] if the breaker refuses.
+    pub fn begin(&mut self, item: T) -> Result<Job<T, S>, GaveUp<T>> {
         self.begun(Waiting { item, course: Course::new(Arc::clone(&self.terms)) })
     }
 
@@ -167,24 +168,25 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// [`Job::succeeded`].
     ///
     /// # Errors
-    /// [`Stopped`] gives the item back when there is no further attempt, or when as many are pending as may be.
-    pub fn push_retry(&mut self, job: Job<T, S>, outcome: Outcome) -> Result<Queued, Stopped<T>> {
+    /// [`GaveUp`] gives the item back when there is no further attempt, or when as many are pending as may be.
+    pub fn push_retry(&mut self, job: Job<T, S>, outcome: Outcome) -> Result<Queued, GaveUp<T>> {
         let Job { item, mut attempt } = job;
         let outcome = if outcome == Outcome::Success { Outcome::Permanent } else { outcome };
         let (decision, mut course) = attempt.decide(outcome, || self.seeds.draw());
         let attempts = course.state.attempt();
         let (after, source) = match decision {
             Decision::Retry { after, source, .. } => (after, source),
-            Decision::Stop(stop) => return Err(Stopped { item, why: Why::Stop(stop), attempts }),
+            Decision::Stop(stop) => return Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts }),
             // Not a success; there is nothing to repeat.
-            _ => return Err(Stopped { item, why: Why::Stop(Stop::Permanent), attempts }),
+            _ => return Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Permanent), attempts }),
         };
         let resolution = self.queue.timer().resolution();
-        let ask = Retry::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
+        let ask =
+            RetryMachine::new(&self.terms.policy, &mut course.state, course.seed).on_ticks(after, source, resolution);
         match self.queue.push(Waiting { item, course }, ask) {
             Ok(key) => Ok(Queued { key, after, source }),
             // What was lent is given back with the course.
-            Err(Full(waiting)) => Err(Stopped { item: waiting.item, why: Why::Full, attempts }),
+            Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),
         }
     }
 
@@ -225,18 +227,18 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
     /// branch out while the queue is empty.
     ///
     /// # Errors
-    /// [`Stopped`] with [`Stop::Breaker`] if the breaker refuses it.
-    pub async fn next(&mut self) -> Option<Result<Job<T, S>, Stopped<T>>> {
+    /// [`GaveUp`] with [`StopReason::Breaker`] if the breaker refuses it.
+    pub async fn next(&mut self) -> Option<Result<Job<T, S>, GaveUp<T>>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// [`next`](Self::next), to be polled. With the feature `stream` a queue is a `Stream`.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, Stopped<T>>>> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Job<T, S>, GaveUp<T>>>> {
         let due = ready!(self.queue.poll_next(cx));
         Poll::Ready(due.map(|waiting| self.begun(waiting)))
     }
 
-    fn begun(&self, Waiting { item, mut course }: Waiting<T>) -> Result<Job<T, S>, Stopped<T>> {
+    fn begun(&self, Waiting { item, mut course }: Waiting<T>) -> Result<Job<T, S>, GaveUp<T>> {
         let timer = self.queue.timer();
         let (mut retry, permit, guards) = course.parts();
         match retry.begin(permit, || timer.now(), &guards) {
@@ -244,7 +246,7 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
                 course.lent.permit = permit;
                 Ok(Job::new(item, course, timer.clone()))
             }
-            Err(stop) => Err(Stopped { item, why: Why::Stop(stop), attempts: course.state.attempt() }),
+            Err(stop) => Err(GaveUp { item, reason: GiveUpReason::Stop(stop), attempts: course.state.attempt() }),
         }
     }
 }
@@ -272,7 +274,7 @@ impl Seeds {
 #[cfg(feature = "stream")]
 #[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
 impl<T, S: Sleep + Clone> futures_core::Stream for RetryQueue<T, S> {
-    type Item = Result<Job<T, S>, Stopped<T>>;
+    type Item = Result<Job<T, S>, GaveUp<T>>;
 
     fn poll_next(self: core::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.get_mut().poll_next(cx)

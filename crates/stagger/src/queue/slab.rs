@@ -1,6 +1,6 @@
 //! Where the entries are kept: in two pieces of memory, used again from a list of free places.
 
-use super::Full;
+use super::QueueFull;
 
 /// Names an entry of the queue that gave it, and means nothing to another. When the entry has come or was cancelled it
 /// names none: places are used again, keys are not.
@@ -62,10 +62,10 @@ impl<T> Slab<T> {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, item: T, tick: u64) -> Result<Key, Full<T>> {
+    pub(super) fn insert(&mut self, item: T, tick: u64) -> Result<Key, QueueFull<T>> {
         let index = if self.free == NIL { self.entries.len() } else { self.free as usize };
         if index >= Self::MOST {
-            return Err(Full(item));
+            return Err(QueueFull(item));
         }
         let generation = match self.entries.get_mut(index) {
             Some(entry) => {

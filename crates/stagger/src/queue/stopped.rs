@@ -1,16 +1,16 @@
 use core::error::Error;
 use core::fmt;
 
-use crate::Stop;
+use crate::StopReason;
 
 /// An item for which there is no further attempt, given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stopped<T> {
+pub struct GaveUp<T> {
     /// The item.
     pub item: T,
     /// Why.
-    pub why: Why,
+    pub reason: GiveUpReason,
     /// How many attempts were made.
     pub attempts: u32,
 }
@@ -18,30 +18,30 @@ pub struct Stopped<T> {
 /// Why a queue does not take an item for another attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Why {
+pub enum GiveUpReason {
     /// The policy or a guard says so.
-    Stop(Stop),
+    Stop(StopReason),
     /// As many are pending as may be. What the budget had lent was given back.
     Full,
 }
 
-impl<T> fmt::Debug for Stopped<T> {
+impl<T> fmt::Debug for GaveUp<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { item: _, why, attempts } = self;
-        f.debug_struct("Stopped").field("why", why).field("attempts", attempts).finish_non_exhaustive()
+        let Self { item: _, reason, attempts } = self;
+        f.debug_struct("GaveUp").field("reason", reason).field("attempts", attempts).finish_non_exhaustive()
     }
 }
 
 /// A lower-case fragment: "gave up after 3 attempts: every attempt was used".
-impl<T> fmt::Display for Stopped<T> {
+impl<T> fmt::Display for GaveUp<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.attempts == 1 { "" } else { "s" };
         write!(f, "gave up after {} attempt{plural}: ", self.attempts)?;
-        match self.why {
-            Why::Stop(stop) => stop.fmt(f),
-            Why::Full => f.write_str("the queue is full"),
+        match self.reason {
+            GiveUpReason::Stop(stop) => stop.fmt(f),
+            GiveUpReason::Full => f.write_str("the queue is full"),
         }
     }
 }
 
-impl<T> Error for Stopped<T> {}
+impl<T> Error for GaveUp<T> {}

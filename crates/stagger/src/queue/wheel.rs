@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 
 use super::slab::{Key, NIL, Slab};
-use super::{Full, lists::Lists};
+use super::{QueueFull, lists::Lists};
 use crate::Instant;
 
 /// What waits for its time, a million of it if need be: a hierarchical timing wheel in a slab.
@@ -40,7 +40,7 @@ use crate::Instant;
 /// assert_eq!(wheel.pop_due(at(50)).collect::<Vec<_>>(), ["soon"]);
 /// assert!(wheel.reschedule(late, at(55)));
 /// assert_eq!(wheel.pop(at(55)), Some("late"));
-/// # Ok::<(), stagger::queue::Full<&str>>(())
+/// # Ok::<(), stagger::queue::QueueFull<&str>>(())
 /// ```
 pub struct Wheel<T> {
     slab: Slab<T>,
@@ -66,7 +66,7 @@ impl<T> Wheel<T> {
 
     /// At most so many may be pending. Default, and most: 2³² − 1.
     #[must_use]
-    pub fn bounded(mut self, most: usize) -> Self {
+    pub fn capacity(mut self, most: usize) -> Self {
         self.bound(most);
         self
     }
@@ -95,11 +95,11 @@ impl<T> Wheel<T> {
     /// Puts an item in, to come at `due`.
     ///
     /// # Errors
-    /// [`Full`] gives the item back if as many are pending as may be.
+    /// [`QueueFull`] gives the item back if as many are pending as may be.
     #[inline]
-    pub fn insert(&mut self, item: T, due: Instant) -> Result<Key, Full<T>> {
+    pub fn insert(&mut self, item: T, due: Instant) -> Result<Key, QueueFull<T>> {
         if self.len() >= self.most {
-            return Err(Full(item));
+            return Err(QueueFull(item));
         }
         let tick = self.tick_of(due);
         let key = self.slab.insert(item, tick)?;

@@ -4,8 +4,7 @@ use super::guarding::{Guarding, Hold, Stage};
 use super::limiting::{IsLast, Limiting};
 use super::mode::{Keep, Mode};
 use super::parts::Setup;
-use crate::scope::Inside;
-use crate::{Entropy, Guards, Instant, Nested, Permit, Seed};
+use crate::{Guards, Instant, NestedRetries, Seed, guard::Permits, time::Entropy};
 
 /// Everything that a call asks its setup.
 pub trait Extras {
@@ -33,9 +32,9 @@ pub trait Extras {
     /// The guards.
     fn guards(&self) -> Guards<'_>;
     /// What the call does inside an attempt of another.
-    fn inside(&self) -> Inside;
+    fn nested(&self) -> NestedRetries;
     /// Holds a permit.
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
     /// When the call ends.
     fn deadline(&self) -> Option<Instant>;
     /// How long one attempt may take.
@@ -62,12 +61,12 @@ impl<S: Listening, G: Guarding, L: Limiting, Y: Entropy, M: Mode> Extras for Set
     }
 
     #[inline]
-    fn inside(&self) -> Inside {
-        self.guards.inside()
+    fn nested(&self) -> NestedRetries {
+        self.guards.nested()
     }
 
     #[inline]
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> G::Held {
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> G::Held {
         self.guards.hold(permit, stage, nested)
     }
 

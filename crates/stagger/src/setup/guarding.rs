@@ -1,5 +1,4 @@
-use crate::scope::Inside;
-use crate::{Clock, Guards, Instant, Nested, Permit};
+use crate::{Guards, Instant, NestedRetries, guard::Permits, time::Clock};
 
 /// Which guards are asked.
 pub trait Guarding {
@@ -10,12 +9,12 @@ pub trait Guarding {
     fn guards(&self) -> Guards<'_>;
 
     /// What the call does inside an attempt of another.
-    fn inside(&self) -> Inside {
-        Inside::StandDown
+    fn nested(&self) -> NestedRetries {
+        NestedRetries::Disable
     }
 
     /// Holds a permit for an attempt that is not yet made, or is being made.
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Self::Held;
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Self::Held;
 }
 
 /// What happens to a permit whose call is dropped.
@@ -35,7 +34,7 @@ pub trait Hold {
     const EMPTY: Self;
 
     /// Takes the permit out.
-    fn take(&mut self) -> Permit;
+    fn take(&mut self) -> Permits;
 
     /// The attempt has come to this stage.
     fn stands_at(&mut self, stage: Stage);
@@ -54,15 +53,15 @@ impl Guarding for Unguarded {
     }
 
     #[inline]
-    fn hold(&self, _: Permit, _: Stage, _: Nested) {}
+    fn hold(&self, _: Permits, _: Stage, _: NestedRetries) {}
 }
 
 impl Hold for () {
     const EMPTY: Self = ();
 
     #[inline]
-    fn take(&mut self) -> Permit {
-        Permit::NONE
+    fn take(&mut self) -> Permits {
+        Permits::NONE
     }
 
     #[inline]
@@ -73,7 +72,7 @@ impl Hold for () {
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<'g, C> {
     pub(crate) guards: Guards<'g>,
-    pub(crate) inside: Inside,
+    pub(crate) nested: NestedRetries,
     pub(crate) clock: C,
 }
 
@@ -84,11 +83,11 @@ impl<C: Clock + Clone> Guarding for Guarded<'_, C> {
         self.guards
     }
 
-    fn inside(&self) -> Inside {
-        self.inside
+    fn nested(&self) -> NestedRetries {
+        self.nested
     }
 
-    fn hold(&self, permit: Permit, stage: Stage, nested: Nested) -> Lent<Self> {
+    fn hold(&self, permit: Permits, stage: Stage, nested: NestedRetries) -> Lent<Self> {
         Lent::new(self, permit, stage, nested)
     }
 }
@@ -109,25 +108,26 @@ pub trait Lender: Guarding + Clone {
 #[derive(Debug)]
 pub struct Lent<L: Lender> {
     lender: Option<L>,
-    permit: Permit,
+    permit: Permits,
     stage: Stage,
-    nested: Nested,
+    nested: NestedRetries,
 }
 
 impl<L: Lender> Lent<L> {
     /// Those who have lent nothing, and hear of nothing, are not kept.
-    pub(crate) fn new(lender: &L, permit: Permit, stage: Stage, nested: Nested) -> Self {
+    pub(crate) fn new(lender: &L, permit: Permits, stage: Stage, nested: NestedRetries) -> Self {
         let lender = if lender.guards().is_unguarded() { None } else { Some(lender.clone()) };
         Self { lender, permit, stage, nested }
     }
 }
 
 impl<L: Lender> Hold for Lent<L> {
-    const EMPTY: Self = Self { lender: None, permit: Permit::NONE, stage: Stage::Waiting, nested: Nested::No };
+    const EMPTY: Self =
+        Self { lender: None, permit: Permits::NONE, stage: Stage::Waiting, nested: NestedRetries::Allow };
 
-    fn take(&mut self) -> Permit {
+    fn take(&mut self) -> Permits {
         self.lender = None;
-        Permit::take(&mut self.permit)
+        Permits::take(&mut self.permit)
     }
 
     fn stands_at(&mut self, stage: Stage) {
@@ -138,10 +138,10 @@ impl<L: Lender> Hold for Lent<L> {
 impl<L: Lender> Drop for Lent<L> {
     fn drop(&mut self) {
         let Some(lender) = self.lender.take() else { return };
-        let (guards, permit) = (lender.guards().nested(self.nested), Permit::take(&mut self.permit));
+        let (guards, permit) = (lender.guards().nested(self.nested), Permits::take(&mut self.permit));
         match self.stage {
-            Stage::Waiting => guards.give_back(permit),
-            Stage::LetIn => guards.withdraw(permit, || lender.now()),
+            Stage::Waiting => guards.release(permit),
+            Stage::LetIn => guards.release_begun(permit, || lender.now()),
             Stage::Attempting => guards.abandon(permit, || lender.now()),
         }
     }

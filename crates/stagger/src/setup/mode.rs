@@ -1,8 +1,8 @@
 use core::convert::Infallible;
 use core::time::Duration;
 
-use crate::Stop;
-use crate::error::{Error, Last, Refused, Report};
+use crate::StopReason;
+use crate::error::{Cause, Error, Rejected, Report};
 
 /// What the caller gets.
 pub trait Mode {
@@ -14,7 +14,7 @@ pub trait Mode {
     type Kept<E>: Keep<E>;
 
     /// A refusal, where one can happen at all.
-    fn refusal(why: Refused) -> Option<Self::Refusal>;
+    fn refusal(why: Rejected) -> Option<Self::Refusal>;
 }
 
 /// What the caller gets for this value and this error.
@@ -29,7 +29,7 @@ pub trait Finish<T, E>: Mode {
 /// The end of a call.
 #[derive(Debug)]
 pub struct End<T, E, R> {
-    pub(crate) result: Result<T, (Stop, Ending<E, R>)>,
+    pub(crate) result: Result<T, (StopReason, Ending<E, R>)>,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
 }
@@ -90,7 +90,7 @@ impl Mode for Bare {
     type Refusal = Infallible;
     type Kept<E> = ();
 
-    fn refusal(_: Refused) -> Option<Infallible> {
+    fn refusal(_: Rejected) -> Option<Infallible> {
         None
     }
 }
@@ -115,10 +115,10 @@ macro_rules! timed {
 
         impl Mode for $mode {
             const TIMED: bool = true;
-            type Refusal = Refused;
+            type Refusal = Rejected;
             type Kept<E> = Option<E>;
 
-            fn refusal(why: Refused) -> Option<Refused> {
+            fn refusal(why: Rejected) -> Option<Rejected> {
                 Some(why)
             }
         }
@@ -134,12 +134,12 @@ timed! {
     Own
 }
 
-impl<T, E> End<T, E, Refused> {
+impl<T, E> End<T, E, Rejected> {
     pub(crate) fn explained(self) -> Result<T, Error<E>> {
         self.result.map_err(|(stop, ending)| {
             let last = match ending {
-                Ending::Failed(error) => Last::Failed(error),
-                Ending::Refused(why) => Last::Refused(why),
+                Ending::Failed(error) => Cause::Operation(error),
+                Ending::Refused(why) => Cause::Rejected(why),
             };
             Error::new(stop, self.attempts, self.elapsed, last)
         })
@@ -149,7 +149,7 @@ impl<T, E> End<T, E, Refused> {
 impl<T, E> Finish<T, E> for Explained {
     type Output = Result<T, Error<E>>;
 
-    fn finish(end: End<T, E, Refused>) -> Self::Output {
+    fn finish(end: End<T, E, Rejected>) -> Self::Output {
         end.explained()
     }
 }
@@ -157,15 +157,15 @@ impl<T, E> Finish<T, E> for Explained {
 impl<T, E> Finish<T, E> for Reported {
     type Output = Report<T, E>;
 
-    fn finish(end: End<T, E, Refused>) -> Self::Output {
+    fn finish(end: End<T, E, Rejected>) -> Self::Output {
         Report { attempts: end.attempts, elapsed: end.elapsed, result: end.explained() }
     }
 }
 
-impl<T, E: From<Refused>> Finish<T, E> for Own {
+impl<T, E: From<Rejected>> Finish<T, E> for Own {
     type Output = Result<T, E>;
 
-    fn finish(end: End<T, E, Refused>) -> Self::Output {
-        end.explained().map_err(Error::own)
+    fn finish(end: End<T, E, Rejected>) -> Self::Output {
+        end.explained().map_err(Error::into_inner)
     }
 }

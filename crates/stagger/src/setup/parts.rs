@@ -1,8 +1,8 @@
 use super::guarding::Unguarded;
 use super::limiting::{Limits, Unlimited};
 use super::mode::{Bare, Explained};
-use crate::SystemEntropy;
 use crate::event::Silent;
+use crate::time::SystemEntropy;
 
 /// The parts: who listens, which guards are asked, what limits an attempt, where the seed comes from, what the caller
 /// gets.

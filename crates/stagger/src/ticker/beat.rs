@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Tick, Times};
-use crate::{Clock, testing};
+use crate::{testing, time::Clock};
 
 /// What a ticker remembers.
 #[derive(Debug)]

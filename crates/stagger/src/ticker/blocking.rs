@@ -5,11 +5,11 @@ use super::beat::{Beat, Next};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::cancel::Cancelling;
 use crate::future::Uncancelled;
-use crate::{BlockingSleep, Cancel, Entropy, Policy, Ratio, ThreadSleep};
+use crate::{Cancel, Policy, Ratio, time::BlockingSleep, time::Entropy, time::ThreadSleep};
 
 /// Ticks at the times that a schedule gives, in blocking code: an iterator, whose `next` sleeps until the tick.
 ///
-/// Everything else is as with the async [`Ticker`](crate::Ticker): the first tick comes at once, and at least one
+/// Everything else is as with the async [`Ticker`](crate::reconnect::Ticker): the first tick comes at once, and at least one
 /// comes; a delay runs from the moment when the next tick is asked for; it ends with the schedule, after
 /// [`stop`](Self::stop), or when it is [`cancelled_by`](Self::cancelled_by) a handle. No thread is started.
 ///
@@ -32,23 +32,23 @@ impl<'p> Ticker<Scheduled<'p>> {
     /// Ticks at the times that this policy gives; the thread sleeps in between.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
-        Self::on(ThreadSleep, policy)
+        Self::with_timer(ThreadSleep, policy)
     }
 }
 
 impl<'p, T: BlockingSleep> Ticker<Scheduled<'p>, T> {
     /// Ticks at the times that this policy gives, on this timer.
     #[must_use]
-    pub fn on(timer: T, policy: &'p Policy) -> Self {
+    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
         Self::of(Scheduled::new(policy), timer)
     }
 }
 
-/// Ticks around a period, for ever, in blocking code: see the async [`interval`](crate::interval()).
+/// Ticks around a period, for ever, in blocking code: see the async [`interval`](crate::reconnect::interval()).
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::{Ratio, ThreadSleep, blocking};
+/// use stagger::{Ratio, time::ThreadSleep, blocking};
 ///
 /// let refresh = blocking::interval(Duration::from_millis(2), Ratio::percent(50), ThreadSleep);
 /// assert_eq!(refresh.take(3).map(|tick| tick.number).collect::<Vec<_>>(), [1, 2, 3]);
@@ -101,7 +101,7 @@ impl<S: Times, T: BlockingSleep, N> Ticker<S, T, N> {
         let _ = self.beat.end();
     }
 
-    /// Begins the schedule again: see the async [`reset`](crate::Ticker::reset).
+    /// Begins the schedule again: see the async [`reset`](crate::reconnect::Ticker::reset).
     pub fn reset(&mut self) {
         self.beat.restart(&self.timer);
     }

@@ -1,9 +1,9 @@
 use core::time::Duration;
 
 use super::Times;
-use crate::{Clock, Entropy as _, Instant, Ratio, Seed, SystemEntropy, draw};
+use crate::{Instant, Ratio, Seed, schedule::draw, time::Clock, time::Entropy as _, time::SystemEntropy};
 
-/// Times around a period, without drift: see [`interval`](crate::interval).
+/// Times around a period, without drift: see [`interval`](crate::reconnect::interval).
 #[derive(Clone, Debug)]
 pub struct Periodic {
     /// In nanoseconds, at least 1.

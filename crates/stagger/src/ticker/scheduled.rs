@@ -2,20 +2,21 @@ use core::time::Duration;
 
 use super::Times;
 use crate::{
-    Clock, Decision, Entropy as _, Guards, Outcome, Permit, Policy, Retry, Seed, Source, State, SystemEntropy,
+    DelaySource, Guards, Outcome, Policy, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState, time::Clock, time::Entropy as _, time::SystemEntropy,
 };
 
 /// The times of a policy: a tick is what an attempt is to a call, and the delay to the next one is that of a retry.
 #[derive(Clone, Debug)]
 pub struct Scheduled<'p> {
     policy: &'p Policy,
-    state: State,
+    state: RetryState,
     seed: Seed,
 }
 
 impl<'p> Scheduled<'p> {
     pub(super) fn new(policy: &'p Policy) -> Self {
-        Self { policy, state: State::new(), seed: SystemEntropy.seed() }
+        Self { policy, state: RetryState::new(), seed: SystemEntropy.seed() }
     }
 
     pub(super) const fn seeded(mut self, seed: Seed) -> Self {
@@ -23,13 +24,13 @@ impl<'p> Scheduled<'p> {
         self
     }
 
-    fn retry(&mut self) -> Retry<'_> {
-        Retry::new(self.policy, &mut self.state, self.seed)
+    fn retry(&mut self) -> RetryMachine<'_> {
+        RetryMachine::new(self.policy, &mut self.state, self.seed)
     }
 
     /// Every tick counts as an attempt. Nobody is there to refuse one.
     fn begin(&mut self, clock: &impl Clock) {
-        let _ = self.retry().begin(Permit::NONE, || clock.now(), &Guards::none());
+        let _ = self.retry().begin(Permits::NONE, || clock.now(), &Guards::none());
     }
 }
 
@@ -40,7 +41,7 @@ impl Times for Scheduled<'_> {
         }
         let mut retry = self.retry();
         let spread = retry.spread(|| clock.now());
-        retry.on_ticks(spread, Source::Spread, resolution)
+        retry.on_ticks(spread, DelaySource::Spread, resolution)
     }
 
     fn ticked(&mut self, clock: &impl Clock) -> u64 {
@@ -51,14 +52,14 @@ impl Times for Scheduled<'_> {
     fn next(&mut self, clock: &impl Clock, resolution: Duration) -> Option<Duration> {
         let mut retry = self.retry();
         // A ticker does not know what came of a tick: it is asked for the next one, which is all that a failure says.
-        match retry.decide(Outcome::TRANSIENT, Permit::NONE, || clock.now(), &Guards::none()) {
+        match retry.decide(Outcome::TRANSIENT, Permits::NONE, || clock.now(), &Guards::none()) {
             Decision::Retry { after, source, .. } => Some(retry.on_ticks(after, source, resolution)),
             _ => None,
         }
     }
 
     fn restart(&mut self, clock: &impl Clock) {
-        self.state = State::new();
+        self.state = RetryState::new();
         // Draws of its own, or it would wait as it did the last time.
         self.seed = self.seed.for_call(0);
         self.begin(clock);

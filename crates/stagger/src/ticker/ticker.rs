@@ -7,7 +7,7 @@ use core::time::Duration;
 use super::beat::{Beat, Next};
 use super::{Periodic, Scheduled, Tick, Times};
 use crate::future::Uncancelled;
-use crate::{Entropy, Policy, Ratio, Sleep, fairness};
+use crate::{Policy, Ratio, fairness, time::Entropy, time::Sleep};
 
 /// Ticks at the times that a schedule gives: the first at once, each further one after the next delay.
 ///
@@ -27,7 +27,7 @@ use crate::{Entropy, Policy, Ratio, Sleep, fairness};
 /// In blocking code: [`blocking::Ticker`](crate::blocking::Ticker).
 ///
 /// ```
-/// use stagger::{Policy, Ticker, policy};
+/// use stagger::{Policy, reconnect::Ticker, policy};
 ///
 /// const WARM_UP: Policy = policy!(exponential(ms(1), ms(10)).max_attempts(5));
 ///
@@ -50,18 +50,18 @@ pub struct Ticker<S, T: Sleep, N = Uncancelled> {
 }
 
 #[cfg(feature = "tokio")]
-impl<'p> Ticker<Scheduled<'p>, crate::Tokio> {
+impl<'p> Ticker<Scheduled<'p>, crate::time::Tokio> {
     /// Ticks at the times that this policy gives, on tokio's timer.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
-        Self::on(crate::Tokio, policy)
+        Self::with_timer(crate::time::Tokio, policy)
     }
 }
 
 impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
     /// Ticks at the times that this policy gives, on this timer.
     #[must_use]
-    pub fn on(timer: T, policy: &'p Policy) -> Self {
+    pub fn with_timer(timer: T, policy: &'p Policy) -> Self {
         Self::of(Scheduled::new(policy), timer)
     }
 }
@@ -83,7 +83,7 @@ impl<'p, T: Sleep> Ticker<Scheduled<'p>, T> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use stagger::{Ratio, Tokio, interval};
+/// use stagger::{Ratio, time::Tokio, reconnect::interval};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
 /// let mut refresh = interval(Duration::from_secs(60), Ratio::percent(10), Tokio);

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use crate::Clock;
+use crate::time::Clock;
 
 /// When the ticks come. A ticker asks it, and waits.
 ///

@@ -4,7 +4,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use super::Sleep;
-use crate::{Clock, Instant, SystemClock};
+use crate::{Instant, time::Clock, time::SystemClock};
 
 /// The timer of `async-io`, which smol and async-std use: `.timer(AsyncIo)`.
 #[derive(Clone, Copy, Debug, Default)]

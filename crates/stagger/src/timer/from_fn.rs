@@ -3,14 +3,14 @@ use core::future::Future;
 use core::time::Duration;
 
 use super::{BlockingSleep, Sleep};
-use crate::{Clock, Instant, SystemClock};
+use crate::{Instant, time::Clock, time::SystemClock};
 
 /// A function as timer, with the system's clock or another one.
 ///
 /// For async code it gives a future that is `Unpin`: box what is not. For blocking code it returns `()`.
 ///
 /// ```
-/// use stagger::{Policy, SleepFn, blocking};
+/// use stagger::{Policy, time::SleepFn, blocking};
 ///
 /// let mut slept = std::cell::RefCell::new(Vec::new());
 /// let nap = SleepFn::new(|length| slept.borrow_mut().push(length));

@@ -3,7 +3,7 @@ use core::time::Duration;
 use futures_timer::Delay;
 
 use super::Sleep;
-use crate::{Clock, Instant, SystemClock};
+use crate::{Instant, time::Clock, time::SystemClock};
 
 /// The timer of `futures-timer`, a thread of its own that serves any executor: `.timer(FuturesTimer)`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,7 +21,7 @@ pub use thread::ThreadSleep;
 #[cfg(feature = "tokio")]
 pub use tokio::Tokio;
 
-use crate::{Cancel, Clock};
+use crate::{Cancel, time::Clock};
 
 /// A timer for async code: it makes futures that are ready after a length of time of its own clock.
 ///
@@ -40,7 +40,7 @@ pub trait Sleep: Clock {
     }
 
     /// The distance of the points in time at which it can wake somebody up. Default zero: any. See
-    /// [`Retry::on_ticks`](crate::Retry::on_ticks) for what is made of it.
+    /// [`RetryMachine::on_ticks`](crate::machine::RetryMachine::on_ticks) for what is made of it.
     fn resolution(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use super::BlockingSleep;
-use crate::{Cancel, Clock, Instant, SystemClock};
+use crate::{Cancel, Instant, time::Clock, time::SystemClock};
 
 /// The thread sleeps: the default of blocking calls.
 #[derive(Clone, Copy, Debug, Default)]

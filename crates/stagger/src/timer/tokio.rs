@@ -6,7 +6,7 @@ use tokio::time::{Instant as TokioInstant, Sleep as TokioSleep};
 
 use super::Sleep;
 use crate::clock::MIDDLE;
-use crate::{Clock, Instant};
+use crate::{Instant, time::Clock};
 
 /// Tokio's timer and clock: the default of the feature `tokio`. With `tokio::time::pause` both are virtual.
 ///

@@ -27,13 +27,13 @@ async fn fails_slowly() -> Result<(), u8> {
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_in_its_sleep_gives_everything_back() {
     let (tokens, places, window) = (Arc::new(Tokens::new()), Arc::new(Concurrent::new()), Arc::new(Window::new()));
-    let before = window.left();
+    let before = window.available();
     assert!(timeout(SECOND, retrier(&tokens).run(fails)).await.is_err());
     assert!(timeout(SECOND, retrier(&places).run(fails)).await.is_err());
     assert!(timeout(SECOND, retrier(&window).run(fails)).await.is_err());
     assert_eq!(tokens.snapshot().tokens, 500);
     assert_eq!((places.snapshot().firsts, places.snapshot().retries), (0, 0));
-    assert_eq!(window.left(), before);
+    assert_eq!(window.available(), before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,6 +77,6 @@ fn a_panic_in_the_operation_frees_its_place() {
 fn a_spent_budget_is_a_stop_of_its_own_and_leaves_the_error() {
     let empty = Arc::new(Tokens::builder().initial(0).build().unwrap());
     let error = retrier(&empty).blocking(|| Err::<(), _>(7_u8)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (stagger::Stop::Budget, 1));
-    assert_eq!(empty.lend(stagger::Kind::Transient, &Instant::ZERO), None);
+    assert_eq!((error.stop_reason(), error.attempts()), (stagger::StopReason::Budget, 1));
+    assert_eq!(empty.try_acquire(stagger::FailureKind::Transient, &Instant::ZERO), None);
 }

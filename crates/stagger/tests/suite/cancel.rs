@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use stagger::testing::Recorder;
-use stagger::{Action, Cancel, Last, Policy, Refused, Stop, blocking, policy};
+use stagger::{Cancel, Cause, Policy, Rejected, StopReason, blocking, observe::Action, policy};
 
 use super::support::{Fail, ms};
 
@@ -22,9 +22,12 @@ async fn a_future_cancels_in_the_middle_of_a_sleep_and_the_last_error_is_kept() 
     let (start, recorder) = (tokio::time::Instant::now(), Recorder::new());
     let call = stagger::retry(&HOURLY, fails).cancelled_by(tokio::time::sleep(ms(30)));
     let error = call.on_event(recorder.listener()).await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 1, Some(&Fail::TRANSIENT)));
+    assert_eq!(
+        (error.stop_reason(), error.attempts(), error.error()),
+        (StopReason::Cancelled, 1, Some(&Fail::TRANSIENT))
+    );
     assert_eq!(start.elapsed(), ms(30));
-    assert_eq!(recorder.events().last().map(|event| event.action), Some(Action::Stop(Stop::Cancelled)));
+    assert_eq!(recorder.events().last().map(|event| event.action), Some(Action::Stop(StopReason::Cancelled)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,13 +40,16 @@ async fn a_future_cancels_in_the_middle_of_an_attempt_which_is_dropped() {
     // The first attempt fails, an hour passes, the second hangs.
     let call = stagger::retry(&HOURLY, operation).cancelled_by(tokio::time::sleep(ms(3_600_050)));
     let error = call.await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 2, Some(&Fail::TRANSIENT)));
+    assert_eq!(
+        (error.stop_reason(), error.attempts(), error.error()),
+        (StopReason::Cancelled, 2, Some(&Fail::TRANSIENT))
+    );
     assert_eq!(start.elapsed(), ms(3_600_050));
 
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&HOURLY, hangs).cancelled_by(tokio::time::sleep(ms(5))).await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Cancelled, 1));
-    assert_eq!(error.last(), &Last::Refused(Refused::Cancelled), "there was no error yet");
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Cancelled, 1));
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::Cancelled), "there was no error yet");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +66,7 @@ async fn a_future_cancels_a_call_that_never_waits() {
         fails()
     };
     let error = stagger::retry(&EAGER, operation).cancelled_by(cancelled).await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Cancelled, 10));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Cancelled, 10));
 }
 
 #[test]
@@ -82,7 +88,10 @@ fn a_handle_ends_a_blocking_sleep_at_once() {
     cancel.cancel();
     let error = thread.join().unwrap().unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(10));
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 1, Some(&Fail::TRANSIENT)));
+    assert_eq!(
+        (error.stop_reason(), error.attempts(), error.error()),
+        (StopReason::Cancelled, 1, Some(&Fail::TRANSIENT))
+    );
     assert!(has_failed.recv().is_err(), "no further attempt was made");
 }
 
@@ -95,7 +104,7 @@ fn a_handle_that_is_cancelled_in_an_attempt_ends_the_call_after_it() {
         Err::<(), _>(Fail::TRANSIENT)
     };
     let error = blocking::retry(&HOURLY, operation).cancelled_by(&cancel).run().unwrap_err();
-    assert_eq!((error.stop(), calls.get(), error.error()), (Stop::Cancelled, 1, Some(&Fail::TRANSIENT)));
+    assert_eq!((error.stop_reason(), calls.get(), error.error()), (StopReason::Cancelled, 1, Some(&Fail::TRANSIENT)));
 }
 
 #[test]
@@ -111,6 +120,6 @@ fn one_handle_cancels_every_call_that_has_it() {
         .collect();
     cancel.cancel();
     for thread in threads {
-        assert_eq!(thread.join().unwrap().unwrap_err().stop(), Stop::Cancelled);
+        assert_eq!(thread.join().unwrap().unwrap_err().stop_reason(), StopReason::Cancelled);
     }
 }

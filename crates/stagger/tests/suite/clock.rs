@@ -3,7 +3,9 @@
 use core::future::poll_fn;
 
 use futures_lite::future::block_on;
-use stagger::{Guards, Hint, Outcome, Policy, PolledCall, Retrier, Stop, blocking, policy, retry_with_timer};
+use stagger::{
+    Guards, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, retry_with_timer,
+};
 
 use super::support::{Bank, Counted, Fail, ms, nanos};
 
@@ -36,7 +38,7 @@ fn reads(policy: &Policy, failures: u32, with: Outcome) -> [u32; 3] {
 
 fn reads_when_polled(policy: &Policy, failures: u32, with: Outcome) -> u32 {
     let clock = Counted::default();
-    let mut call = PolledCall::new(&Retrier::new(*policy), &clock).untimed();
+    let mut call = PollRetry::new(&Retrier::new(*policy), &clock).untimed();
     let mut operation = failing(failures, with);
     for n in 1..=failures + 1 {
         assert_eq!(block_on(poll_fn(|cx| call.poll_begin(cx))).unwrap().number, n);
@@ -63,14 +65,14 @@ fn meaning_06_a_limit_reads_the_clock_before_attempt_1_and_once_per_failure() {
 
 #[test]
 fn meaning_06_a_hint_reads_the_clock_before_and_after_its_wait() {
-    let hinted = Outcome::throttled(Some(Hint::Slot(ms(5))));
+    let hinted = Outcome::throttled(Some(ServerHint::Reserved(ms(5))));
     assert_eq!(reads(&UNTIMED, 1, hinted), [2; 3]);
 }
 
 #[test]
 fn meaning_06_a_report_or_a_listener_has_the_clock_read_on_success() {
     let clock = Counted::default();
-    let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).report().run();
+    let report = blocking::retry(&UNTIMED, failing(0, Outcome::TRANSIENT)).timer(&clock).with_report().run();
     assert_eq!((report.result, clock.reads()), (Ok(()), 2), "at the start and at the end");
 
     let clock = Counted::default();
@@ -91,7 +93,7 @@ fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
         clock.advance(ms(100));
         Err::<(), _>("no")
     };
-    let report = blocking::retry(&UNTIMED, slow).timer(&clock).report().run();
+    let report = blocking::retry(&UNTIMED, slow).timer(&clock).with_report().run();
     assert_eq!((report.attempts, report.elapsed), (3, ms(320)));
     assert_eq!(report.result.unwrap_err().elapsed(), ms(320));
 }
@@ -100,10 +102,10 @@ fn meaning_06_elapsed_includes_the_time_of_attempts_and_of_sleeps() {
 #[test]
 fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
     for (limit, attempts, stop) in [
-        (ms(40) - nanos(1), 2, Stop::Elapsed),
-        (ms(40), 3, Stop::Elapsed),
-        (ms(59), 3, Stop::Elapsed),
-        (ms(60), 4, Stop::Attempts),
+        (ms(40) - nanos(1), 2, StopReason::Elapsed),
+        (ms(40), 3, StopReason::Elapsed),
+        (ms(59), 3, StopReason::Elapsed),
+        (ms(60), 4, StopReason::Attempts),
     ] {
         let policy = UNTIMED.to_builder().max_attempts(4).max_elapsed(limit).build().unwrap();
         let clock = Counted::default();
@@ -111,8 +113,8 @@ fn meaning_06_the_limit_is_strict_and_counts_the_coming_sleep() {
             clock.advance(ms(10));
             Err::<(), _>("no")
         };
-        let error = blocking::retry(&policy, slow).timer(&clock).explained().run().unwrap_err();
-        assert_eq!((error.attempts(), error.stop()), (attempts, stop), "{limit:?}");
+        let error = blocking::retry(&policy, slow).timer(&clock).detailed().run().unwrap_err();
+        assert_eq!((error.attempts(), error.stop_reason()), (attempts, stop), "{limit:?}");
         // It does not sleep before it stops.
         assert_eq!(error.elapsed(), ms(10) * attempts + ms(10) * (attempts - 1), "{limit:?}");
     }
@@ -128,8 +130,8 @@ fn meaning_06_zero_is_not_unlimited() {
         clock.advance(nanos(takes));
         Err::<(), _>("no")
     };
-    let error = blocking::retry(&NOW, || operation(1)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, 1));
-    let error = blocking::retry(&NOW, || operation(0)).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), calls), (Stop::Attempts, 3, 4));
+    let error = blocking::retry(&NOW, || operation(1)).timer(&clock).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, 1));
+    let error = blocking::retry(&NOW, || operation(0)).timer(&clock).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), calls), (StopReason::Attempts, 3, 4));
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger::{Policy, PolicyFault};
+use stagger::{Policy, PolicyProblem};
 
 #[test]
 fn what_makes_no_sense_does_not_compile() {
@@ -14,8 +14,8 @@ fn what_makes_no_sense_does_not_compile() {
 fn meaning_13_the_compiler_says_of_a_senseless_policy_what_its_error_says() {
     let senseless = Policy::exponential(Duration::from_millis(100), Duration::from_millis(50));
     let error = senseless.multiplier(0.5).max_attempts(0).build().unwrap_err();
-    let faults = [PolicyFault::NoAttempt, PolicyFault::CapBelowBase, PolicyFault::Multiplier];
-    assert_eq!(error.faults().collect::<Vec<_>>(), faults, "every fault at once");
+    let faults = [PolicyProblem::NoAttempt, PolicyProblem::CapBelowBase, PolicyProblem::Multiplier];
+    assert_eq!(error.problems().collect::<Vec<_>>(), faults, "every fault at once");
     let compiler = include_str!("../ui/senseless_policy.stderr");
     assert!(compiler.contains(&error.to_string()), "{error}\n\n{compiler}");
 }

@@ -9,9 +9,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::budget::{Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger::budget::{ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Action, Budget, Fault, Policy, Ratio, Retrier, Stop, blocking, policy, profile, retry_with_timer};
+use stagger::{
+    Budget, Marked, Policy, Ratio, Retrier, StopReason, blocking, observe::Action, policy, profile, retry_with_timer,
+};
 
 use super::support::ms;
 
@@ -19,9 +21,12 @@ const FIVE: Policy = policy!(zero().max_attempts(5));
 
 #[test]
 fn tn_35_the_operation_can_force_a_retry_that_no_rule_wants() {
-    let mut script = Script::new([Err(Fault::transient("again")), Err(Fault::transient("again")), Ok(3)]);
-    let call =
-        blocking::retry(&FIVE, || script.next(Fault::permanent("no more"))).marked().when(|_| false).report().run();
+    let mut script = Script::new([Err(Marked::transient("again")), Err(Marked::transient("again")), Ok(3)]);
+    let call = blocking::retry(&FIVE, || script.next(Marked::permanent("no more")))
+        .with_marks()
+        .when(|_| false)
+        .with_report()
+        .run();
     assert_eq!((call.attempts, call.result.unwrap()), (3, 3));
 }
 
@@ -35,8 +40,8 @@ fn tn_37_a_success_can_be_what_is_retried() {
     };
     let policy = policy!(zero().unlimited_attempts());
     let call = blocking::retry(&policy, operation)
-        .check(|came: Result<(), &str>| if came.is_err() { Ok(()) } else { Err("not yet") })
-        .report()
+        .validate(|came: Result<(), &str>| if came.is_err() { Ok(()) } else { Err("not yet") })
+        .with_report()
         .run();
     assert_eq!((call.attempts, call.result), (6, Ok(())));
 }
@@ -81,7 +86,7 @@ fn pl_25_cancelled_before_it_is_called_once() {
         ready(Err::<(), _>("no"))
     };
     let call = block_on(retry_with_timer(&FIVE, VirtualClock::new(), operation).cancelled_by(ready(())));
-    assert_eq!((calls.get(), call.unwrap_err().stop()), (1, Stop::Cancelled));
+    assert_eq!((calls.get(), call.unwrap_err().stop_reason()), (1, StopReason::Cancelled));
 }
 
 #[test]
@@ -93,7 +98,7 @@ fn pl_27_cancelled_in_an_attempt_that_fails_it_is_not_called_again() {
         Err::<(), _>("no")
     };
     let error = blocking::retry(&FIVE, operation).cancelled_by(&cancel).run().unwrap_err();
-    assert_eq!((calls.get(), error.stop()), (1, Stop::Cancelled));
+    assert_eq!((calls.get(), error.stop_reason()), (1, StopReason::Cancelled));
 }
 
 #[test]
@@ -101,8 +106,8 @@ fn fg_13_a_result_is_retried_until_it_is_another() {
     let mut script = Script::new([Ok::<_, &str>(500), Ok(500), Ok(200)]);
     let policy = policy!(zero().unlimited_attempts());
     let call = blocking::retry(&policy, || script.next("no more"))
-        .check(|status| if status == 500 { Err("server error") } else { Ok(status) })
-        .report()
+        .validate(|status| if status == 500 { Err("server error") } else { Ok(status) })
+        .with_report()
         .run();
     assert_eq!((call.attempts, call.result), (3, Ok(200)));
 }
@@ -128,8 +133,9 @@ fn fg_15_retries_inside_retries_do_not_multiply() {
 #[test]
 fn r4_09_a_result_that_stays_bad_is_called_for_twice_and_is_an_error() {
     let policy = policy!(zero().max_attempts(2));
-    let call = blocking::retry(&policy, || Ok::<_, &str>("bad")).check(|_| Err::<(), _>("bad result")).report().run();
-    assert_eq!((call.attempts, call.stop()), (2, Some(Stop::Attempts)));
+    let call =
+        blocking::retry(&policy, || Ok::<_, &str>("bad")).validate(|_| Err::<(), _>("bad result")).with_report().run();
+    assert_eq!((call.attempts, call.stop_reason()), (2, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn aw_07_a_response_can_be_retried_that_is_a_success() {
     let policy = profile::AWS_SDK.policy().to_builder().jitter(stagger::Jitter::None).build().unwrap();
     let mut script = Script::new([Ok::<_, &str>("<Error>"), Ok("<Result>")]);
     let call = blocking::retry(&policy, || script.next("no more"))
-        .check(|body| if body == "<Error>" { Err("slow down") } else { Ok(body) })
+        .validate(|body| if body == "<Error>" { Err("slow down") } else { Ok(body) })
         .timer(clock.clone())
         .run();
     assert_eq!((call, clock.elapsed()), (Ok("<Result>"), Duration::from_secs(1)));
@@ -147,17 +153,17 @@ fn aw_07_a_response_can_be_retried_that_is_a_success() {
 #[test]
 fn aw_27_one_attempt_is_one_call() {
     let policy = profile::AWS_SDK.policy().to_builder().max_attempts(1).build().unwrap();
-    let call = blocking::retry(&policy, || Err::<(), _>("no")).report().run();
-    assert_eq!((call.attempts, call.stop()), (1, Some(Stop::Attempts)));
+    let call = blocking::retry(&policy, || Err::<(), _>("no")).with_report().run();
+    assert_eq!((call.attempts, call.stop_reason()), (1, Some(StopReason::Attempts)));
     assert!(call.elapsed < Duration::from_secs(1));
 }
 
 /// The server is silent.
 #[tokio::test(start_paused = true)]
 async fn gr_13_one_two_three_and_four_copies_are_in_flight() {
-    let hedge = stagger::Hedge::after(ms(500)).at_most(3);
+    let hedge = stagger::hedge::Hedge::after(ms(500)).with_max_copies(3);
     let in_flight = Cell::new(0);
-    let call = stagger::hedge(&hedge, || {
+    let call = stagger::hedge::hedge(&hedge, || {
         in_flight.set(in_flight.get() + 1);
         core::future::pending::<Result<(), &str>>()
     });
@@ -178,7 +184,7 @@ fn bd_17_failing_calls_on_many_threads_make_no_more_retries_than_the_budget_says
     let window = Window::builder().ratio(fifth).min_per_second(0).ttl(ms(60_000)).build().unwrap();
     let budgets: [(Arc<dyn Budget>, core::ops::RangeInclusive<u64>); 6] = [
         (Arc::new(Tokens::new()), 100..=100),
-        (Arc::new(Lever::new(Tokens::new())), 100..=100),
+        (Arc::new(ControlledBudget::new(Tokens::new())), 100..=100),
         (Arc::new(window), 1..=fifth.of(CALLS)),
         (Arc::new(Lifetime::with(fifth, 0).unwrap()), 1..=CALLS / 4),
         (Arc::new(Throttle::new(100, Ratio::percent(10)).unwrap()), 1..=49),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures_lite::future::{block_on, yield_now};
 use stagger::testing::{NoSleep, VirtualClock};
 use stagger::{
-    Guards, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, Stop, blocking, policy, retry_with_timer,
-    scope,
+    Guards, Outcome, Policy, Retrier, Seed, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer,
+    scope, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
@@ -86,7 +86,7 @@ fn meaning_11_a_call_gives_everything_back_wherever_it_is_dropped() {
     let polls = dropped_everywhere("retry", |lenders| {
         Box::pin(async {
             let call = retry_with_timer(&POLICY, Patient::default(), attempt).guards(lenders.guards());
-            assert_eq!(call.await.unwrap_err().stop(), Stop::Attempts);
+            assert_eq!(call.await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
     assert_eq!(polls, 1 + PENDING);
@@ -106,7 +106,7 @@ fn meaning_11_a_call_with_time_limits_gives_everything_back_wherever_it_is_dropp
     let polls = dropped_everywhere("retry with a timeout", |lenders| {
         Box::pin(async move {
             let call = retry_with_timer(&POLICY, Patient::default(), never).guards(lenders.guards());
-            assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop(), Stop::Attempts);
+            assert_eq!(call.timeout(ms(5)).await.unwrap_err().stop_reason(), StopReason::Attempts);
         })
     });
     assert_eq!(polls, 1 + 4 + 3);
@@ -176,7 +176,7 @@ fn meaning_11_a_call_that_is_cancelled_gives_everything_back() {
         let Poll::Ready(Err(error)) = polled(pin!(call.cancelled_by(After(polls))), 20) else {
             panic!("not cancelled after {polls} polls")
         };
-        assert_eq!(error.stop(), Stop::Cancelled, "after {polls} polls");
+        assert_eq!(error.stop_reason(), StopReason::Cancelled, "after {polls} polls");
         lenders.expect_settled("a cancelled call", polls);
     }
 }
@@ -276,7 +276,7 @@ fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
         };
         let call = retry_with_timer(&POLICY, timer(), attempt);
         assert_eq!(block_on(call), Err("no"));
-        let report = block_on(retry_with_timer(&POLICY, timer(), attempt).report());
+        let report = block_on(retry_with_timer(&POLICY, timer(), attempt).with_report());
         assert_eq!(report.attempts, 4);
         let retrier = Retrier::new(POLICY);
         block_on(retrier.run_with_on(timer(), &mut (), |_: &mut (), _| attempt())).unwrap_err();
@@ -289,13 +289,13 @@ fn meaning_11_whatever_an_attempt_holds_is_let_go_before_the_sleep() {
 fn meaning_11_reconnecting_gives_back_what_a_dropped_attempt_had_borrowed_at_once() {
     for polls in 0..=3 {
         let lenders = Lenders::new();
-        let mut links = Reconnecting::on(Patient::default(), &POLICY, attempt).guards(lenders.guards());
+        let mut links = Reconnect::with_timer(Patient::default(), &POLICY, attempt).guards(lenders.guards());
         if polls > 0 {
             assert!(polled(pin!(links.next()), polls).is_pending());
         }
         match polls {
             // Dropped while it connects.
-            1 | 2 => lenders.expect_settled("Reconnecting::next", polls),
+            1 | 2 => lenders.expect_settled("Reconnect::next", polls),
             // Dropped in the wait, which goes on, and so does what was paid for it.
             3 => assert_eq!((lenders.bank.in_flight(), lenders.gate.in_flight()), (1, 0)),
             _ => {}

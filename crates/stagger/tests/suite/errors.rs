@@ -7,7 +7,8 @@ use std::io;
 
 use stagger::testing::{NoSleep, Script, VirtualClock};
 use stagger::{
-    BreakerOpen, Error, Fault, Guards, Last, OwnError as _, Policy, Refused, Retrier, Stop, blocking, policy,
+    BreakerOpen, Cause, Error, Guards, Marked, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking,
+    policy,
 };
 
 use super::support::{Fail, Gate, ms};
@@ -71,9 +72,9 @@ fn meaning_10_an_error_tells_why_how_often_and_how_long() {
         clock.advance(ms(50));
         Err::<(), _>(Fail::TRANSIENT)
     };
-    let error = blocking::retry(&POLICY, fails).timer(&clock).explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.elapsed()), (Stop::Attempts, 3, ms(350)));
-    assert_eq!((error.error(), error.last()), (Some(&Fail::TRANSIENT), &Last::Failed(Fail::TRANSIENT)));
+    let error = blocking::retry(&POLICY, fails).timer(&clock).detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts(), error.elapsed()), (StopReason::Attempts, 3, ms(350)));
+    assert_eq!((error.error(), error.cause()), (Some(&Fail::TRANSIENT), &Cause::Operation(Fail::TRANSIENT)));
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
         clock.advance(ms(1_000));
         Err::<(), _>("connection refused")
     };
-    let error = blocking::retry(&POLICY, fails).timer(&clock).explained().run().unwrap_err();
+    let error = blocking::retry(&POLICY, fails).timer(&clock).detailed().run().unwrap_err();
     assert_eq!(error.to_string(), "gave up after 3 attempts in 3.2s, every attempt was used: connection refused");
 
     let gate = Gate::open(ms(1_500));
@@ -96,7 +97,7 @@ fn meaning_10_an_error_is_a_sentence_with_the_numbers() {
 
 #[test]
 fn meaning_10_the_source_of_an_error_is_the_callers_own_and_then_its_cause() {
-    let error = blocking::retry(&POLICY, || Err::<(), _>(broken())).timer(NoSleep).explained().run().unwrap_err();
+    let error = blocking::retry(&POLICY, || Err::<(), _>(broken())).timer(NoSleep).detailed().run().unwrap_err();
     let own = error.source().and_then(|source| source.downcast_ref::<Broken>()).expect("the caller's own error");
     assert_eq!(own.0.kind(), io::ErrorKind::ConnectionReset);
     let cause = error.source().and_then(core::error::Error::source).expect("its cause");
@@ -109,28 +110,28 @@ fn meaning_10_the_source_of_an_error_is_the_callers_own_and_then_its_cause() {
         .unwrap_err();
     assert_eq!(
         refused.source().and_then(|source| source.downcast_ref()),
-        Some(&Refused::BreakerOpen(BreakerOpen { retry_in: ms(5) }))
+        Some(&Rejected::BreakerOpen(BreakerOpen { retry_in: ms(5) }))
     );
 }
 
 #[test]
 fn meaning_10_a_marked_error_is_unwrapped_once() {
-    let fails = || Err::<(), _>(Fault::permanent(broken()));
-    let error = blocking::retry(&POLICY, fails).marked().run().unwrap_err();
+    let fails = || Err::<(), _>(Marked::permanent(broken()));
+    let error = blocking::retry(&POLICY, fails).with_marks().run().unwrap_err();
     assert_eq!(error.0.kind(), io::ErrorKind::ConnectionReset);
 
-    let error = blocking::retry(&POLICY, fails).marked().explained().run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Permanent, 1));
+    let error = blocking::retry(&POLICY, fails).with_marks().detailed().run().unwrap_err();
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Permanent, 1));
     assert!(error.source().is_some_and(|source| source.is::<Broken>()), "nothing of ours lies in between");
 
     // A fault of a fault keeps the inner one: it is taken off once, not as often as possible.
-    let fails = || Err::<(), _>(Fault::permanent(Fault::transient("inner")));
-    assert_eq!(blocking::retry(&POLICY, fails).marked().run(), Err(Fault::transient("inner")));
+    let fails = || Err::<(), _>(Marked::permanent(Marked::transient("inner")));
+    assert_eq!(blocking::retry(&POLICY, fails).with_marks().run(), Err(Marked::transient("inner")));
 }
 
 #[test]
 fn meaning_10_a_fault_reads_like_the_error_in_it() {
-    let fault = Fault::transient(broken());
+    let fault = Marked::transient(broken());
     assert_eq!(fault.to_string(), "broken");
     assert!(fault.source().is_some_and(|cause| cause.is::<io::Error>()), "not the error itself once more");
 }
@@ -140,19 +141,19 @@ fn meaning_10_own_turns_an_error_back_into_the_callers() {
     let api = Retrier::new(POLICY);
     let fails = || Err::<(), _>(Fail(stagger::Outcome::Permanent));
     let api = api.classify(Fail::outcome);
-    assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Permanent)));
+    assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Permanent)));
 
     // A refusal takes the place that the error type has for it.
     let api = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX));
-    assert_eq!(api.blocking(fails).own(), Err(Fail(stagger::Outcome::Cancelled)));
+    assert_eq!(api.blocking(fails).into_inner(), Err(Fail(stagger::Outcome::Cancelled)));
     assert_eq!(
-        api.blocking(|| Err::<(), _>("own")).own_or(|why| {
-            assert!(matches!(why, Refused::BreakerOpen(_)), "{why:?}");
+        api.blocking(|| Err::<(), _>("own")).into_inner_or(|why| {
+            assert!(matches!(why, Rejected::BreakerOpen(_)), "{why:?}");
             "refused"
         }),
         Err("refused")
     );
-    let error = api.blocking(|| Ok::<(), io::Error>(())).own().unwrap_err();
+    let error = api.blocking(|| Ok::<(), io::Error>(())).into_inner().unwrap_err();
     assert!(error.to_string().contains("this client's own circuit breaker is open"), "{error}");
 }
 
@@ -160,11 +161,11 @@ fn meaning_10_own_turns_an_error_back_into_the_callers() {
 fn meaning_10_a_report_says_the_same_for_a_success() {
     let clock = VirtualClock::new();
     let mut script = Script::new([Err("no"), Ok(7)]);
-    let report = blocking::retry(&POLICY, || script.next("none")).timer(&clock).report().run();
-    assert_eq!((report.stop(), report.attempts, report.elapsed), (None, 2, ms(100)));
+    let report = blocking::retry(&POLICY, || script.next("none")).timer(&clock).with_report().run();
+    assert_eq!((report.stop_reason(), report.attempts, report.elapsed), (None, 2, ms(100)));
     assert_eq!(report.result, Ok(7));
 
-    let report = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&clock).report().run();
-    assert_eq!((report.stop(), report.attempts, report.elapsed), (Some(Stop::Attempts), 3, ms(200)));
+    let report = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(&clock).with_report().run();
+    assert_eq!((report.stop_reason(), report.attempts, report.elapsed), (Some(StopReason::Attempts), 3, ms(200)));
     assert_eq!(report.result.unwrap_err().error(), Some(&"no"));
 }

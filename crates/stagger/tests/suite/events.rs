@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_lite::future::block_on;
 use stagger::testing::{NoSleep, Recorded, Recorder, Script, VirtualClock};
-use stagger::{Action, Guards, Hint, Outcome, Policy, Retrier, Source, Stop, blocking, policy, retry_with_timer};
+use stagger::{
+    DelaySource, Guards, Outcome, Policy, Retrier, ServerHint, StopReason, blocking, observe::Action, policy,
+    retry_with_timer,
+};
 
 use super::support::{Bank, Fail, Gate, ms};
 
@@ -22,8 +25,8 @@ fn told(event: &Recorded) -> Told {
 #[test]
 fn there_is_one_event_for_each_decision_with_everything_in_it() {
     let (clock, recorder, bank) = (VirtualClock::new(), Recorder::new(), Bank::of(7));
-    let hinted = Fail(Outcome::throttled(Some(Hint::Slot(ms(25)))));
-    let mut script = Script::new([Err(Fail(Outcome::Unprocessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
+    let hinted = Fail(Outcome::throttled(Some(ServerHint::Reserved(ms(25)))));
+    let mut script = Script::new([Err(Fail(Outcome::NotProcessed)), Err(Fail::TRANSIENT), Err(hinted), Ok(())]);
     let operation = || {
         clock.advance(ms(1));
         script.next(Fail::TRANSIENT)
@@ -36,9 +39,9 @@ fn there_is_one_event_for_each_decision_with_everything_in_it() {
     assert_eq!(
         events,
         [
-            (1, Some(5), retry(ms(0), Source::Transparent), ms(1), Some(7)),
-            (1, Some(5), retry(ms(10), Source::Schedule), ms(2), Some(6)),
-            (2, Some(5), retry(ms(25), Source::Hint), ms(13), Some(5)),
+            (1, Some(5), retry(ms(0), DelaySource::Transparent), ms(1), Some(7)),
+            (1, Some(5), retry(ms(10), DelaySource::Schedule), ms(2), Some(6)),
+            (2, Some(5), retry(ms(25), DelaySource::Hint), ms(13), Some(5)),
             (3, Some(5), Action::Done, ms(39), Some(5)),
         ]
     );
@@ -51,24 +54,24 @@ fn the_end_of_a_call_is_an_event_whatever_the_end_is() {
         let recorder = Recorder::new();
         let clock = VirtualClock::new();
         let call = blocking::retry(policy, || Err::<(), _>(Fail(outcome))).timer(&clock).classify(Fail::outcome);
-        let error = call.guards(guards).on_event(recorder.listener()).explained().run().unwrap_err();
+        let error = call.guards(guards).on_event(recorder.listener()).detailed().run().unwrap_err();
         let last = recorder.events().pop().unwrap();
-        assert_eq!(last.action, Action::Stop(error.stop()), "the event and the error agree");
-        (last.attempt, error.stop())
+        assert_eq!(last.action, Action::Stop(error.stop_reason()), "the event and the error agree");
+        (last.attempt, error.stop_reason())
     };
-    let (never, none) = (Outcome::throttled(Some(Hint::Never)), Guards::none());
+    let (never, none) = (Outcome::throttled(Some(ServerHint::DoNotRetry)), Guards::none());
     let (empty, open, opens) = (Bank::of(1), Gate::open(ms(1)), Gate::new(2, ms(500)));
     let stop = Policy::stop().build().unwrap();
     let limited = POLICY.to_builder().base(ms(20)).max_elapsed(ms(20)).build().unwrap();
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none), (5, Stop::Attempts));
-    assert_eq!(ends(&POLICY, Outcome::Permanent, none), (1, Stop::Permanent));
-    assert_eq!(ends(&POLICY, Outcome::Cancelled, none), (1, Stop::Cancelled));
-    assert_eq!(ends(&POLICY, never, none), (1, Stop::Hint));
-    assert_eq!(ends(&limited, Outcome::TRANSIENT, none), (2, Stop::Elapsed));
-    assert_eq!(ends(&stop, Outcome::TRANSIENT, none), (1, Stop::Exhausted));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.budget(&empty)), (2, Stop::Budget));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&open)), (0, Stop::Breaker));
-    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&opens)), (2, Stop::Breaker));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none), (5, StopReason::Attempts));
+    assert_eq!(ends(&POLICY, Outcome::Permanent, none), (1, StopReason::Permanent));
+    assert_eq!(ends(&POLICY, Outcome::Cancelled, none), (1, StopReason::Cancelled));
+    assert_eq!(ends(&POLICY, never, none), (1, StopReason::Hint));
+    assert_eq!(ends(&limited, Outcome::TRANSIENT, none), (2, StopReason::Elapsed));
+    assert_eq!(ends(&stop, Outcome::TRANSIENT, none), (1, StopReason::Exhausted));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.budget(&empty)), (2, StopReason::Budget));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&open)), (0, StopReason::Breaker));
+    assert_eq!(ends(&POLICY, Outcome::TRANSIENT, none.breaker(&opens)), (2, StopReason::Breaker));
 }
 
 #[test]

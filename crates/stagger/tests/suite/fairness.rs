@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
-use stagger::{Policy, Reconnecting, Retrier, policy};
+use stagger::{Policy, Retrier, policy, reconnect::Reconnect};
 
 use super::support::Fail;
 
@@ -40,7 +40,7 @@ async fn every_endless_call_without_delays_lets_other_tasks_run() {
             while call.attempt(async { operation() }).await.is_none() {}
 
             let operation = turns();
-            Reconnecting::new(&EAGER, async || operation()).next().await.unwrap();
+            Reconnect::new(&EAGER, async || operation()).next().await.unwrap();
         })
         .await;
 }

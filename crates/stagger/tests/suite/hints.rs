@@ -9,20 +9,20 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BlockingSleep, Fault, Hint, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, SleepFn, blocking,
-    policy, retry_with_timer,
+    Instant, Marked, Outcome, Policy, Retrier, Seed, ServerHint, blocking, policy, reconnect::Reconnect,
+    retry_with_timer, time::BlockingSleep, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Early, Fail, ms, nanos, polled};
 
 const POLICY: Policy = policy!(exponential(ms(10), ms(100)).max_attempts(2));
 
-fn hinted(hint: Hint) -> Fail {
+fn hinted(hint: ServerHint) -> Fail {
     Fail(Outcome::throttled(Some(hint)))
 }
 
 /// When the second attempt was made, through every driver on this timer, whose clock has to stand at zero each time.
-fn second_attempts<T>(hint: Hint, seed: Seed, timer: impl Fn() -> T) -> Vec<(&'static str, Instant)>
+fn second_attempts<T>(hint: ServerHint, seed: Seed, timer: impl Fn() -> T) -> Vec<(&'static str, Instant)>
 where
     T: Sleep + BlockingSleep + Clone,
 {
@@ -35,9 +35,9 @@ where
     driver("blocking::retry", &|timer, last| {
         let fails = || {
             *last = timer.now();
-            Err::<(), _>(Fault::throttled("no", Some(hint)))
+            Err::<(), _>(Marked::throttled("no", Some(hint)))
         };
-        blocking::retry(&POLICY, fails).marked().seed(seed).timer(timer).run().unwrap_err();
+        blocking::retry(&POLICY, fails).with_marks().seed(seed).timer(timer).run().unwrap_err();
     });
     driver("retry", &|timer, last| {
         let fails = || {
@@ -54,12 +54,12 @@ where
         };
         block_on(retrier.run_with_on(timer.clone(), last, fails)).unwrap_err();
     });
-    driver("Reconnecting::next", &|timer, last| {
+    driver("Reconnect::next", &|timer, last| {
         let fails = || {
             *last = timer.now();
             ready(Err::<(), _>(hinted(hint)))
         };
-        block_on(Reconnecting::seeded(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
+        block_on(Reconnect::with_seed(timer, &POLICY, fails, seed).next_by(Fail::outcome)).unwrap_err();
     });
     at
 }
@@ -69,8 +69,8 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
     let floor = nanos(2_345_678);
     for percent in [1, 33, 60, 99] {
         for seed in (0..20).map(Seed::new) {
-            let on_time = second_attempts(Hint::Floor(floor), seed, VirtualClock::new);
-            let early = second_attempts(Hint::Floor(floor), seed, || Early::new(percent));
+            let on_time = second_attempts(ServerHint::AtLeast(floor), seed, VirtualClock::new);
+            let early = second_attempts(ServerHint::AtLeast(floor), seed, || Early::new(percent));
             assert_eq!(early, on_time, "{percent} % of each sleep, {seed:?}");
             for (driver, at) in early {
                 assert!(at.saturating_since(Instant::ZERO) >= floor, "{driver}: {at:?}, {percent} %, {seed:?}");
@@ -83,7 +83,7 @@ fn meaning_08_a_timer_that_wakes_early_makes_no_retry_early() {
 fn meaning_08_a_slot_is_kept_to_the_nanosecond() {
     for slot in [nanos(1), nanos(999), nanos(1_234_567), ms(20), Duration::from_secs(200)] {
         for percent in [10, 100] {
-            for (driver, at) in second_attempts(Hint::Slot(slot), Seed::new(1), || Early::new(percent)) {
+            for (driver, at) in second_attempts(ServerHint::Reserved(slot), Seed::new(1), || Early::new(percent)) {
                 assert_eq!(at.saturating_since(Instant::ZERO), slot, "{driver}, {percent} % of each sleep");
             }
         }
@@ -102,7 +102,7 @@ fn meaning_08_a_delay_without_a_hint_is_not_waited_for_twice() {
 async fn meaning_08_on_tokio_a_slot_is_kept_to_the_tick_and_rounded_up() {
     for (slot, want) in [(ms(20), ms(20)), (ms(20) + nanos(1), ms(21)), (nanos(1), ms(1)), (ms(1), ms(1))] {
         let start = tokio::time::Instant::now();
-        let fails = async || Err::<(), _>(hinted(Hint::Slot(slot)));
+        let fails = async || Err::<(), _>(hinted(ServerHint::Reserved(slot)));
         stagger::retry(&POLICY, fails).classify(Fail::outcome).await.unwrap_err();
         assert_eq!(start.elapsed(), want, "{slot:?}");
     }
@@ -127,9 +127,9 @@ fn meaning_08_a_wait_for_a_hint_that_is_dropped_and_taken_up_again_is_still_a_hi
     };
     let fails = async || {
         connects.borrow_mut().push(clock.elapsed());
-        Err::<(), _>(hinted(Hint::Slot(ms(30))))
+        Err::<(), _>(hinted(ServerHint::Reserved(ms(30))))
     };
-    let mut links = Reconnecting::seeded(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
+    let mut links = Reconnect::with_seed(SleepFn::with_clock(sleep, &clock), &POLICY, fails, Seed::new(1));
     assert!(polled(pin!(links.next_by(Fail::outcome)), 1).is_pending());
     assert!(polled(pin!(links.next_by(Fail::outcome)), 200).is_ready());
     assert_eq!(*connects.borrow(), [ms(0), ms(30)]);

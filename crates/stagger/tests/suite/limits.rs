@@ -7,8 +7,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Attempt, Clock as _, Last, LastAttempt, OwnError as _, Policy, Refused, Retrier, Sleep, SleepFn, Stop, blocking,
-    policy, retry_with_timer,
+    Attempt, Cause, LastAttempt, Policy, Rejected, Retrier, RetryResultExt as _, StopReason, blocking, policy,
+    retry_with_timer, time::Clock as _, time::Sleep, time::SleepFn,
 };
 
 use super::support::{Fail, ms, nanos};
@@ -34,7 +34,7 @@ async fn an_attempt_that_takes_too_long_is_dropped_and_retried() {
         pending::<Result<(), Fail>>().await
     };
     let error = stagger::retry(&POLICY, hangs).timeout(ms(50)).await.unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Attempts, &Last::Refused(Refused::TimedOut)));
+    assert_eq!((error.stop_reason(), error.cause()), (StopReason::Attempts, &Cause::Rejected(Rejected::TimedOut)));
     assert_eq!((error.attempts(), error.elapsed(), dropped.get()), (3, ms(170), 3));
     // Counted from the beginning of each attempt, after the sleep.
     assert_eq!(begun.into_inner(), [ms(0), ms(60), ms(120)]);
@@ -62,9 +62,9 @@ async fn an_error_after_a_timeout_is_the_one_that_comes_back_and_the_other_way_r
         }
     };
     let error = stagger::retry(&POLICY, hangs_at(2)).timeout(ms(5)).await.unwrap_err();
-    assert_eq!(error.last(), &Last::Failed(Fail::TRANSIENT));
+    assert_eq!(error.cause(), &Cause::Operation(Fail::TRANSIENT));
     let error = stagger::retry(&POLICY, hangs_at(3)).timeout(ms(5)).await.unwrap_err();
-    assert_eq!(error.last(), &Last::Refused(Refused::TimedOut), "what happened last");
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::TimedOut), "what happened last");
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn the_last_attempt_can_be_left_untimed() {
     // The deadline holds all the same.
     let call = stagger::retry(&POLICY, slow).timeout(ms(50)).last_attempt(LastAttempt::Untimed).within(ms(150));
     let error = call.await.unwrap_err();
-    assert_eq!((error.attempts(), error.elapsed(), error.last()), (3, ms(150), &Last::Refused(Refused::TimedOut)));
+    assert_eq!((error.attempts(), error.elapsed(), error.cause()), (3, ms(150), &Cause::Rejected(Rejected::TimedOut)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
     let start = tokio::time::Instant::now();
     let hangs = async || pending::<Result<(), Fail>>().await;
     let error = stagger::retry(&POLICY, hangs).within(ms(25)).await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), start.elapsed()), (Stop::Elapsed, 1, ms(25)));
+    assert_eq!((error.stop_reason(), error.attempts(), start.elapsed()), (StopReason::Elapsed, 1, ms(25)));
 
     // Attempts of 20 ms and delays of 10 ms: the second would start at 30 ms.
     for (limit, attempts) in [(29, 1), (30, 1), (31, 2)] {
@@ -102,7 +102,7 @@ async fn a_total_limit_interrupts_an_attempt_and_starts_no_retry_at_its_end() {
             Err::<(), _>(Fail::TRANSIENT)
         };
         let error = stagger::retry(&POLICY, fails).within(ms(limit)).await.unwrap_err();
-        assert_eq!((error.stop(), error.attempts()), (Stop::Elapsed, attempts), "{limit} ms");
+        assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Elapsed, attempts), "{limit} ms");
         let ended = if attempts == 1 { ms(20) } else { ms(31) };
         assert_eq!(start.elapsed(), ended, "{limit} ms: it does not sleep for nothing");
     }
@@ -132,7 +132,7 @@ fn a_blocking_attempt_is_told_its_limit_and_nothing_else() {
     assert_eq!(told.take(), [(1, None), (2, None), (3, None)]);
 
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25));
-    assert_eq!(call.run().unwrap_err().last(), &Last::Failed(Fail::TRANSIENT));
+    assert_eq!(call.run().unwrap_err().cause(), &Cause::Operation(Fail::TRANSIENT));
     assert_eq!(told.take(), [1, 2, 3].map(|number| (number, Some(ms(25)))));
 
     let call =
@@ -144,7 +144,7 @@ fn a_blocking_attempt_is_told_its_limit_and_nothing_else() {
     let call = blocking::retry_with(&POLICY, operation).timer(&clock).timeout(ms(25)).within(ms(60));
     let error = call.run().unwrap_err();
     assert_eq!(told.take(), [(1, Some(ms(25))), (2, Some(ms(20)))]);
-    assert_eq!((error.stop(), error.elapsed()), (Stop::Elapsed, ms(70)));
+    assert_eq!((error.stop_reason(), error.elapsed()), (StopReason::Elapsed, ms(70)));
 
     let deadline = clock.now().saturating_add(ms(45));
     blocking::retry_with(&POLICY, operation).timer(&clock).deadline(deadline).run().unwrap_err();
@@ -164,24 +164,24 @@ fn an_attempt_that_is_too_late_already_asks_no_timer_for_zero() {
     };
     let hangs = async || pending::<Result<(), Fail>>().await;
     let call = retry_with_timer(&POLICY, SleepFn::with_clock(sleep, &clock), hangs).deadline(clock.now());
-    assert_eq!(block_on(call).unwrap_err().stop(), Stop::Elapsed);
+    assert_eq!(block_on(call).unwrap_err().stop_reason(), StopReason::Elapsed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retriers_limits_hold_in_every_form() {
     let retrier = Retrier::new(POLICY).timeout(ms(50));
     let hangs = async || pending::<Result<(), Fail>>().await;
-    let refused = Err(Fail::from(Refused::TimedOut));
+    let refused = Err(Fail::from(Rejected::TimedOut));
 
     let start = tokio::time::Instant::now();
-    assert_eq!(retrier.run(hangs).await.own(), refused);
+    assert_eq!(retrier.run(hangs).await.into_inner(), refused);
     assert_eq!(start.elapsed(), ms(170));
     let operation = async |limits: &mut Vec<_>, attempt: Attempt| {
         limits.push(attempt.time_limit);
         pending::<Result<(), Fail>>().await
     };
     let mut limits = Vec::new();
-    assert_eq!(retrier.run_with(&mut limits, operation).await.own(), refused);
+    assert_eq!(retrier.run_with(&mut limits, operation).await.into_inner(), refused);
     assert_eq!((limits, start.elapsed()), (vec![Some(ms(50)); 3], ms(340)));
     let mut call = retrier.call();
     while call.attempt(hangs()).await.is_none() {}
@@ -203,7 +203,7 @@ async fn a_retriers_limits_hold_in_every_form() {
         tokio::time::sleep(ms(80)).await;
         Ok::<_, Fail>(7)
     };
-    assert_eq!(only.timeout(ms(50)).run(slow).await.own(), refused.map(|()| 0));
+    assert_eq!(only.timeout(ms(50)).run(slow).await.into_inner(), refused.map(|()| 0));
     assert_eq!(untimed_and_only.run(slow).await, Ok(7));
 }
 

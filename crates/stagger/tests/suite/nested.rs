@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_lite::future::{block_on, yield_now};
+use stagger::NestedRetries;
 use stagger::budget::{Concurrent, Lifetime, Tokens};
-use stagger::scope::Inside;
 use stagger::testing::NoSleep;
-use stagger::{Budget, Guards, Policy, Reconnecting, Retrier, Stop, blocking, policy, retry_with_timer, scope};
+use stagger::{
+    Budget, Guards, Policy, Retrier, StopReason, blocking, policy, reconnect::Reconnect, retry_with_timer, scope,
+};
 
 use super::support::{Patient, ms, polled};
 
@@ -54,10 +56,11 @@ fn meaning_15_a_layer_that_cannot_retry_makes_no_other_stand_down() {
 
 #[test]
 fn meaning_15_who_stands_down_says_so() {
-    let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).explained().run();
-    let outer = blocking::retry(&THREE, || inner().map_err(|error| (error.stop(), error.attempts()))).timer(NoSleep);
-    assert_eq!(outer.run(), Err((Stop::Nested, 1)));
-    assert_eq!(inner().unwrap_err().stop(), Stop::Attempts, "nothing is left of the mark");
+    let inner = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).detailed().run();
+    let outer =
+        blocking::retry(&THREE, || inner().map_err(|error| (error.stop_reason(), error.attempts()))).timer(NoSleep);
+    assert_eq!(outer.run(), Err((StopReason::Nested, 1)));
+    assert_eq!(inner().unwrap_err().stop_reason(), StopReason::Attempts, "nothing is left of the mark");
 }
 
 #[test]
@@ -78,20 +81,20 @@ fn meaning_15_every_driver_marks_its_attempts_and_heeds_the_mark() {
     block_on(retrier.call_on(NoSleep).attempt(async { note(5) })).unwrap().unwrap();
     assert_eq!(depths.get(), [1; 6]);
 
-    let inside = |stop: &dyn Fn() -> Stop| {
+    let inside = |stop: &dyn Fn() -> StopReason| {
         let outcome = blocking::retry(&THREE, || Err::<(), _>(stop())).timer(NoSleep).run();
         outcome.unwrap_err()
     };
     let no = || Err::<(), _>("no");
     let stops = [
-        inside(&|| blocking::retry(&THREE, no).timer(NoSleep).explained().run().unwrap_err().stop()),
-        inside(&|| block_on(retry_with_timer(&THREE, NoSleep, async || no()).explained()).unwrap_err().stop()),
-        inside(&|| retrier.blocking(no).unwrap_err().stop()),
-        inside(&|| block_on(retrier.run_on(NoSleep, async || no())).unwrap_err().stop()),
-        inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop()),
-        inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop()),
+        inside(&|| blocking::retry(&THREE, no).timer(NoSleep).detailed().run().unwrap_err().stop_reason()),
+        inside(&|| block_on(retry_with_timer(&THREE, NoSleep, async || no()).detailed()).unwrap_err().stop_reason()),
+        inside(&|| retrier.blocking(no).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.run_on(NoSleep, async || no())).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.run_with_on(NoSleep, &mut (), async |(), _| no())).unwrap_err().stop_reason()),
+        inside(&|| block_on(retrier.call_on(NoSleep).attempt(async { no() })).unwrap().unwrap_err().stop_reason()),
     ];
-    assert_eq!(stops, [Stop::Nested; 6]);
+    assert_eq!(stops, [StopReason::Nested; 6]);
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn meaning_15_blocking_work_inherits_the_mark_or_is_detached() {
     blocking::retry(&THREE, || scope::detached_fn(inner)()).timer(NoSleep).run().unwrap_err();
     assert_eq!(calls.get(), 9);
 
-    let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).report().run().attempts;
+    let attempts = || blocking::retry(&THREE, || Err::<(), _>("no")).timer(NoSleep).with_report().run().attempts;
     let seen = Cell::new((0, 0));
     let outer = blocking::retry(&THREE, || {
         let (alone, inherited) = (thread::spawn(attempts), thread::spawn(scope::inherit_fn(attempts)));
@@ -143,14 +146,14 @@ fn meaning_15_connecting_is_an_attempt_too() {
         depths.set(scope::depth());
         Ok::<_, &str>(())
     };
-    block_on(Reconnecting::on(NoSleep, &THREE, connect).next()).unwrap();
+    block_on(Reconnect::with_timer(NoSleep, &THREE, connect).next()).unwrap();
     assert_eq!((depths.get(), scope::depth()), (1, 0));
 
     let connect = || {
         depths.set(10 + scope::depth());
         Ok::<_, &str>(())
     };
-    Reconnecting::on(NoSleep, &THREE, connect).next_blocking().unwrap();
+    Reconnect::with_timer(NoSleep, &THREE, connect).next_blocking().unwrap();
     assert_eq!((depths.get(), scope::depth()), (11, 0));
 }
 
@@ -178,16 +181,16 @@ fn meaning_15_the_mark_is_there_only_while_the_attempt_is_polled() {
 /// Depth is read once, at the inner call's first poll: who began outside goes on retrying when polled inside.
 #[test]
 fn meaning_15_depth_is_read_at_the_first_poll() {
-    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).explained());
+    let inner = || Box::pin(retry_with_timer(&THREE, Patient::default(), || ready(Err::<(), _>("no"))).detailed());
 
     let mut begun_outside = inner();
     assert!(polled(begun_outside.as_mut(), 1).is_pending());
     let outer = blocking::retry(&THREE, || block_on(begun_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), Stop::Attempts);
+    assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Attempts);
 
     let mut made_outside = inner();
     let outer = blocking::retry(&THREE, || block_on(made_outside.as_mut())).timer(NoSleep).when(|_| false);
-    assert_eq!(outer.run().unwrap_err().stop(), Stop::Nested);
+    assert_eq!(outer.run().unwrap_err().stop_reason(), StopReason::Nested);
 }
 
 /// Each poll in a thread of its own.
@@ -204,8 +207,8 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
             threads.insert(thread::current().id());
             yield_now().await;
         }
-        let inner = retry_with_timer(&THREE, NoSleep, inner).explained().await;
-        Ok::<_, ()>((threads.len(), inner.unwrap_err().stop()))
+        let inner = retry_with_timer(&THREE, NoSleep, inner).detailed().await;
+        Ok::<_, ()>((threads.len(), inner.unwrap_err().stop_reason()))
     };
     let mut call = Box::pin(retry_with_timer(&THREE, NoSleep, outer));
     let ended = (0..10).find_map(|_| {
@@ -213,17 +216,17 @@ fn meaning_15_the_mark_moves_with_a_task_from_thread_to_thread() {
         assert_eq!(scope::depth(), 0);
         if let Poll::Ready(seen) = polled { Some(seen) } else { None }
     });
-    assert_eq!(ended, Some(Ok((4, Stop::Nested))));
+    assert_eq!(ended, Some(Ok((4, StopReason::Nested))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
-    async fn stop() -> Stop {
+    async fn stop() -> StopReason {
         let call = stagger::retry(&THREE, async || {
             tokio::time::sleep(ms(1)).await;
             Err::<(), _>("no")
         });
-        call.explained().await.unwrap_err().stop()
+        call.detailed().await.unwrap_err().stop_reason()
     }
     let stops = stagger::retry(&THREE, async || {
         let spawned = tokio::spawn(stop()).await.unwrap();
@@ -233,17 +236,20 @@ async fn meaning_15_a_spawned_task_is_outside_unless_it_inherits() {
         let inside = stop().await;
         Ok::<_, ()>((spawned, inherited, thread, detached, inside))
     });
-    assert_eq!(stops.await, Ok((Stop::Attempts, Stop::Nested, 0, Stop::Attempts, Stop::Nested)));
+    assert_eq!(
+        stops.await,
+        Ok((StopReason::Attempts, StopReason::Nested, 0, StopReason::Attempts, StopReason::Nested))
+    );
 }
 
 /// Two layers that share a budget of five retries; gives how often the inner operation was called.
 fn sharing(
-    inside: Inside,
+    nested: NestedRetries,
     budget: &Arc<dyn Budget>,
     run: impl Fn(&Retrier, &mut dyn FnMut() -> Result<(), &'static str>),
 ) -> u32 {
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(budget));
-    let (inner, calls) = (retrier.clone().inside(inside), Cell::new(0));
+    let (inner, calls) = (retrier.clone().nested(nested), Cell::new(0));
     let mut operation = || {
         let count = || {
             calls.set(calls.get() + 1);
@@ -264,19 +270,19 @@ fn meaning_15_layers_that_share_a_budget_make_as_many_retries_as_it_pays_for() {
     let outer = |retrier: &Retrier, operation: &mut dyn FnMut() -> Result<(), &'static str>| {
         retrier.blocking_call(|_| operation()).timer(NoSleep).run().unwrap_err();
     };
-    assert_eq!(sharing(Inside::SharesBudget, &five(), outer), 1 + 5);
-    assert_eq!(sharing(Inside::StandDown, &five(), outer), 3);
+    assert_eq!(sharing(NestedRetries::ShareBudget, &five(), outer), 1 + 5);
+    assert_eq!(sharing(NestedRetries::Disable, &five(), outer), 3);
     // As if nobody else did: three times three, of which five retries are paid for by whoever comes first.
     let plenty: Arc<dyn Budget> = Arc::new(Tokens::new());
-    assert_eq!(sharing(Inside::Retries, &plenty, outer), 9);
-    assert_eq!(sharing(Inside::SharesBudget, &plenty, outer), 9);
+    assert_eq!(sharing(NestedRetries::Allow, &plenty, outer), 9);
+    assert_eq!(sharing(NestedRetries::ShareBudget, &plenty, outer), 9);
 }
 
 #[test]
 fn meaning_15_without_a_budget_there_is_nothing_to_share() {
-    let alone = Retrier::new(THREE).inside(Inside::SharesBudget);
-    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop());
-    assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(Stop::Nested));
+    let alone = Retrier::new(THREE).nested(NestedRetries::ShareBudget);
+    let inner = || alone.blocking(|| Err::<(), _>("no")).map_err(|error| error.stop_reason());
+    assert_eq!(blocking::retry(&THREE, inner).timer(NoSleep).run(), Err(StopReason::Nested));
 }
 
 /// What has been the outer layer's attempt all the while is not a call, a failure or a success of its own.
@@ -288,7 +294,7 @@ fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
     let budgets: [Arc<dyn Budget>; 3] = [lifetime.clone(), places.clone(), tokens.clone()];
     for budget in budgets {
         let outer = Retrier::new(THREE).shared_budget(budget);
-        let inner = outer.clone().inside(Inside::SharesBudget);
+        let inner = outer.clone().nested(NestedRetries::ShareBudget);
         let seen = || {
             assert!(places.snapshot().firsts <= 1);
             Ok::<_, ()>(())
@@ -306,7 +312,7 @@ fn meaning_15_a_shared_budget_hears_of_every_attempt_once() {
 fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
     let places = Arc::new(Concurrent::new());
     let outer = Retrier::new(THREE).shared_budget(places.clone());
-    let inner = outer.clone().inside(Inside::SharesBudget);
+    let inner = outer.clone().nested(NestedRetries::ShareBudget);
     let hangs = async || {
         let mut call = Box::pin(inner.run_on(NoSleep, async || core::future::pending::<Result<(), ()>>().await));
         assert!(polled(call.as_mut(), 1).is_pending());
@@ -323,19 +329,19 @@ fn meaning_15_a_dropped_call_inside_leaves_the_shared_budget_alone() {
 fn meaning_15_one_call_can_choose_for_itself_what_it_does_inside() {
     let budget = five();
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&budget));
-    let attempts = |inside: Inside| {
+    let attempts = |inside: NestedRetries| {
         let inner = || {
             let no = || Err::<(), _>("no");
             let free =
-                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).inside(inside);
-            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).inside(inside);
+                blocking::retry(&THREE, no).timer(NoSleep).guards(Guards::none().budget(&*budget)).nested(inside);
+            let bound = retrier.blocking_call(|_| no()).timer(NoSleep).nested(inside);
             Ok::<_, ()>((free.run().unwrap_err().attempts(), bound.run().unwrap_err().attempts()))
         };
         blocking::retry(&THREE, inner).run().unwrap()
     };
-    assert_eq!(attempts(Inside::StandDown), (1, 1));
-    assert_eq!(attempts(Inside::SharesBudget), (3, 3));
-    assert_eq!(attempts(Inside::Retries), (2, 1), "one token's worth is left");
+    assert_eq!(attempts(NestedRetries::Disable), (1, 1));
+    assert_eq!(attempts(NestedRetries::ShareBudget), (3, 3));
+    assert_eq!(attempts(NestedRetries::Allow), (2, 1), "one token's worth is left");
 }
 
 #[test]
@@ -344,9 +350,9 @@ fn one_call_can_be_paid_for_by_another_budget() {
     let retrier = Retrier::new(THREE).shared_budget(Arc::clone(&usual));
     let no = || Err::<(), _>("no");
     let blocking = retrier.blocking_call(|_| no()).timer(NoSleep).budget(&special).run().unwrap_err();
-    assert_eq!((blocking.attempts(), blocking.stop()), (2, Stop::Budget));
+    assert_eq!((blocking.attempts(), blocking.stop_reason()), (2, StopReason::Budget));
     let run = block_on(retrier.run_on(NoSleep, async || no()).budget(&special)).unwrap_err();
     let by_hand = block_on(retrier.call_on(NoSleep).budget(&special).attempt(async { no() })).unwrap().unwrap_err();
-    assert_eq!((run.stop(), by_hand.stop()), (Stop::Budget, Stop::Budget));
-    assert_eq!(usual.left(), Some(5));
+    assert_eq!((run.stop_reason(), by_hand.stop_reason()), (StopReason::Budget, StopReason::Budget));
+    assert_eq!(usual.available(), Some(5));
 }

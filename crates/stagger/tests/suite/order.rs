@@ -8,8 +8,8 @@ use core::task::Poll;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    BreakerOpen, Cancel, Clock as _, Guards, Instant, Last, Policy, Refused, SleepFn, Stop, blocking, policy,
-    retry_with_timer,
+    BreakerOpen, Cancel, Cause, Guards, Instant, Policy, Rejected, StopReason, blocking, policy, retry_with_timer,
+    time::Clock as _, time::SleepFn,
 };
 
 use super::support::{Gate, ms, polled};
@@ -44,7 +44,7 @@ fn each_poll_of_a_call_polls_its_attempt_once() {
         })
     };
     let mut bare = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation));
-    let mut told = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).report());
+    let mut told = pin!(retry_with_timer(&POLICY, VirtualClock::new(), operation).with_report());
     for poll in 1..=3 {
         assert!(polled(bare.as_mut(), 1).is_pending());
         assert!(polled(told.as_mut(), 1).is_pending());
@@ -86,7 +86,11 @@ fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
             Err::<(), _>("no")
         };
         let error = blocking::retry(&policy, operation).timer(&clock).cancelled_by(&cancel).run().unwrap_err();
-        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 1), "blocking, {policy}");
+        assert_eq!(
+            (error.stop_reason(), error.error(), calls.get()),
+            (StopReason::Cancelled, Some(&"no"), 1),
+            "blocking, {policy}"
+        );
 
         let operation = || {
             calls.set(calls.get() + 1);
@@ -94,7 +98,11 @@ fn meaning_07_the_operation_runs_once_even_if_it_was_cancelled_before() {
         };
         let call = retry_with_timer(&policy, &clock, operation).cancelled_by(async {});
         let error = block_on(call).unwrap_err();
-        assert_eq!((error.stop(), error.error(), calls.get()), (Stop::Cancelled, Some(&"no"), 2), "async, {policy}");
+        assert_eq!(
+            (error.stop_reason(), error.error(), calls.get()),
+            (StopReason::Cancelled, Some(&"no"), 2),
+            "async, {policy}"
+        );
         assert_eq!(clock.elapsed(), ms(0), "nobody waited");
     }
 }
@@ -108,7 +116,7 @@ fn meaning_07_an_attempt_that_was_cancelled_before_is_polled_and_then_dropped() 
     };
     let call = retry_with_timer(&SPREAD, VirtualClock::new(), operation).cancelled_by(async {});
     let error = block_on(call).unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Cancelled, &Last::Refused(Refused::Cancelled)));
+    assert_eq!((error.stop_reason(), error.cause()), (StopReason::Cancelled, &Cause::Rejected(Rejected::Cancelled)));
     assert!(polled.get());
 }
 
@@ -130,15 +138,15 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
     let (clock, gate) = (VirtualClock::new(), Gate::open(ms(30)));
     clock.advance(ms(10));
     let guards = Guards::none().breaker(&gate);
-    let want = Last::Refused(Refused::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
+    let want = Cause::Rejected(Rejected::BreakerOpen(BreakerOpen { retry_in: ms(20) }));
 
     let operation = || -> Result<(), &str> { unreachable!("the breaker is open") };
     let error = blocking::retry(&POLICY, operation).timer(&clock).guards(guards).run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
 
     let operation = async || -> Result<(), &str> { unreachable!("the breaker is open") };
     let error = block_on(retry_with_timer(&POLICY, &clock, operation).guards(guards)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.last()), (Stop::Breaker, 0, &want));
+    assert_eq!((error.stop_reason(), error.attempts(), error.cause()), (StopReason::Breaker, 0, &want));
 
     // Refused later, the call ends with the operation's last error: this breaker opens while the call sleeps.
     let gate = Gate::open(ms(0));
@@ -148,5 +156,5 @@ fn meaning_07_only_an_open_breaker_refuses_attempt_1() {
     };
     let call = blocking::retry(&POLICY, || Err::<(), _>("no")).timer(SleepFn::with_clock(sleep, &clock));
     let error = call.guards(Guards::none().breaker(&gate)).run().unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Breaker, 1, Some(&"no")));
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Breaker, 1, Some(&"no")));
 }

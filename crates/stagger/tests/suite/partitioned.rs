@@ -5,14 +5,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 use stagger::budget::{Partitioned, Tokens};
-use stagger::{Budget as _, Instant, Kind, Loan, Outcome};
+use stagger::{Budget as _, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 fn hosts(most: usize) -> Partitioned<String, Tokens> {
     Partitioned::new(NonZeroUsize::new(most).unwrap(), Tokens::new)
 }
 
 fn spend(tokens: &Tokens) {
-    assert!(tokens.lend(Kind::Transient, &Instant::ZERO).is_some());
+    assert!(tokens.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some());
 }
 
 fn keys(hosts: &Partitioned<String, Tokens>) -> Vec<String> {
@@ -27,7 +27,7 @@ fn every_key_has_a_budget_of_its_own_and_keeps_it() {
     let hosts = hosts(2);
     assert!(hosts.is_empty());
     spend(&hosts.of("a"));
-    assert_eq!((hosts.of("a").left(), hosts.of("b").left(), hosts.len()), (Some(99), Some(100), 2));
+    assert_eq!((hosts.of("a").available(), hosts.of("b").available(), hosts.len()), (Some(99), Some(100), 2));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn newcomers_share_one_budget_when_all_are_held() {
     let (b, c) = (hosts.of("b"), hosts.of("c"));
     assert!(Arc::ptr_eq(&b, &c) && !Arc::ptr_eq(&b, &held));
     spend(&b);
-    assert_eq!((hosts.rest().left(), held.left(), hosts.len()), (Some(99), Some(100), 1));
+    assert_eq!((hosts.rest().available(), held.available(), hosts.len()), (Some(99), Some(100), 1));
     drop(held);
     assert!(!Arc::ptr_eq(&hosts.of("b"), &b), "there is room for it now");
     assert_eq!(keys(&hosts), ["b"]);
@@ -77,12 +77,12 @@ fn threads_that_come_with_one_key_get_one_budget() {
                 for n in 0..200 {
                     let key = ["a", "b", "c", "d"][n % 4];
                     spend(&hosts.of(key));
-                    hosts.of(key).settle(Loan::NOTHING, &Outcome::Success, &Instant::ZERO);
+                    hosts.of(key).record(BudgetPermit::NONE, &Outcome::Success, &Instant::ZERO);
                 }
             });
         }
     });
-    hosts.for_each(|key, tokens| assert_eq!(tokens.left(), Some(100), "{key}"));
+    hosts.for_each(|key, tokens| assert_eq!(tokens.available(), Some(100), "{key}"));
     assert_eq!(hosts.len(), 4);
 }
 
@@ -97,5 +97,5 @@ fn a_panic_in_the_making_breaks_nothing() {
     spend(&hosts.of(&1));
     let panicked = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| hosts.of(&2)));
     assert!(panicked.is_err());
-    assert_eq!((hosts.of(&1).left(), hosts.of(&2).left(), hosts.len()), (Some(99), Some(100), 2));
+    assert_eq!((hosts.of(&1).available(), hosts.of(&2).available(), hosts.len()), (Some(99), Some(100), 2));
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use stagger::budget::{Concurrent, Tokens};
 use stagger::{
-    Budget, Clock as _, Fault, Hint, Kind, Outcome, Policy, PolledCall, Retrier, Stop, Tokio, blocking, policy, scope,
+    Budget, FailureKind, Marked, Outcome, Policy, PollRetry, Retrier, ServerHint, StopReason, blocking, policy, scope,
+    time::Clock as _, time::Tokio,
 };
 use tokio::time::{Instant, timeout};
 
@@ -14,7 +15,7 @@ use super::support::ms;
 
 const POLICY: Policy = policy!(constant(ms(100)).jitter(Jitter::None).max_attempts(3));
 
-async fn begin(call: &mut PolledCall<Tokio>) -> stagger::Attempt {
+async fn begin(call: &mut PollRetry<Tokio>) -> stagger::Attempt {
     poll_fn(|cx| call.poll_begin(cx)).await.unwrap()
 }
 
@@ -24,7 +25,7 @@ async fn it_waits_for_the_spread_and_for_each_delay() {
     let (mut longest, start) = (Duration::ZERO, Instant::now());
     for seed in 0..20 {
         let before = start.elapsed();
-        let mut call = PolledCall::new(&Retrier::new(policy).seed(stagger::Seed::new(seed)), Tokio);
+        let mut call = PollRetry::new(&Retrier::new(policy).seed(stagger::Seed::new(seed)), Tokio);
         begin(&mut call).await;
         longest = longest.max(start.elapsed().saturating_sub(before));
         let failed_at = Instant::now();
@@ -38,11 +39,11 @@ async fn it_waits_for_the_spread_and_for_each_delay() {
 /// A wait that the server asked for is not undercut by a timer that is early.
 #[tokio::test(start_paused = true)]
 async fn it_holds_what_a_hint_has_asked_for() {
-    let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
+    let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     let start = Instant::now();
-    let hint = Some(Hint::Floor(Duration::from_secs(2)));
-    assert_eq!(call.failed::<()>(Outcome::Failed { kind: Kind::Throttled, hint }, None), None);
+    let hint = Some(ServerHint::AtLeast(Duration::from_secs(2)));
+    assert_eq!(call.failed::<()>(Outcome::Failed { kind: FailureKind::Throttled, hint }, None), None);
     begin(&mut call).await;
     assert!(start.elapsed() >= Duration::from_secs(2));
 }
@@ -51,7 +52,7 @@ async fn it_holds_what_a_hint_has_asked_for() {
 async fn an_attempt_has_a_limit_that_begins_with_it() {
     let retrier = Retrier::new(POLICY).timeout(ms(30));
     let deadline = Tokio.now().saturating_add(ms(150));
-    let mut call = PolledCall::until(&retrier, Tokio, Some(deadline));
+    let mut call = PollRetry::with_deadline(&retrier, Tokio, Some(deadline));
     let mut limits = Vec::new();
     loop {
         let attempt = begin(&mut call).await;
@@ -59,7 +60,7 @@ async fn an_attempt_has_a_limit_that_begins_with_it() {
         poll_fn(|cx| call.poll_limit(cx)).await;
         limits.push((attempt.time_limit.unwrap(), start.elapsed()));
         if let Some(stop) = call.failed::<()>(Outcome::TRANSIENT, None) {
-            assert_eq!(stop, Stop::Elapsed);
+            assert_eq!(stop, StopReason::Elapsed);
             break;
         }
     }
@@ -72,7 +73,7 @@ async fn an_attempt_has_a_limit_that_begins_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_limit_there_is_nothing_to_wait_for() {
-    let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
+    let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     assert_eq!(begin(&mut call).await.time_limit, None);
     assert!(timeout(Duration::from_secs(60), poll_fn(|cx| call.poll_limit(cx))).await.is_err());
 }
@@ -85,7 +86,7 @@ async fn dropped_at_any_point_it_gives_back_what_it_borrowed() {
     for steps in 0..=6 {
         for budget in &budgets {
             let retrier = Retrier::new(POLICY).shared_budget(Arc::clone(budget));
-            let mut call = PolledCall::new(&retrier, Tokio);
+            let mut call = PollRetry::new(&retrier, Tokio);
             for step in 0..steps {
                 match step % 3 {
                     0 => assert_eq!(begin(&mut call).await.number, 1 + step / 3),
@@ -107,20 +108,20 @@ async fn dropped_at_any_point_it_gives_back_what_it_borrowed() {
 
 #[tokio::test(start_paused = true)]
 async fn it_marks_its_attempts_and_heeds_the_mark() {
-    let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
+    let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     assert_eq!((call.attempt(scope::depth), scope::depth()), (1, 0));
     let stop = blocking::retry(&POLICY, || {
-        let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
+        let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
         futures_lite::future::block_on(begin(&mut call));
         Ok::<_, ()>(call.failed::<()>(Outcome::TRANSIENT, None))
     });
-    assert_eq!(stop.run(), Ok(Some(Stop::Nested)));
+    assert_eq!(stop.run(), Ok(Some(StopReason::Nested)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_its_end_it_is_pending() {
-    let mut call = PolledCall::new(&Retrier::new(POLICY), Tokio);
+    let mut call = PollRetry::new(&Retrier::new(POLICY), Tokio);
     begin(&mut call).await;
     call.succeeded();
     assert!(timeout(Duration::from_secs(60), poll_fn(|cx| call.poll_begin(cx))).await.is_err());
@@ -130,17 +131,17 @@ async fn after_its_end_it_is_pending() {
 /// What it says of an error is what the retrier's rules say.
 #[test]
 fn errors_are_judged_by_the_rules_of_the_retrier() {
-    let call = PolledCall::new(&Retrier::new(POLICY).when(|error: &u8| *error > 5), Tokio);
+    let call = PollRetry::new(&Retrier::new(POLICY).when(|error: &u8| *error > 5), Tokio);
     assert_eq!([4, 6_u8].map(|error| call.outcome(&error)), [Outcome::Permanent, Outcome::TRANSIENT]);
     assert_eq!(call.outcome(&std::io::Error::from(std::io::ErrorKind::NotFound)), Outcome::Permanent);
-    assert_eq!(call.outcome(&Fault::permanent("not of a known type")), Outcome::TRANSIENT);
+    assert_eq!(call.outcome(&Marked::permanent("not of a known type")), Outcome::TRANSIENT);
 }
 
 /// Attempts that are ready at once, without delays, let other tasks run in between.
 #[tokio::test(start_paused = true)]
 async fn without_delays_it_takes_turns() {
     let policy = Policy::zero().max_attempts(1000).build().unwrap();
-    let mut call = PolledCall::new(&Retrier::new(policy), Tokio);
+    let mut call = PollRetry::new(&Retrier::new(policy), Tokio);
     let others = core::cell::Cell::new(0);
     let retrying = async {
         loop {

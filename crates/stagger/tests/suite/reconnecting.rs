@@ -5,7 +5,9 @@ use core::pin::pin;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
-use stagger::{Guards, Last, Outcome, Phase, Policy, Reconnecting, Refused, Seed, Stop, policy};
+use stagger::{
+    Cause, Guards, Outcome, Policy, Rejected, Seed, StopReason, machine::ReconnectPhase, policy, reconnect::Reconnect,
+};
 
 use super::support::{Bank, Fail, Gate, Patient, ms, polled};
 
@@ -20,7 +22,7 @@ async fn connects() -> Result<(), Fail> {
 /// The wait after each of these lives, in milliseconds.
 fn waits(policy: &Policy, lives: &[u64]) -> Vec<u128> {
     let clock = VirtualClock::new();
-    let mut links = Reconnecting::seeded(&clock, policy, connects, Seed::new(1));
+    let mut links = Reconnect::with_seed(&clock, policy, connects, Seed::new(1));
     block_on(async {
         for life in lives {
             links.next().await.unwrap();
@@ -51,7 +53,7 @@ fn meaning_12_unless_told_otherwise_ten_seconds_are_healthy() {
 #[test]
 fn meaning_12_a_connection_that_never_lives_is_given_up() {
     let clock = VirtualClock::new();
-    let mut links = Reconnecting::on(&clock, &POLICY, connects);
+    let mut links = Reconnect::with_timer(&clock, &POLICY, connects);
     let error = block_on(async {
         loop {
             if let Err(error) = links.next().await {
@@ -60,8 +62,8 @@ fn meaning_12_a_connection_that_never_lives_is_given_up() {
             clock.advance(ms(99));
         }
     });
-    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 5));
-    assert_eq!(error.last(), &Last::Refused(Refused::Lost), "there is no error of connecting");
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 5));
+    assert_eq!(error.cause(), &Cause::Rejected(Rejected::Lost), "there is no error of connecting");
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn the_first_connection_is_made_at_once_and_the_first_wait_after_a_loss_is_the_s
     let mut spreads = Vec::new();
     for seed in (0..200).map(Seed::new) {
         let clock = VirtualClock::new();
-        let mut links = Reconnecting::seeded(&clock, &SPREAD, connects, seed);
+        let mut links = Reconnect::with_seed(&clock, &SPREAD, connects, seed);
         block_on(links.next()).unwrap();
         assert_eq!(clock.elapsed(), ms(0));
         for episode in 1..=2 {
@@ -93,10 +95,13 @@ fn it_gives_up_with_the_last_error_and_begins_anew_when_it_is_asked_again() {
         failures.set(left.saturating_sub(1));
         core::future::ready(if left == 0 { Ok(()) } else { Err(Fail::TRANSIENT) })
     };
-    let mut links = Reconnecting::on(&clock, &POLICY, connect);
+    let mut links = Reconnect::with_timer(&clock, &POLICY, connect);
     let error = block_on(links.next()).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Attempts, 5, Some(&Fail::TRANSIENT)));
-    assert_eq!((error.elapsed(), links.phase()), (ms(150), Phase::GivenUp(Stop::Attempts)));
+    assert_eq!(
+        (error.stop_reason(), error.attempts(), error.error()),
+        (StopReason::Attempts, 5, Some(&Fail::TRANSIENT))
+    );
+    assert_eq!((error.elapsed(), links.phase()), (ms(150), ReconnectPhase::GivenUp(StopReason::Attempts)));
 
     block_on(links.next()).unwrap();
     assert_eq!(clock.sleeps(), [10, 20, 40, 80, 10, 20].map(ms), "at once, and from the base on");
@@ -105,14 +110,14 @@ fn it_gives_up_with_the_last_error_and_begins_anew_when_it_is_asked_again() {
 #[test]
 fn why_a_connection_was_lost_can_be_said() {
     let clock = VirtualClock::new();
-    let mut links = Reconnecting::on(&clock, &POLICY, connects);
+    let mut links = Reconnect::with_timer(&clock, &POLICY, connects);
     block_on(links.next()).unwrap();
     links.lost(Outcome::Permanent);
     let error = block_on(links.next()).unwrap_err();
-    assert_eq!((error.stop(), error.last()), (Stop::Permanent, &Last::Refused(Refused::Lost)));
+    assert_eq!((error.stop_reason(), error.cause()), (StopReason::Permanent, &Cause::Rejected(Rejected::Lost)));
 
     block_on(links.next()).unwrap();
-    links.lost(Outcome::throttled(Some(stagger::Hint::Slot(ms(321)))));
+    links.lost(Outcome::throttled(Some(stagger::ServerHint::Reserved(ms(321)))));
     block_on(links.next()).unwrap();
     assert_eq!(clock.sleeps(), [ms(321)]);
     // It holds for one loss.
@@ -122,9 +127,9 @@ fn why_a_connection_was_lost_can_be_said() {
 
 #[test]
 fn a_rule_judges_the_errors_of_connecting() {
-    let mut links = Reconnecting::on(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
+    let mut links = Reconnect::with_timer(VirtualClock::new(), &POLICY, async || Err::<(), _>("no"));
     let error = block_on(links.next_by(|_| Outcome::Permanent)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Permanent, 1, Some(&"no")));
+    assert_eq!((error.stop_reason(), error.attempts(), error.error()), (StopReason::Permanent, 1, Some(&"no")));
 }
 
 #[test]
@@ -134,7 +139,7 @@ fn dropped_in_the_middle_of_a_wait_it_goes_on_with_the_same_wait() {
         attempts.set(attempts.get() + 1);
         core::future::ready(if attempts.get() < 4 { Err(Fail::TRANSIENT) } else { Ok(()) })
     };
-    let mut links = Reconnecting::on(timer.clone(), &POLICY, connect);
+    let mut links = Reconnect::with_timer(timer.clone(), &POLICY, connect);
     for elapsed in [0, 4, 8] {
         assert!(polled(pin!(links.next()), 1).is_pending());
         assert_eq!((attempts.get(), timer.clock.elapsed()), (1, ms(elapsed)), "no attempt meanwhile");
@@ -142,7 +147,7 @@ fn dropped_in_the_middle_of_a_wait_it_goes_on_with_the_same_wait() {
     }
     // 12 ms of 10 have passed: it is due. The next wait is 20 ms, and is taken up in the middle.
     assert!(polled(pin!(links.next()), 1).is_pending());
-    assert_eq!((attempts.get(), links.phase()), (2, Phase::Waiting { until: at(32) }));
+    assert_eq!((attempts.get(), links.phase()), (2, ReconnectPhase::Waiting { until: at(32) }));
     timer.clock.advance(ms(15));
     block_on(links.next()).unwrap();
     assert_eq!((attempts.get(), timer.clock.elapsed()), (4, ms(32 + 40)));
@@ -156,17 +161,20 @@ fn at(millis: u64) -> stagger::Instant {
 fn the_guards_are_asked_before_every_attempt() {
     let (bank, clock) = (Bank::of(2), VirtualClock::new());
     let fails = async || Err::<(), _>(Fail::TRANSIENT);
-    let mut links = Reconnecting::on(&clock, &POLICY, fails).guards(Guards::none().budget(&bank));
-    assert_eq!(block_on(links.next()).unwrap_err().stop(), Stop::Budget);
+    let mut links = Reconnect::with_timer(&clock, &POLICY, fails).guards(Guards::none().budget(&bank));
+    assert_eq!(block_on(links.next()).unwrap_err().stop_reason(), StopReason::Budget);
     drop(links);
     assert_eq!((bank.books().settled.len(), bank.in_flight()), (3, 0));
 
     let gate = Gate::open(ms(70));
-    let mut links = Reconnecting::on(&clock, &POLICY, connects).guards(Guards::none().breaker(&gate));
+    let mut links = Reconnect::with_timer(&clock, &POLICY, connects).guards(Guards::none().breaker(&gate));
     let error = block_on(links.next()).unwrap_err();
     let retry_in = ms(70) - clock.elapsed();
     let open = stagger::BreakerOpen { retry_in };
-    assert_eq!((error.stop(), error.last()), (Stop::Breaker, &Last::Refused(Refused::BreakerOpen(open))));
+    assert_eq!(
+        (error.stop_reason(), error.cause()),
+        (StopReason::Breaker, &Cause::Rejected(Rejected::BreakerOpen(open)))
+    );
 }
 
 #[test]
@@ -177,9 +185,9 @@ fn blocking_code_reconnects_alike() {
             calls.set(calls.get() + 1);
             if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
         };
-        let mut links = Reconnecting::seeded(&clock, &SPREAD, connect, Seed::new(7));
+        let mut links = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
         for _ in 0..5 {
-            seen.borrow_mut().push(links.next_blocking().map_err(|error| (error.stop(), error.attempts())));
+            seen.borrow_mut().push(links.next_blocking().map_err(|error| (error.stop_reason(), error.attempts())));
             clock.advance(ms(150));
         }
         (clock.sleeps(), seen.into_inner())
@@ -190,9 +198,9 @@ fn blocking_code_reconnects_alike() {
             calls.set(calls.get() + 1);
             if calls.get() % 3 == 0 { Ok(()) } else { Err(Fail::TRANSIENT) }
         };
-        let mut links = Reconnecting::seeded(&clock, &SPREAD, connect, Seed::new(7));
+        let mut links = Reconnect::with_seed(&clock, &SPREAD, connect, Seed::new(7));
         for _ in 0..5 {
-            seen.borrow_mut().push(block_on(links.next()).map_err(|error| (error.stop(), error.attempts())));
+            seen.borrow_mut().push(block_on(links.next()).map_err(|error| (error.stop_reason(), error.attempts())));
             clock.advance(ms(150));
         }
         (clock.sleeps(), seen.into_inner())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::testing::NoSleep;
-use stagger::{Error, Outcome, OwnError as _, Policy, Retrier, Stop, policy};
+use stagger::{Error, Outcome, Policy, Retrier, RetryResultExt as _, StopReason, policy};
 
 use super::support::{Bank, Fail, Gate, ms};
 
@@ -19,8 +19,8 @@ enum Api {
 }
 
 /// Why, and after how many attempts, a call that always fails with this error ended.
-fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (Stop, u32) {
-    let of = |error: Error<E>| (error.stop(), error.attempts());
+fn end<E: core::fmt::Debug + 'static>(retrier: &Retrier, error: impl Fn() -> E) -> (StopReason, u32) {
+    let of = |error: Error<E>| (error.stop_reason(), error.attempts());
     let ends = [
         of(retrier.blocking(|| Err::<(), _>(error())).unwrap_err()),
         of(block_on(retrier.run_on(NoSleep, async || Err::<(), _>(error()))).unwrap_err()),
@@ -35,30 +35,33 @@ fn each_type_of_error_goes_by_its_own_rule() {
     let retrier = Retrier::new(POLICY)
         .when(|error: &Api| *error == Api::Busy)
         .classify(|error: &String| if error == "never" { Outcome::Permanent } else { Outcome::TRANSIENT });
-    assert_eq!(end(&retrier, || Api::Busy), (Stop::Attempts, 3));
-    assert_eq!(end(&retrier, || Api::Gone), (Stop::Permanent, 1));
-    assert_eq!(end(&retrier, || String::from("later")), (Stop::Attempts, 3));
-    assert_eq!(end(&retrier, || String::from("never")), (Stop::Permanent, 1));
+    assert_eq!(end(&retrier, || Api::Busy), (StopReason::Attempts, 3));
+    assert_eq!(end(&retrier, || Api::Gone), (StopReason::Permanent, 1));
+    assert_eq!(end(&retrier, || String::from("later")), (StopReason::Attempts, 3));
+    assert_eq!(end(&retrier, || String::from("never")), (StopReason::Permanent, 1));
     // A type without a rule goes by the built-in ones.
-    assert_eq!(end(&retrier, || io::Error::from(ErrorKind::ConnectionReset)), (Stop::Attempts, 3));
-    assert_eq!(end(&retrier, || io::Error::from(ErrorKind::NotFound)), (Stop::Permanent, 1));
-    assert_eq!(end(&retrier, || "text"), (Stop::Attempts, 3));
+    assert_eq!(end(&retrier, || io::Error::from(ErrorKind::ConnectionReset)), (StopReason::Attempts, 3));
+    assert_eq!(end(&retrier, || io::Error::from(ErrorKind::NotFound)), (StopReason::Permanent, 1));
+    assert_eq!(end(&retrier, || "text"), (StopReason::Attempts, 3));
 }
 
 #[test]
 fn a_rule_takes_the_place_of_an_earlier_one_for_the_same_type_only() {
     let retrier = Retrier::new(POLICY).when(|_: &Api| false).when(|_: &Fail| false).when(|_: &Api| true);
-    assert_eq!(end(&retrier, || Api::Gone), (Stop::Attempts, 3));
-    assert_eq!(end(&retrier, || Fail::TRANSIENT), (Stop::Permanent, 1));
+    assert_eq!(end(&retrier, || Api::Gone), (StopReason::Attempts, 3));
+    assert_eq!(end(&retrier, || Fail::TRANSIENT), (StopReason::Permanent, 1));
     let own = retrier.classify(|_: &io::Error| Outcome::TRANSIENT);
-    assert_eq!(end(&own, || io::Error::from(ErrorKind::NotFound)), (Stop::Attempts, 3), "also of a built-in one");
+    assert_eq!(end(&own, || io::Error::from(ErrorKind::NotFound)), (StopReason::Attempts, 3), "also of a built-in one");
 }
 
 #[test]
 fn what_is_added_to_a_clone_is_not_added_to_the_others() {
     let plain = Retrier::new(POLICY);
     let strict = plain.clone().when(|_: &Api| false);
-    assert_eq!((end(&strict, || Api::Busy).0, end(&plain, || Api::Busy).0), (Stop::Permanent, Stop::Attempts));
+    assert_eq!(
+        (end(&strict, || Api::Busy).0, end(&plain, || Api::Busy).0),
+        (StopReason::Permanent, StopReason::Attempts)
+    );
 }
 
 #[test]
@@ -67,14 +70,14 @@ fn every_call_through_a_retrier_and_its_clones_pays_from_one_budget() {
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone());
     let named = retrier.clone().named("another");
     let fails = || Err::<(), _>(Fail::TRANSIENT);
-    let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop();
-    assert_eq!(stop(retrier.blocking(fails)), Stop::Attempts);
-    assert_eq!(stop(named.blocking(fails)), Stop::Attempts);
-    assert_eq!(stop(retrier.blocking(fails)), Stop::Budget, "five retries were paid for");
-    assert_eq!(stop(named.blocking(fails)), Stop::Budget);
+    let stop = |result: Result<(), Error<Fail>>| result.unwrap_err().stop_reason();
+    assert_eq!(stop(retrier.blocking(fails)), StopReason::Attempts);
+    assert_eq!(stop(named.blocking(fails)), StopReason::Attempts);
+    assert_eq!(stop(retrier.blocking(fails)), StopReason::Budget, "five retries were paid for");
+    assert_eq!(stop(named.blocking(fails)), StopReason::Budget);
     let other = Retrier::new(POLICY).shared_budget(bank.clone());
-    assert_eq!(stop(other.blocking(fails)), Stop::Budget);
-    assert_eq!(stop(Retrier::new(POLICY).budget(Bank::of(1)).blocking(fails)), Stop::Budget);
+    assert_eq!(stop(other.blocking(fails)), StopReason::Budget);
+    assert_eq!(stop(Retrier::new(POLICY).budget(Bank::of(1)).blocking(fails)), StopReason::Budget);
     assert_eq!((bank.books().funds, bank.in_flight()), (0, 0));
 }
 
@@ -83,38 +86,41 @@ fn every_call_through_a_retrier_asks_one_breaker() {
     let gate = Arc::new(Gate::new(3, Duration::from_secs(1 << 30)));
     let retrier = Retrier::new(POLICY).shared_breaker(gate.clone());
     let error = retrier.blocking(|| Err::<(), _>(Fail::TRANSIENT)).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 3));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     let error = retrier.clone().blocking(|| Ok::<_, Fail>(())).unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Breaker, 0));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
     let error = Retrier::new(POLICY).breaker(Gate::open(Duration::MAX)).blocking(|| Ok::<_, Fail>(())).unwrap_err();
-    assert_eq!(error.stop(), Stop::Breaker);
+    assert_eq!(error.stop_reason(), StopReason::Breaker);
 }
 
 #[test]
 fn the_outcome_of_each_attempt_is_told_to_the_guards() {
     let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
     let retrier = Retrier::new(POLICY).shared_budget(bank.clone()).shared_breaker(gate.clone());
-    let mut outcomes = [Outcome::Unprocessed, Outcome::TRANSIENT].into_iter();
+    let mut outcomes = [Outcome::NotProcessed, Outcome::TRANSIENT].into_iter();
     let operation = || outcomes.next().map_or(Ok(7), |outcome| Err(Fail(outcome)));
-    assert_eq!(retrier.classify(Fail::outcome).blocking(operation).own(), Ok(7));
+    assert_eq!(retrier.classify(Fail::outcome).blocking(operation).into_inner(), Ok(7));
     // The immediate repeat is the same loan; to the breaker it is an attempt like any other.
     assert_eq!(bank.books().settled, [Outcome::TRANSIENT, Outcome::Success]);
-    assert_eq!(gate.books().recorded, [Outcome::Unprocessed, Outcome::TRANSIENT, Outcome::Success]);
+    assert_eq!(gate.books().recorded, [Outcome::NotProcessed, Outcome::TRANSIENT, Outcome::Success]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_runs_through_a_retrier_can_be_refined() {
     let retrier = Retrier::new(POLICY).when(|error: &Api| *error == Api::Busy);
-    let report = retrier.run(async || Err::<(), _>(Api::Gone)).report().await;
-    assert_eq!((report.stop(), report.attempts), (Some(Stop::Permanent), 1));
+    let report = retrier.run(async || Err::<(), _>(Api::Gone)).with_report().await;
+    assert_eq!((report.stop_reason(), report.attempts), (Some(StopReason::Permanent), 1));
     let call =
-        retrier.run(async || Ok::<_, Fail>(7)).check(|value| if value > 7 { Ok(()) } else { Err(Fail::TRANSIENT) });
-    assert_eq!(call.own().await, Err(Fail::TRANSIENT));
+        retrier.run(async || Ok::<_, Fail>(7)).validate(|value| if value > 7 { Ok(()) } else { Err(Fail::TRANSIENT) });
+    assert_eq!(call.with_inner_error().await, Err(Fail::TRANSIENT));
     let hangs = async || core::future::pending::<Result<(), Fail>>().await;
     let start = tokio::time::Instant::now();
-    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop(), Stop::Elapsed);
-    assert_eq!(retrier.run(hangs).cancelled_by(tokio::time::sleep(ms(20))).await.unwrap_err().stop(), Stop::Cancelled);
+    assert_eq!(retrier.run(hangs).within(ms(30)).await.unwrap_err().stop_reason(), StopReason::Elapsed);
+    assert_eq!(
+        retrier.run(hangs).cancelled_by(tokio::time::sleep(ms(20))).await.unwrap_err().stop_reason(),
+        StopReason::Cancelled
+    );
     assert_eq!(start.elapsed(), ms(50));
-    let report = retrier.blocking_call(|attempt| Ok::<_, Fail>(attempt.number)).report().run();
+    let report = retrier.blocking_call(|attempt| Ok::<_, Fail>(attempt.number)).with_report().run();
     assert_eq!((report.attempts, report.result), (1, Ok(1)));
 }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use stagger::{Policy, Reconnecting, Stop, policy};
+use stagger::{Policy, StopReason, policy, reconnect::Reconnect};
 use stagger_kit::{Port, Program, Ready, Server, Stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -37,7 +37,7 @@ async fn a_connection_comes_back_when_its_server_does() {
     let mut server = server(&port);
     let refused = AtomicU32::new(0);
     let mut links =
-        Reconnecting::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| count(&refused)));
+        Reconnect::new(&POLICY, async || TcpStream::connect(port.address()).await.inspect_err(|_| count(&refused)));
 
     let mut link = links.next().await.unwrap();
     assert_eq!(echo(&mut link).await.unwrap(), b'x');
@@ -56,9 +56,9 @@ async fn a_connection_comes_back_when_its_server_does() {
 
     server.kill();
     let impatient = POLICY.to_builder().max_attempts(3).build().unwrap();
-    let mut links = Reconnecting::new(&impatient, async || TcpStream::connect(port.address()).await);
+    let mut links = Reconnect::new(&impatient, async || TcpStream::connect(port.address()).await);
     let error = links.next().await.unwrap_err();
-    assert_eq!((error.stop(), error.attempts()), (Stop::Attempts, 3));
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Attempts, 3));
     assert_eq!(error.error().map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused));
     server.restart().unwrap();
     links.next().await.unwrap();
@@ -81,7 +81,7 @@ async fn a_call_outlives_its_server() {
         }
         server.restart().unwrap();
     };
-    let (answer, ()) = tokio::join!(call.report(), restart);
+    let (answer, ()) = tokio::join!(call.with_report(), restart);
     assert!(answer.attempts > 2, "{answer:?}");
     assert_eq!(answer.result.unwrap(), b'x');
 }

@@ -62,7 +62,7 @@ fn a_call_allocates_nothing_without_a_real_sleep() {
         let mut operation = failing(failures);
         let count = allocations(|| {
             let call = retry_with_timer(&Policy::DEFAULT, NoSleep, || ready(operation()));
-            assert!(polled(pin!(call.report()), 1).is_ready());
+            assert!(polled(pin!(call.with_report()), 1).is_ready());
         });
         assert_eq!(count, 0, "with a report, on a timer that does not allocate, {failures} failures");
 

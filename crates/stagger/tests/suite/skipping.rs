@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use stagger::testing::{Recorder, VirtualClock, skip_sleeps};
-use stagger::{Hint, Outcome, Policy, blocking, policy};
+use stagger::{Outcome, Policy, ServerHint, blocking, policy};
 use stagger_kit::Program;
 
 use super::support::Fail;
@@ -28,7 +28,7 @@ fn child_that_skips_its_sleeps() {
     let start = Instant::now();
     let (skip, recorder) = (skip_sleeps(), Recorder::new());
     // With timers of its own, deep inside; a hint is not waited for either.
-    let hinted = || Err::<(), _>(Fail(Outcome::throttled(Some(Hint::Slot(Duration::from_secs(100))))));
+    let hinted = || Err::<(), _>(Fail(Outcome::throttled(Some(ServerHint::Reserved(Duration::from_secs(100))))));
     blocking::retry(&HOURLY, hinted).classify(Fail::outcome).run().unwrap_err();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = stagger::retry(&HOURLY, async || Err::<(), _>("no")).on_event(recorder.listener());

@@ -8,13 +8,13 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use stagger::testing::NoSleep;
-use stagger::{Kind, Outcome, Policy, blocking, classify, policy};
+use stagger::{FailureKind, Outcome, Policy, blocking, classify, policy};
 use stagger_kit::{Port, Program};
 
 use super::support::ms;
 
 const POLICY: Policy = policy!(constant(ms(1)).jitter(Jitter::None).max_attempts(3));
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 /// The outcomes of the errors, and what came in the end.
 fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> (Vec<(ErrorKind, Outcome)>, io::Result<T>) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stagger::{Cancel, Guards, OwnError as _, Policy, Reconnecting, Refused, Retrier, policy};
+use stagger::{Cancel, Guards, Policy, Rejected, Retrier, RetryResultExt as _, policy, reconnect::Reconnect};
 
 use super::support::{Bank, Gate, ms};
 
@@ -15,11 +15,11 @@ struct Connection {
 #[derive(Debug, PartialEq)]
 enum MyError {
     Busy,
-    Refused(Refused),
+    Refused(Rejected),
 }
 
-impl From<Refused> for MyError {
-    fn from(why: Refused) -> Self {
+impl From<Rejected> for MyError {
+    fn from(why: Rejected) -> Self {
         Self::Refused(why)
     }
 }
@@ -57,9 +57,9 @@ async fn the_one_liner_is_the_future_that_is_spawned() {
 async fn builders_can_be_joined_and_selected() {
     let (a, b) = tokio::join!(
         stagger::retry(&POLICY, async || get("a").await),
-        stagger::retry(&POLICY, async || get("bb").await).report(),
+        stagger::retry(&POLICY, async || get("bb").await).with_report(),
     );
-    assert_eq!((a, b.result.own()), (Ok(1), Ok(2)));
+    assert_eq!((a, b.result.into_inner()), (Ok(1), Ok(2)));
     tokio::select! {
         out = stagger::retry(&POLICY, async || get("ccc").await) => assert_eq!(out, Ok(3)),
         () = core::future::pending() => unreachable!(),
@@ -72,7 +72,8 @@ async fn a_call_that_borrows_its_context_mutably_is_spawned() {
     let handle = tokio::spawn(async move {
         let sql = String::from("select 1");
         let mut connection = Connection { calls: 0 };
-        let answer = api.run_with(&mut connection, async |connection, _| connection.query(&sql).await).await.own();
+        let answer =
+            api.run_with(&mut connection, async |connection, _| connection.query(&sql).await).await.into_inner();
         (answer, connection.calls)
     });
     assert_eq!(handle.await.unwrap(), (Ok(8), 3));
@@ -87,7 +88,7 @@ async fn the_loop_form_lends_anything_and_is_spawned() {
         let mut call = api.call();
         let rows = loop {
             if let Some(done) = call.attempt(connection.query(&sql)).await {
-                break done.own()?;
+                break done.into_inner()?;
             }
         };
         Ok::<_, MyError>((rows, connection.calls))
@@ -101,8 +102,8 @@ async fn every_kind_of_call_is_send() {
     let api = Retrier::new(POLICY).when(|error: &MyError| *error == MyError::Busy);
     is_send(&api);
     is_send(&api.run(async || get("a").await));
-    is_send(&api.run(async || get("a").await).own());
-    is_send(&api.run(async || get("a").await).report().cancelled_by(core::future::pending::<()>()));
+    is_send(&api.run(async || get("a").await).with_inner_error());
+    is_send(&api.run(async || get("a").await).with_report().cancelled_by(core::future::pending::<()>()));
     is_send(&api.call());
     is_send(&stagger::retry(&POLICY, async || get("a").await).timeout(ms(1_000)));
     is_send(&Cancel::new());
@@ -119,14 +120,15 @@ async fn a_call_that_borrows_what_its_task_owns_is_spawned() {
         /// Borrows `self` and its argument, in the rule, in the check and in the listener too.
         async fn fetch(&self, most: &usize) -> Result<usize, MyError> {
             let url = &self.urls[0];
-            let call = self.api.run(|| get(url)).check(|size| if size > *most { Err(MyError::Busy) } else { Ok(size) });
-            call.own().await
+            let call =
+                self.api.run(|| get(url)).validate(|size| if size > *most { Err(MyError::Busy) } else { Ok(size) });
+            call.with_inner_error().await
         }
 
         async fn fetch_alone(&self) -> stagger::Report<usize, MyError> {
             let call = stagger::retry(self.api.policy(), async || get(&self.urls[0]).await);
             let is_wanted = |error: &MyError| self.urls.len() == 1 && *error == MyError::Busy;
-            call.when(is_wanted).on_event(|_| assert!(!self.urls.is_empty())).report().await
+            call.when(is_wanted).on_event(|_| assert!(!self.urls.is_empty())).with_report().await
         }
     }
 
@@ -141,7 +143,11 @@ async fn guards_that_are_borrowed_are_spawned() {
     let (bank, gate) = (Arc::new(Bank::of(9)), Arc::new(Gate::new(9, ms(1))));
     let task = tokio::spawn(async move {
         let guards = Guards::none().budget(&*bank).breaker(&*gate);
-        stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy)).guards(guards).timeout(ms(5)).own().await
+        stagger::retry(&POLICY, async || Err::<(), _>(MyError::Busy))
+            .guards(guards)
+            .timeout(ms(5))
+            .with_inner_error()
+            .await
     });
     assert_eq!(task.await.unwrap(), Err(MyError::Busy));
 }
@@ -162,7 +168,7 @@ async fn a_context_need_not_be_sized() {
 async fn a_connection_that_is_kept_up_is_spawned() {
     let task = tokio::spawn(async {
         let url = String::from("http://host/");
-        let mut links = Reconnecting::new(&POLICY, async || get(&url).await);
+        let mut links = Reconnect::new(&POLICY, async || get(&url).await);
         links.next().await.map(|size| (size, links.next().is_send()))
     });
     assert_eq!(task.await.unwrap(), Ok((12, ())));

@@ -7,7 +7,8 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
 use stagger::{
-    Cancel, Clock, Instant, Outcome, Policy, Reconnecting, Retrier, Seed, Sleep, blocking, policy, retry_with_timer,
+    Cancel, Instant, Outcome, Policy, Retrier, Seed, blocking, policy, reconnect::Reconnect, retry_with_timer,
+    time::Clock, time::Sleep,
 };
 
 use super::support::{Fail, Untouchable, ms, polled};
@@ -24,13 +25,13 @@ fn meaning_14_a_zero_delay_never_touches_a_timer() {
     let retrier = Retrier::new(ZERO);
     let run = block_on(retrier.run_on(Untouchable, async || fails())).unwrap_err();
     let run_with = block_on(retrier.run_with_on(Untouchable, &mut (), async |(), _| fails())).unwrap_err();
-    let reconnecting = block_on(Reconnecting::on(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
-    let in_blocking = Reconnecting::on(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
+    let reconnecting = block_on(Reconnect::with_timer(Untouchable, &ZERO, async || fails()).next()).unwrap_err();
+    let in_blocking = Reconnect::with_timer(Untouchable, &ZERO, fails).next_blocking().unwrap_err();
     assert_eq!([run, run_with, reconnecting, in_blocking].map(attempts), [5; 4]);
 
     // Nor does the immediate repeat of what was not processed, nor a hint of no time at all.
     let mut outcomes =
-        [Outcome::Unprocessed, Outcome::throttled(Some(stagger::Hint::Slot(Duration::ZERO)))].into_iter();
+        [Outcome::NotProcessed, Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::ZERO)))].into_iter();
     let once_each = || outcomes.next().map_or(Ok(()), |outcome| Err(Fail(outcome)));
     assert_eq!(blocking::retry(&Policy::DEFAULT, once_each).classify(Fail::outcome).timer(Untouchable).run(), Ok(()));
 }
@@ -68,7 +69,7 @@ fn meaning_14_delays_on_a_coarse_timer_keep_their_mean() {
 
         let (clock, lost) = (VirtualClock::new(), VirtualClock::new());
         block_on(retry_with_timer(&policy, Ticking(&clock), fails).seed(seed)).unwrap_err();
-        block_on(Reconnecting::seeded(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
+        block_on(Reconnect::with_seed(Ticking(&lost), &policy, fails, seed).next()).unwrap_err();
         for (driver, clock) in [("retry", clock), ("Reconnecting", lost)] {
             let mean = clock.elapsed().as_secs_f64() * 1e6 / 20_000.0;
             // The number of ticks is binomial: four standard deviations are 4 · 500 µs / √20,000 = 14 µs at most.
@@ -90,7 +91,7 @@ async fn meaning_14_whole_ticks_take_exactly_as_long_under_paused_time() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_of_centuries_ends_never_and_panics_nowhere() {
     const PATIENT: Policy = policy!(zero().unlimited_hint());
-    let for_ever = Fail(Outcome::throttled(Some(stagger::Hint::Slot(Duration::MAX))));
+    let for_ever = Fail(Outcome::throttled(Some(stagger::ServerHint::Reserved(Duration::MAX))));
     let call = stagger::retry(&PATIENT, async || Err::<(), _>(for_ever)).classify(Fail::outcome);
     assert!(polled(pin!(call), 3).is_pending());
 

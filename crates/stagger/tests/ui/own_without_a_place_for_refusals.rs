@@ -1,4 +1,4 @@
-use stagger::{OwnError as _, Policy, Retrier};
+use stagger::{RetryResultExt as _, Policy, Retrier};
 
 #[derive(Debug)]
 struct MyError;

@@ -3,7 +3,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 use std::ffi::OsString;
 
-use stagger_core::{Policy, Source, Stop};
+use stagger_core::{DelaySource, Policy, StopReason};
 
 use super::super::ended::Ended;
 use super::super::judge::Why;
@@ -63,7 +63,7 @@ pub(in crate::run) enum Next {
     /// Another one.
     Retry {
         after: Duration,
-        source: Source,
+        source: DelaySource,
         /// Between what the delay was drawn.
         bounds: Option<(Duration, Duration)>,
         /// What the command asked for.
@@ -72,7 +72,7 @@ pub(in crate::run) enum Next {
         again: bool,
     },
     /// Nothing: the policy has no further attempt, or none would help.
-    Stop { stop: Stop, why: Option<Why>, limit: Option<Duration> },
+    Stop { stop: StopReason, why: Option<Why>, limit: Option<Duration> },
     /// Nothing: stagger was asked to end by this signal.
     Interrupted(i32),
 }
@@ -85,7 +85,7 @@ pub(in crate::run) struct Done {
     pub(in crate::run) exit: u8,
     /// The signal by which it ends itself otherwise.
     pub(in crate::run) signal: Option<i32>,
-    pub(in crate::run) stop: Option<Stop>,
+    pub(in crate::run) stop: Option<StopReason>,
     /// How often the command was run.
     pub(in crate::run) attempts: u64,
     pub(in crate::run) total: Duration,

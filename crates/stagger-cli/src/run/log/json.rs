@@ -1,7 +1,7 @@
 use core::num::NonZeroU32;
 
 use serde::Serialize;
-use stagger_core::Source;
+use stagger_core::DelaySource;
 
 use super::super::ended::{Ended, Kind, SignalName};
 use super::event::{Done, Event, Next, Started, Tried};
@@ -115,13 +115,13 @@ impl From<&Tried> for Attempt {
             Next::Done => attempt,
             Next::Retry { after, source, bounds, asked, .. } => Self {
                 next_s: Some(after.as_secs_f64()),
-                next_from: Some(if *source == Source::Hint { "advice" } else { "policy" }),
+                next_from: Some(if *source == DelaySource::Hint { "advice" } else { "policy" }),
                 policy_cap_s: bounds.map(|(_, high)| high.as_secs_f64()),
                 asked_s: asked.map(|asked| asked.as_secs_f64()),
                 ..attempt
             },
             Next::Stop { stop, why, .. } => Self { stop: Some(stop.name()), why: why.map(|why| why.name()), ..attempt },
-            Next::Interrupted(_) => Self { stop: Some(stagger_core::Stop::Cancelled.name()), ..attempt },
+            Next::Interrupted(_) => Self { stop: Some(stagger_core::StopReason::Cancelled.name()), ..attempt },
         }
     }
 }

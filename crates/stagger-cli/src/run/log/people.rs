@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use stagger_core::Stop;
+use stagger_core::StopReason;
 use stagger_core::text::Compact;
 
 use super::super::ended::{Ended, SignalName};
@@ -79,7 +79,7 @@ fn tried(tried: &Tried, look: Look) -> Line {
         }
         Next::Stop { stop, why, limit } => {
             let line = line.part(PLAIN, format_args!("  {}", given_up(tried, *stop, *why, *limit)));
-            if *stop == Stop::Permanent { line } else { line.part(DIM, format_args!(", {}", short(tried.total))) }
+            if *stop == StopReason::Permanent { line } else { line.part(DIM, format_args!(", {}", short(tried.total))) }
         }
         Next::Interrupted(signal) => line.part(PLAIN, format_args!("  interrupted by {}", SignalName(*signal))),
     }
@@ -100,7 +100,7 @@ fn interval(low: Duration, high: Duration, utf8: bool) -> String {
     format!("{low}{dash}{}", short(high))
 }
 
-fn given_up(tried: &Tried, stop: Stop, why: Option<Why>, limit: Option<Duration>) -> String {
+fn given_up(tried: &Tried, stop: StopReason, why: Option<Why>, limit: Option<Duration>) -> String {
     let limit = limit.map(short).unwrap_or_default();
     match (stop, why) {
         (_, Some(Why::StopOn)) => format!("not retried: --stop-on has {}", named(tried.ended)),
@@ -109,10 +109,10 @@ fn given_up(tried: &Tried, stop: Stop, why: Option<Why>, limit: Option<Duration>
         (_, Some(Why::NotRetryIf)) => "not retried: the output does not match --retry-if".to_owned(),
         (_, Some(Why::Advice)) => "not retried: the command advised to stop".to_owned(),
         (_, Some(Why::ReaderGone)) => "not retried: nobody reads standard output any more".to_owned(),
-        (Stop::Attempts, None) if tried.count.n == 1 => "giving up after 1 attempt".to_owned(),
-        (Stop::Attempts, None) => format!("giving up after {} attempts", tried.count.n),
-        (Stop::Elapsed, None) => format!("giving up: the next attempt would start later than {limit}"),
-        (Stop::Hint, None) => format!("giving up: the command asked for more than max-hint={limit}"),
+        (StopReason::Attempts, None) if tried.count.n == 1 => "giving up after 1 attempt".to_owned(),
+        (StopReason::Attempts, None) => format!("giving up after {} attempts", tried.count.n),
+        (StopReason::Elapsed, None) => format!("giving up: the next attempt would start later than {limit}"),
+        (StopReason::Hint, None) => format!("giving up: the command asked for more than max-hint={limit}"),
         (stop, None) => format!("giving up: {stop}"),
     }
 }

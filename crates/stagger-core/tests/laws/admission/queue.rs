@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::{Admission, AdmissionError, Admitted, Appointment};
+use stagger_core::{admission::Admission, admission::AdmissionError, admission::Admit, admission::Reservation};
 
 use crate::laws::support::{at, cases, ms, secs};
 
-fn later(answer: Admitted) -> Appointment {
+fn later(answer: Admit) -> Reservation {
     match answer {
-        Admitted::Later(appointment) => appointment,
+        Admit::At(appointment) => appointment,
         answer => panic!("{answer:?}"),
     }
 }
@@ -20,33 +20,33 @@ fn later(answer: Admitted) -> Appointment {
 fn a_burst_comes_in_and_the_others_get_appointments_one_interval_apart() {
     let admission = Admission::per_second(100).burst(3).build().unwrap();
     let now = at(secs(9));
-    assert_eq!([(); 3].map(|()| admission.ask(now)), [Admitted::Yes; 3]);
-    let waits = [(); 4].map(|()| later(admission.ask(now)).after);
+    assert_eq!([(); 3].map(|()| admission.try_admit(now)), [Admit::Now; 3]);
+    let waits = [(); 4].map(|()| later(admission.try_admit(now)).after);
     assert_eq!(waits, [10, 20, 30, 40].map(ms));
     let snapshot = admission.snapshot(now);
-    assert_eq!((snapshot.waiting, snapshot.room), (5, 0));
-    assert_eq!(snapshot.next, ms(50));
+    assert_eq!((snapshot.reserved, snapshot.available), (5, 0));
+    assert_eq!(snapshot.next_in, ms(50));
 }
 
 #[test]
 fn whoever_is_too_early_is_told_how_long_to_wait_for_the_same_appointment() {
     let admission = Admission::per_second(1).burst(1).build().unwrap();
-    assert_eq!(admission.ask(at(secs(9))), Admitted::Yes);
-    let appointment = later(admission.ask(at(secs(9))));
-    let again = later(admission.come(&appointment.ticket, at(secs(9) + ms(400))));
-    assert_eq!((again.after, again.ticket), (ms(600), appointment.ticket));
+    assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
+    let appointment = later(admission.try_admit(at(secs(9))));
+    let again = later(admission.admit_reserved(&appointment.token, at(secs(9) + ms(400))));
+    assert_eq!((again.after, again.token), (ms(600), appointment.token));
     // Clocks run apart a little.
-    assert_eq!(admission.come(&appointment.ticket, at(secs(9) + ms(950))), Admitted::Yes);
+    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(9) + ms(950))), Admit::Now);
 }
 
 /// Its clock has gone back, or the ticket is of another server with the same secret.
 #[test]
 fn whoever_is_earlier_than_anybody_was_told_to_come_has_no_appointment() {
-    let admission = Admission::per_second(1).burst(1).longest(secs(2)).build().unwrap();
-    assert_eq!(admission.ask(at(secs(9))), Admitted::Yes);
-    let appointment = later(admission.ask(at(secs(9))));
-    assert_eq!(later(admission.come(&appointment.ticket, at(secs(8)))).ticket, appointment.ticket);
-    assert_eq!(admission.come(&appointment.ticket, at(secs(7))), Admitted::Full(secs(2)));
+    let admission = Admission::per_second(1).burst(1).max_wait(secs(2)).build().unwrap();
+    assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
+    let appointment = later(admission.try_admit(at(secs(9))));
+    assert_eq!(later(admission.admit_reserved(&appointment.token, at(secs(8)))).token, appointment.token);
+    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(7))), Admit::Full(secs(2)));
 }
 
 #[test]
@@ -54,23 +54,27 @@ fn what_room_there_is_is_counted_in_admissions() {
     let admission = Admission::per_second(10).burst(5).build().unwrap();
     let now = at(secs(9));
     for left in (0..5).rev() {
-        assert_eq!(admission.snapshot(now).room, left + 1);
-        assert_eq!(admission.ask(now), Admitted::Yes);
+        assert_eq!(admission.snapshot(now).available, left + 1);
+        assert_eq!(admission.try_admit(now), Admit::Now);
     }
-    assert_eq!(admission.snapshot(now).room, 0);
+    assert_eq!(admission.snapshot(now).available, 0);
 }
 
 #[test]
 fn an_appointment_counts_from_so_early_to_so_late_as_was_set() {
     let admission = Admission::per_second(1).burst(1).tolerance(ms(0), secs(2)).build().unwrap();
-    assert_eq!(admission.ask(at(secs(9))), Admitted::Yes);
-    let appointment = later(admission.ask(at(secs(9))));
-    assert_eq!(later(admission.come(&appointment.ticket, at(secs(10) - ms(1)))).after, ms(1), "nor is it early");
-    assert_eq!(admission.come(&appointment.ticket, at(secs(12))), Admitted::Yes);
+    assert_eq!(admission.try_admit(at(secs(9))), Admit::Now);
+    let appointment = later(admission.try_admit(at(secs(9))));
+    assert_eq!(
+        later(admission.admit_reserved(&appointment.token, at(secs(10) - ms(1)))).after,
+        ms(1),
+        "nor is it early"
+    );
+    assert_eq!(admission.admit_reserved(&appointment.token, at(secs(12))), Admit::Now);
     // As if it had no ticket, and somebody else came a millisecond ago.
-    let next = later(admission.come(&appointment.ticket, at(secs(12) + ms(1))));
+    let next = later(admission.admit_reserved(&appointment.token, at(secs(12) + ms(1))));
     assert_eq!(next.after, ms(999));
-    assert_ne!(next.ticket, appointment.ticket);
+    assert_ne!(next.token, appointment.token);
 }
 
 /// An appointment that nobody comes to is room for somebody else.
@@ -78,24 +82,24 @@ fn an_appointment_counts_from_so_early_to_so_late_as_was_set() {
 fn what_is_not_claimed_is_given_to_others() {
     let admission = Admission::per_second(10).burst(1).build().unwrap();
     let now = secs(9);
-    assert_eq!(admission.ask(at(now)), Admitted::Yes);
+    assert_eq!(admission.try_admit(at(now)), Admit::Now);
     for _ in 0..50 {
-        let _ = later(admission.ask(at(now)));
+        let _ = later(admission.try_admit(at(now)));
     }
     // Nobody comes for a second, and those who ask then come in at the full rate.
-    let came = (0..1_000).filter(|after| admission.ask(at(now + secs(1) + ms(*after))) == Admitted::Yes).count();
+    let came = (0..1_000).filter(|after| admission.try_admit(at(now + secs(1) + ms(*after))) == Admit::Now).count();
     assert_eq!(came, 10);
 }
 
 #[test]
 fn what_is_too_far_away_is_not_promised() {
-    let admission = Admission::per_second(1).burst(1).longest(secs(3)).build().unwrap();
+    let admission = Admission::per_second(1).burst(1).max_wait(secs(3)).build().unwrap();
     let now = at(secs(9));
-    assert_eq!(admission.ask(now), Admitted::Yes);
-    assert_eq!([(); 3].map(|()| later(admission.ask(now)).after), [1, 2, 3].map(secs));
-    assert_eq!(admission.ask(now), Admitted::Full(secs(3)));
+    assert_eq!(admission.try_admit(now), Admit::Now);
+    assert_eq!([(); 3].map(|()| later(admission.try_admit(now)).after), [1, 2, 3].map(secs));
+    assert_eq!(admission.try_admit(now), Admit::Full(secs(3)));
     // A second later the line is a second shorter, and whoever asks stands at its end.
-    assert_eq!(later(admission.ask(at(secs(10)))).after, secs(3));
+    assert_eq!(later(admission.try_admit(at(secs(10)))).after, secs(3));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
         (Admission::per_second(0), AdmissionError::Rate, "say what the server can take"),
         (Admission::per_second(2_000_000_000), AdmissionError::Rate, "say what the server can take"),
         (Admission::per_second(1).burst(0), AdmissionError::Burst, "use 1 or more"),
-        (Admission::per_second(1).longest(ms(999)), AdmissionError::Longest, "raise longest"),
+        (Admission::per_second(1).max_wait(ms(999)), AdmissionError::MaxWait, "raise longest"),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error, want);
@@ -122,9 +126,9 @@ fn many_threads_are_let_in_no_faster_than_one() {
                 let mut came = 0;
                 let mut slots = Vec::new();
                 for _ in 0..5_000 {
-                    match admission.ask(at(secs(1))) {
-                        Admitted::Yes => came += 1,
-                        Admitted::Later(appointment) => slots.push(appointment.after),
+                    match admission.try_admit(at(secs(1))) {
+                        Admit::Now => came += 1,
+                        Admit::At(appointment) => slots.push(appointment.after),
                         answer => panic!("{answer:?}"),
                     }
                 }
@@ -161,13 +165,13 @@ proptest! {
             held.sort_by_key(|(slot, _)| *slot);
             while tickets_first && held.first().is_some_and(|(slot, _)| *slot <= now) {
                 let (slot, ticket) = held.remove(0);
-                if admission.come(&ticket, at(slot)) == Admitted::Yes {
+                if admission.admit_reserved(&ticket, at(slot)) == Admit::Now {
                     came.push(slot);
                 }
             }
-            match admission.ask(at(now)) {
-                Admitted::Yes => came.push(now),
-                Admitted::Later(appointment) => held.push((now + appointment.after, appointment.ticket)),
+            match admission.try_admit(at(now)) {
+                Admit::Now => came.push(now),
+                Admit::At(appointment) => held.push((now + appointment.after, appointment.token)),
                 _ => {}
             }
         }

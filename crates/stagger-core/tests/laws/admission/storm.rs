@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BinaryHeap;
 
-use stagger_core::{Admission, Admitted, Seed, Ticket, draw};
+use stagger_core::{Seed, admission::Admission, admission::Admit, admission::ReservationToken, schedule::draw};
 
 use crate::laws::support::{at, ms, secs};
 
@@ -25,14 +25,15 @@ fn come_back(clients: u64, rate: u32) -> Fleet {
     let (mut attempts, mut came) = (0, Vec::new());
     while let Some(core::cmp::Reverse((now, id, held))) = arrivals.pop() {
         attempts += 1;
-        let ticket: Option<Ticket> = held.map(|(_, text)| core::str::from_utf8(&text).unwrap().parse().unwrap());
-        match ticket.map_or_else(|| admission.ask(at(now)), |ticket| admission.come(&ticket, at(now))) {
-            Admitted::Yes => came.push(now),
-            Admitted::Later(appointment) => {
+        let ticket: Option<ReservationToken> =
+            held.map(|(_, text)| core::str::from_utf8(&text).unwrap().parse().unwrap());
+        match ticket.map_or_else(|| admission.try_admit(at(now)), |ticket| admission.admit_reserved(&ticket, at(now))) {
+            Admit::Now => came.push(now),
+            Admit::At(appointment) => {
                 // The answer travels back, and the client so as to arrive at its time or a little later.
                 let then = now + appointment.after + wait(id, attempts as u64, ms(20));
                 let mut text = [0; 32];
-                text.copy_from_slice(appointment.ticket.to_string().as_bytes());
+                text.copy_from_slice(appointment.token.to_string().as_bytes());
                 arrivals.push(core::cmp::Reverse((then, id, Some((0, text)))));
             }
             answer => panic!("{answer:?}"),

@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{CircuitBreaker, CircuitBreakerBuilder, CircuitBreakerFault as Fault, Window};
+use stagger_core::breaker::{CircuitBreaker, CircuitBreakerBuilder, CircuitBreakerProblem as Fault, Window};
 use stagger_core::{Policy, Ratio, Seed};
 
 use crate::laws::support::{ms, secs};
 
 fn faults(builder: CircuitBreakerBuilder) -> Vec<Fault> {
-    builder.build().err().map_or(Vec::new(), |error| error.faults().collect())
+    builder.build().err().map_or(Vec::new(), |error| error.problems().collect())
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn every_fault_is_found() {
 #[test]
 fn all_are_told_at_once_with_the_way_out() {
     let error = CircuitBreaker::builder(Seed::new(1)).probes(0).probe_wait(Duration::ZERO).build().unwrap_err();
-    assert_eq!(error.faults().collect::<Vec<_>>(), [Fault::NoRule, Fault::Probes, Fault::ProbeWait]);
+    assert_eq!(error.problems().collect::<Vec<_>>(), [Fault::NoRule, Fault::Probes, Fault::ProbeWait]);
     assert_eq!(
         error.to_string(),
         "nothing trips it: set consecutive, failure_ratio or slow_ratio; the numbers of probes do not fit: use 1 to \

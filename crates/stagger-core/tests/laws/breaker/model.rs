@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Window};
-use stagger_core::{Breaker, Instant, Jitter, Kind, Outcome, Pass, Policy, Ratio, Seed, Verdict};
+use stagger_core::{
+    Breaker, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, guard::BreakerPermit, guard::ServerHealth,
+};
 
 use crate::laws::support::{at, cases, ms};
 
@@ -176,9 +178,9 @@ impl Model {
         match &mut self.state {
             State::Closed { streak, results, .. } => {
                 let failed = match verdict {
-                    Verdict::Ailing => true,
-                    Verdict::Healthy => false,
-                    Verdict::Unknown => return,
+                    ServerHealth::Ailing => true,
+                    ServerHealth::Healthy => false,
+                    ServerHealth::Unknown => return,
                 };
                 *streak = if failed { *streak + 1 } else { 0 };
                 results.push_back((now, failed, slow));
@@ -189,8 +191,8 @@ impl Model {
             State::HalfOpen { flying, healthy, ailing, .. } => {
                 flying.retain(|&id| id != ticket.id);
                 match verdict {
-                    Verdict::Unknown => {}
-                    Verdict::Healthy if !slow => *healthy += 1,
+                    ServerHealth::Unknown => {}
+                    ServerHealth::Healthy if !slow => *healthy += 1,
                     _ => *ailing += 1,
                 }
                 if *healthy == settings.healthy {
@@ -263,8 +265,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Outcome::throttled(None)),
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
-        1 => Just(Outcome::Unprocessed),
-        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+        1 => Just(Outcome::NotProcessed),
+        1 => Just(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
     ];
     prop_oneof![
         40 => Just(Event::Admit),
@@ -320,7 +322,7 @@ proptest! {
         let breaker = settings.builder().build().unwrap();
         let mut model = Model::new(settings);
         let mut now: Instant = at(ms(1_000_000));
-        let mut out: Vec<(Pass, Ticket)> = Vec::new();
+        let mut out: Vec<(BreakerPermit, Ticket)> = Vec::new();
         for event in events {
             let nanos = now.as_nanos();
             match event {
@@ -364,8 +366,8 @@ proptest! {
             // Alone, with nothing else happening, what the peek says comes true: asked then, it lets a call pass.
             let left = breaker.retry_in(&now);
             if matches!(model.state, State::Open { .. }) && !left.is_zero() {
-                prop_assert!(breaker.would_refuse(left - Duration::from_nanos(1), &now));
-                prop_assert!(!breaker.would_refuse(left, &now));
+                prop_assert!(breaker.would_reject(left - Duration::from_nanos(1), &now));
+                prop_assert!(!breaker.would_reject(left, &now));
             }
         }
     }

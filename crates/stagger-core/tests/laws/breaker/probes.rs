@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause};
+use stagger_core::breaker::{BreakerState, TransitionCause};
 use stagger_core::{Breaker, Jitter, Outcome, Policy, Ratio};
 
 use super::support::{Bench, FAILED, five_seconds};
@@ -28,7 +28,7 @@ fn it_lets_as_many_probes_pass_as_asked_for_and_closes_when_all_are_healthy() {
         bench.refused();
         bench.record(probe, Outcome::Success);
     }
-    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Closed, Cause::Probes));
+    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Closed, TransitionCause::Probes));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn some_probes_may_find_it_ailing_if_not_all_have_to_be_healthy() {
 #[test]
 fn footgun_19_a_cancelled_probe_is_neither_and_gives_its_place_back() {
     let bench = half_open(five_seconds().probes(1));
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Cancelled] {
+    for outcome in [Outcome::Cancelled, Outcome::NotProcessed, Outcome::Cancelled] {
         let probe = bench.pass();
         bench.refused();
         bench.record(probe, outcome);
@@ -89,7 +89,7 @@ fn footgun_23_a_leaked_probe_cannot_stick_it() {
     assert_eq!(bench.state(), BreakerState::HalfOpen);
     // Overdue, it opened when they were due, though the first who looks comes a second later.
     assert_eq!(bench.after(Duration::from_nanos(1_000_000_001)).refused(), secs(4));
-    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Open, Cause::ProbeWait));
+    assert_eq!((bench.state(), bench.snapshot().cause), (BreakerState::Open, TransitionCause::ProbeWait));
     let probes = [bench.after(secs(4)).pass(), bench.pass()];
     for late in leaked {
         bench.record(late, FAILED);
@@ -154,8 +154,8 @@ fn a_call_beside_the_probe_is_told_to_come_back_soon() {
     for (passed, want) in [(0, 1), (40, 40), (1_000, 1_040), (20_000, 8_960), (8_959, 1)] {
         assert_eq!(bench.after(ms(passed)).refused(), ms(want));
         assert_eq!(bench.breaker.retry_in(&bench.now), ms(want));
-        assert!(bench.breaker.would_refuse(Duration::ZERO, &bench.now));
-        assert!(!bench.breaker.would_refuse(ms(1), &bench.now), "the probe may be back by then");
+        assert!(bench.breaker.would_reject(Duration::ZERO, &bench.now));
+        assert!(!bench.breaker.would_reject(ms(1), &bench.now), "the probe may be back by then");
     }
 }
 
@@ -167,7 +167,7 @@ fn peeks_of_an_overdue_probe_tell_the_open_time_that_follows() {
     let _leaked = bench.pass();
     bench.after(secs(31));
     assert_eq!(bench.breaker.retry_in(&bench.now), secs(9));
-    assert!(bench.breaker.would_refuse(ms(8_999), &bench.now) && !bench.breaker.would_refuse(secs(9), &bench.now));
+    assert!(bench.breaker.would_reject(ms(8_999), &bench.now) && !bench.breaker.would_reject(secs(9), &bench.now));
     assert_eq!(bench.state(), BreakerState::HalfOpen, "a peek changes nothing");
     assert_eq!(bench.refused(), secs(9));
 }
@@ -176,7 +176,7 @@ fn peeks_of_an_overdue_probe_tell_the_open_time_that_follows() {
 fn a_pass_that_is_recorded_twice_takes_no_place_of_another() {
     let bench = half_open(five_seconds().probes(2));
     let probe = bench.pass();
-    let again = stagger_core::Pass(probe.0);
+    let again = stagger_core::guard::BreakerPermit(probe.0);
     bench.record(probe, Outcome::Cancelled);
     bench.record(again, Outcome::Cancelled);
     let _places = (bench.pass(), bench.pass());

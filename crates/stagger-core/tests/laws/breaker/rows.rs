@@ -3,8 +3,8 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
-use stagger_core::{Jitter, Outcome, Policy, Ratio, Seed, Stop};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
+use stagger_core::{Jitter, Outcome, Policy, Ratio, Seed, StopReason};
 
 use super::support::{Bench, FAILED, exactly, five_seconds};
 use crate::laws::support::{Call, ms, secs};
@@ -20,7 +20,7 @@ fn r4_11_a_time_window_trips_at_its_least_number_of_calls() {
     }
     bench.after(ms(100)).call(Outcome::Success);
     let snapshot = bench.snapshot();
-    assert_eq!((snapshot.state, snapshot.cause), (BreakerState::Open, Cause::FailureRatio));
+    assert_eq!((snapshot.state, snapshot.cause), (BreakerState::Open, TransitionCause::FailureRatio));
     assert_eq!((snapshot.failures, snapshot.calls), (3, 5));
 }
 
@@ -105,7 +105,7 @@ fn pl_35_of_two_callers_of_a_half_open_breaker_one_is_the_probe() {
 /// retry that would start when the breaker lets calls in again is made.
 #[test]
 fn fg_17_a_retry_over_a_breaker_that_opens_at_once() {
-    for (wait, runs, stop) in [(ms(100), 1, Stop::Breaker), (secs(5), 3, Stop::Attempts)] {
+    for (wait, runs, stop) in [(ms(100), 1, StopReason::Breaker), (secs(5), 3, StopReason::Attempts)] {
         let policy = Policy::constant(wait).jitter(Jitter::None).max_attempts(3).build().unwrap();
         let breaker = CircuitBreaker::builder(Seed::new(1)).consecutive(1).open(exactly(secs(5))).build().unwrap();
         let mut call = Call::new(&policy);

@@ -2,19 +2,19 @@
 
 use core::cell::Cell;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
-use stagger_core::{Breaker, Instant, Kind, Now, Outcome, Ratio, Seed};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
+use stagger_core::{Breaker, FailureKind, Instant, Outcome, Ratio, Seed, guard::Now};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ms, secs};
 
-const LOCAL: Outcome = Outcome::Failed { kind: Kind::Local, hint: None };
+const LOCAL: Outcome = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
 
 #[test]
 fn what_says_nothing_about_the_server_neither_trips_nor_heals() {
     let bench = Bench::new(five_seconds().consecutive(2));
     bench.call(FAILED);
-    bench.calls([Outcome::Cancelled, LOCAL, Outcome::Unprocessed]);
+    bench.calls([Outcome::Cancelled, LOCAL, Outcome::NotProcessed]);
     assert_eq!((bench.state(), bench.snapshot().consecutive), (BreakerState::Closed, 1));
     bench.call(Outcome::throttled(None));
     assert_eq!(bench.state(), BreakerState::Open);
@@ -46,10 +46,10 @@ fn failures_and_slow_calls_trip_each_by_itself() {
     for length in [secs(2), ms(10), ms(10), secs(2)] {
         slow.long_call(length, Outcome::Success);
     }
-    assert_eq!((slow.state(), slow.snapshot().cause), (BreakerState::Open, Cause::SlowRatio));
+    assert_eq!((slow.state(), slow.snapshot().cause), (BreakerState::Open, TransitionCause::SlowRatio));
     let failing = Bench::new(builder);
     failing.calls([FAILED, FAILED, FAILED, Outcome::Success]);
-    assert_eq!((failing.state(), failing.snapshot().cause), (BreakerState::Open, Cause::FailureRatio));
+    assert_eq!((failing.state(), failing.snapshot().cause), (BreakerState::Open, TransitionCause::FailureRatio));
     // A call can be both, and counts in each.
     let mut both = Bench::new(builder.min_calls(10));
     both.long_call(secs(2), FAILED);
@@ -117,6 +117,6 @@ fn the_clock_is_read_only_by_the_rules_that_need_it() {
             breaker.record(pass, &outcome, &clock);
             assert_eq!(clock.0.get(), record, "{name}: record {outcome:?}");
         }
-        assert!(!breaker.would_refuse(secs(1), &Counted(Cell::new(0))));
+        assert!(!breaker.would_reject(secs(1), &Counted(Cell::new(0))));
     }
 }

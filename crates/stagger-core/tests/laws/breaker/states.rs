@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, Cause, CircuitBreaker, Window};
-use stagger_core::{Breaker, Enforcement, Hint, Instant, Jitter, Outcome, Policy, Ratio, Seed};
+use stagger_core::breaker::{BreakerState, CircuitBreaker, TransitionCause, Window};
+use stagger_core::{Breaker, Instant, Jitter, Outcome, Policy, Ratio, Seed, ServerHint, guard::Enforcement};
 
 use super::support::{Bench, FAILED, five_seconds};
 use crate::laws::support::{ks_distance, ks_limit, ms, secs};
@@ -80,12 +80,12 @@ fn the_servers_hint_is_the_open_time() {
     let open = Policy::constant(secs(5)).jitter(Jitter::None).max_hint(secs(100)).build().unwrap();
     for (hint, least, most) in [
         // A floor, and never a rendezvous: up to half of it on top, or the delay if that is longer.
-        (Hint::Floor(secs(60)), secs(60), secs(90)),
-        (Hint::Floor(secs(2)), secs(2), secs(7)),
-        (Hint::Slot(secs(20)), secs(20), secs(20)),
-        (Hint::Floor(secs(86_400)), secs(100), secs(150)),
-        (Hint::Slot(secs(86_400)), secs(100), secs(100)),
-        (Hint::Never, secs(5), secs(5)),
+        (ServerHint::AtLeast(secs(60)), secs(60), secs(90)),
+        (ServerHint::AtLeast(secs(2)), secs(2), secs(7)),
+        (ServerHint::Reserved(secs(20)), secs(20), secs(20)),
+        (ServerHint::AtLeast(secs(86_400)), secs(100), secs(150)),
+        (ServerHint::Reserved(secs(86_400)), secs(100), secs(100)),
+        (ServerHint::DoNotRetry, secs(5), secs(5)),
     ] {
         let mut lengths = std::collections::HashSet::new();
         for seed in 0..50 {
@@ -104,7 +104,7 @@ fn the_servers_hint_is_the_open_time() {
 fn the_hint_of_a_probe_is_the_next_open_time() {
     let mut bench = Bench::new(five_seconds().consecutive(1));
     bench.call(FAILED);
-    bench.after(secs(5)).call(Outcome::throttled(Some(Hint::Slot(secs(42)))));
+    bench.after(secs(5)).call(Outcome::throttled(Some(ServerHint::Reserved(secs(42)))));
     assert_eq!(bench.refused(), secs(42));
 }
 
@@ -115,7 +115,7 @@ fn forced_open_it_refuses_until_it_is_told_otherwise() {
     bench.breaker.force_open(&bench.now);
     assert_eq!((bench.refused(), bench.breaker.retry_in(&bench.now)), (secs(5), secs(5)));
     assert!(bench.after(secs(86_400)).admit().is_err());
-    assert!(bench.breaker.would_refuse(secs(86_400), &bench.now));
+    assert!(bench.breaker.would_reject(secs(86_400), &bench.now));
     bench.record(early, Outcome::Success);
     assert_eq!((bench.state(), bench.snapshot().refusals), (BreakerState::ForcedOpen, 2));
     bench.breaker.reset(&bench.now);
@@ -130,7 +130,7 @@ fn forced_closed_it_is_off() {
     bench.calls([FAILED; 10]);
     assert_eq!((bench.state(), bench.snapshot().consecutive), (BreakerState::ForcedClosed, 0));
     assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
-    assert!(!bench.breaker.would_refuse(Duration::ZERO, &bench.now));
+    assert!(!bench.breaker.would_reject(Duration::ZERO, &bench.now));
     bench.breaker.reset(&bench.now);
     bench.call(FAILED);
     assert_eq!(bench.state(), BreakerState::Open);
@@ -156,12 +156,12 @@ fn a_reset_begins_everything_again() {
 #[test]
 fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
     let mut bench = Bench::new(five_seconds().consecutive(2));
-    bench.breaker.enforce(Enforcement::Observed);
+    bench.breaker.set_enforcement(Enforcement::Observed);
     bench.calls([FAILED; 2]);
     // Open, but every call passes, and says nothing to the breaker.
     bench.calls([Outcome::Success, FAILED, Outcome::Success]);
     assert_eq!((bench.state(), bench.breaker.retry_in(&bench.now)), (BreakerState::Open, Duration::ZERO));
-    assert!(!bench.breaker.would_refuse(Duration::ZERO, &bench.now));
+    assert!(!bench.breaker.would_reject(Duration::ZERO, &bench.now));
     let snapshot = bench.snapshot();
     assert_eq!((snapshot.refusals, snapshot.would_have_refused), (0, 3));
     assert_eq!(snapshot.enforcement, Enforcement::Observed);
@@ -172,7 +172,7 @@ fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
     bench.record(probe, Outcome::Success);
     assert_eq!(bench.state(), BreakerState::Closed);
     // And back.
-    bench.breaker.enforce(Enforcement::Enforced);
+    bench.breaker.set_enforcement(Enforcement::Enforced);
     bench.calls([FAILED; 2]);
     bench.refused();
     assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (1, 4));
@@ -182,14 +182,14 @@ fn observing_it_refuses_nothing_and_tells_what_it_would_have_refused() {
 fn turned_off_it_refuses_nothing_and_counts_no_refusals() {
     let bench = Bench::new(five_seconds().consecutive(2));
     // As it is moved by who knows the trait alone.
-    (&bench.breaker as &dyn Breaker).enforce(Enforcement::Off);
+    (&bench.breaker as &dyn Breaker).set_enforcement(Enforcement::Off);
     bench.calls([FAILED; 2]);
     assert_eq!((bench.state(), bench.breaker.enforcement()), (BreakerState::Open, Enforcement::Off));
     bench.calls([FAILED, Outcome::Success]);
     assert_eq!(bench.breaker.retry_in(&bench.now), Duration::ZERO);
     assert_eq!((bench.snapshot().refusals, bench.snapshot().would_have_refused), (0, 0));
     // It has kept its state meanwhile.
-    bench.breaker.enforce(Enforcement::Enforced);
+    bench.breaker.set_enforcement(Enforcement::Enforced);
     assert_eq!(bench.refused(), secs(5));
 }
 
@@ -204,16 +204,19 @@ fn a_snapshot_tells_each_change_of_state() {
     let tripped = bench.now;
     bench.after(secs(1)).refused();
     let open = bench.snapshot();
-    assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, Cause::Consecutive, Some(tripped)));
+    assert_eq!((open.state, open.cause, open.since), (BreakerState::Open, TransitionCause::Consecutive, Some(tripped)));
     assert_eq!((open.consecutive, open.refusals, open.transitions, open.openings), (2, 1, 1, 1));
     assert_eq!(open.next_probe, Some(tripped.saturating_add(secs(5))));
     let probe = bench.after(secs(4)).pass();
     let half_open = bench.snapshot();
-    assert_eq!((half_open.state, half_open.cause, half_open.probes), (BreakerState::HalfOpen, Cause::OpenTime, 1));
+    assert_eq!(
+        (half_open.state, half_open.cause, half_open.probes),
+        (BreakerState::HalfOpen, TransitionCause::OpenTime, 1)
+    );
     assert_eq!((half_open.since, half_open.next_probe, half_open.transitions), (Some(bench.now), None, 2));
     bench.record(probe, Outcome::Success);
     let closed = bench.snapshot();
-    assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, Cause::Probes, 3));
+    assert_eq!((closed.state, closed.cause, closed.transitions), (BreakerState::Closed, TransitionCause::Probes, 3));
     assert_eq!(bench.breaker.transitions(), 3);
 }
 

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
-use stagger_core::breaker::{BreakerState, CircuitBreaker, CircuitBreakerBuilder, Snapshot};
-use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Pass, Policy, Seed};
+use stagger_core::breaker::{BreakerSnapshot, BreakerState, CircuitBreaker, CircuitBreakerBuilder};
+use stagger_core::{Breaker, BreakerOpen, Instant, Jitter, Outcome, Policy, Seed, guard::BreakerPermit};
 
 use crate::laws::support::secs;
 
@@ -24,12 +24,12 @@ impl Bench {
         self
     }
 
-    pub(super) fn admit(&self) -> Result<Pass, BreakerOpen> {
+    pub(super) fn admit(&self) -> Result<BreakerPermit, BreakerOpen> {
         self.breaker.admit(&self.now)
     }
 
     /// A pass, which there must be.
-    pub(super) fn pass(&self) -> Pass {
+    pub(super) fn pass(&self) -> BreakerPermit {
         self.admit().expect("it should let a call pass")
     }
 
@@ -38,7 +38,7 @@ impl Bench {
         self.admit().expect_err("it should refuse").retry_in
     }
 
-    pub(super) fn record(&self, pass: Pass, outcome: Outcome) {
+    pub(super) fn record(&self, pass: BreakerPermit, outcome: Outcome) {
         self.breaker.record(pass, &outcome, &self.now);
     }
 
@@ -61,7 +61,7 @@ impl Bench {
         self.breaker.state()
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> BreakerSnapshot {
         self.breaker.snapshot(&self.now)
     }
 }

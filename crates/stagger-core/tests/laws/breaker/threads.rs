@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker, Window};
-use stagger_core::{Breaker, Instant, Now, Outcome, Ratio, Seed};
+use stagger_core::{Breaker, Instant, Outcome, Ratio, Seed, guard::Now};
 
 use super::support::{FAILED, exactly};
 use crate::laws::support::{ms, secs};
@@ -139,7 +139,8 @@ fn a_window_of_calls_counts_every_result_once() {
         for _ in 0..size {
             call(Outcome::Success);
         }
-        let tally = |snapshot: stagger_core::breaker::Snapshot| (snapshot.calls, snapshot.failures, snapshot.slow);
+        let tally =
+            |snapshot: stagger_core::breaker::BreakerSnapshot| (snapshot.calls, snapshot.failures, snapshot.slow);
         assert_eq!(tally(breaker.snapshot(&early)), (u64::from(size), 0, 0), "window {size}");
         call(FAILED);
         assert_eq!(tally(breaker.snapshot(&early)), (u64::from(size), 1, 0), "window {size}");

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use stagger_core::breaker::{BreakerState, CircuitBreaker};
 use stagger_core::{
-    Breaker, BreakerOpen, Decision, Guards, Hint, Jitter, Kind, Outcome, Permit, Policy, Retry, Seed, State, Stop,
+    Breaker, BreakerOpen, FailureKind, Guards, Jitter, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
+    machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use super::support::{FAILED, exactly};
@@ -28,8 +29,9 @@ fn a_call_that_is_dropped_in_its_probe_gives_the_place_back() {
     open(&breaker, Duration::ZERO);
     let guards = Guards::none().breaker(&breaker);
     for _ in 0..100 {
-        let mut state = State::new();
-        let permit = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || now, &guards).unwrap();
+        let mut state = RetryState::new();
+        let permit =
+            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || now, &guards).unwrap();
         assert_eq!(breaker.snapshot(&now).probes, 1);
         guards.abandon(permit, || now);
         assert_eq!((breaker.snapshot(&now).probes, breaker.state()), (0, BreakerState::HalfOpen));
@@ -44,13 +46,13 @@ fn a_call_that_sleeps_holds_no_place() {
     let (policy, now) = (policy(secs(5)), at(secs(5)));
     open(&breaker, Duration::ZERO);
     let guards = Guards::none().breaker(&breaker);
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || now, &guards).unwrap();
-    let local = Outcome::Failed { kind: Kind::Local, hint: None };
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, || now, &guards).unwrap();
+    let local = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None };
     let Decision::Retry { permit, .. } = retry.decide(local, permit, || now, &guards) else { panic!() };
     assert_eq!(breaker.snapshot(&now).probes, 0);
-    guards.give_back(permit);
+    guards.release(permit);
     assert_eq!(breaker.snapshot(&now).probes, 0);
 }
 
@@ -62,14 +64,14 @@ fn footgun_28_a_breaker_that_is_open_uses_up_no_attempt() {
     let mut call = Call::new(&early);
     call.guards.breaker = Some(&breaker);
     let trace = call.failing();
-    assert_eq!((trace.runs, trace.waits.len(), trace.stop), (2, 1, Some(Stop::Breaker)));
+    assert_eq!((trace.runs, trace.waits.len(), trace.stop), (2, 1, Some(StopReason::Breaker)));
     // A layer around it hears when to come back, and does not come before.
     let now = Call::START.saturating_add(secs(1));
     let BreakerOpen { retry_in } = breaker.admit(&now).unwrap_err();
-    let refused = Outcome::Failed { kind: Kind::Local, hint: Some(Hint::Floor(retry_in)) };
-    let mut state = State::new();
-    let mut outer = Retry::new(&early, &mut state, Seed::new(1));
-    let permit = outer.begin(Permit::NONE, || now, &Guards::none()).unwrap();
+    let refused = Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: Some(ServerHint::AtLeast(retry_in)) };
+    let mut state = RetryState::new();
+    let mut outer = RetryMachine::new(&early, &mut state, Seed::new(1));
+    let permit = outer.begin(Permits::NONE, || now, &Guards::none()).unwrap();
     let Decision::Retry { after, .. } = outer.decide(refused, permit, || now, &Guards::none()) else { panic!() };
     assert!(after >= retry_in && retry_in == secs(5), "{after:?}");
     breaker.admit(&now.saturating_add(after)).unwrap();
@@ -82,15 +84,16 @@ fn retries_of_any_number_of_calls_cost_a_server_that_is_down_its_probes() {
     let policy = Policy::exponential(ms(10), secs(1)).max_attempts(10).build().unwrap();
     let breaker = breaker();
     let guards = Guards::none().breaker(&breaker);
-    let mut calls: Vec<_> = (0..100).map(|n| (at(Duration::ZERO), Permit::NONE, State::new(), Seed::new(n))).collect();
+    let mut calls: Vec<_> =
+        (0..100).map(|n| (at(Duration::ZERO), Permits::NONE, RetryState::new(), Seed::new(n))).collect();
     let (mut attempts, mut last) = (0_u64, Duration::ZERO);
     // In the order of time, as a simulation has it; every call that stops begins again as another a second later.
     for _ in 0..40_000 {
         let next = (0..calls.len()).min_by_key(|&n| calls[n].0).unwrap();
         let (now, permit, state, seed) = &mut calls[next];
         last = now.saturating_since(at(Duration::ZERO));
-        let mut retry = Retry::new(&policy, state, *seed);
-        let stopped = match retry.begin(Permit::take(permit), || *now, &guards) {
+        let mut retry = RetryMachine::new(&policy, state, *seed);
+        let stopped = match retry.begin(Permits::take(permit), || *now, &guards) {
             Ok(lent) => {
                 attempts += 1;
                 match retry.decide(FAILED, lent, || *now, &guards) {
@@ -105,7 +108,7 @@ fn retries_of_any_number_of_calls_cost_a_server_that_is_down_its_probes() {
             Err(_) => true,
         };
         if stopped {
-            (*now, *state, *seed) = (now.saturating_add(secs(1)), State::new(), seed.for_call(1));
+            (*now, *state, *seed) = (now.saturating_add(secs(1)), RetryState::new(), seed.for_call(1));
         }
     }
     assert!(last > secs(100), "{last:?}");

@@ -1,7 +1,7 @@
 //! [`Adaptive`].
 
-use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetFault};
-use stagger_core::{Budget, Instant, Kind, Outcome, Ratio, Seed};
+use stagger_core::budget::{Adaptive, AdaptiveBuilder, BudgetProblem};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed};
 
 use super::{NOW, attempt, faults};
 use crate::laws::support::{at, ms, secs};
@@ -52,7 +52,7 @@ fn refusals_are_requests_and_come_as_often_as_told() {
     let (mut refused, mut expected) = (0_u32, 0.0);
     for _ in 0..20_000 {
         expected += budget.snapshot(NOW).refusal.as_f64();
-        refused += u32::from(budget.lend(Kind::Transient, &NOW).is_none());
+        refused += u32::from(budget.try_acquire(FailureKind::Transient, &NOW).is_none());
     }
     assert_eq!(budget.snapshot(NOW).requests, 21_000);
     // The standard deviation is below 40: the probability is above 0.97 nearly all the time.
@@ -64,7 +64,7 @@ fn two_clients_of_one_seed_refuse_alike_and_others_do_not() {
     let series = |seed| {
         let budget = Adaptive::builder(Seed::new(seed)).multiplier(Ratio::ONE).max_refusal(Ratio::percent(50));
         let budget = after(budget.min_requests(0), 1_000, 0);
-        (0..64).map(|_| budget.lend(Kind::Transient, &NOW).is_some()).collect::<Vec<_>>()
+        (0..64).map(|_| budget.try_acquire(FailureKind::Transient, &NOW).is_some()).collect::<Vec<_>>()
     };
     assert_eq!(series(1), series(1));
     assert_ne!(series(1), series(2));
@@ -97,34 +97,36 @@ fn the_last_slot_lasts_for_ever() {
 #[test]
 fn a_request_and_its_acceptance_pass_together() {
     let budget = BARE.window(secs(12)).build().unwrap();
-    let loan = budget.first(&at(ms(100)));
-    budget.settle(loan, &Outcome::Success, &at(secs(11)));
+    let loan = budget.on_first_attempt(&at(ms(100)));
+    budget.record(loan, &Outcome::Success, &at(secs(11)));
     assert_eq!(budget.snapshot(at(ms(11_999))).accepts, 1);
     assert_eq!(budget.snapshot(at(secs(12))).accepts, 0);
-    let late = budget.first(&at(secs(20)));
+    let late = budget.on_first_attempt(&at(secs(20)));
     attempt(&budget, Outcome::Success, at(secs(32)));
-    budget.settle(late, &Outcome::Success, &at(secs(32)));
+    budget.record(late, &Outcome::Success, &at(secs(32)));
     assert_eq!(budget.snapshot(at(secs(32))).accepts, 1, "its request has passed already");
 }
 
 #[test]
 fn what_nobody_is_blamed_for_and_what_was_never_made_is_no_request() {
     let budget = BARE.build().unwrap();
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: Kind::Local, hint: None }] {
+    for outcome in
+        [Outcome::Cancelled, Outcome::NotProcessed, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }]
+    {
         attempt(&budget, outcome, NOW);
         assert_eq!(budget.snapshot(NOW).requests, 0, "{outcome:?}");
     }
-    let loan = budget.lend(Kind::Transient, &NOW).expect("nothing has failed yet");
+    let loan = budget.try_acquire(FailureKind::Transient, &NOW).expect("nothing has failed yet");
     assert_eq!(budget.snapshot(NOW).requests, 1);
-    budget.give_back(loan);
+    budget.release(loan);
     assert_eq!(budget.snapshot(NOW).requests, 0);
-    assert_eq!(budget.left(), None);
+    assert_eq!(budget.available(), None);
 }
 
 #[test]
 fn every_fault_is_told_at_once() {
     let built = BARE.multiplier(Ratio::millionths(999_999)).window(ms(999)).max_refusal(Ratio::percent(101)).build();
-    assert_eq!(faults(built), [BudgetFault::RatioAboveOne, BudgetFault::WindowLength, BudgetFault::Multiplier]);
-    assert_eq!(faults(BARE.multiplier(Ratio::millionths(1_000_000_001)).build()), [BudgetFault::Multiplier]);
-    assert_eq!(faults(BARE.window(secs(3_601)).build()), [BudgetFault::WindowLength]);
+    assert_eq!(faults(built), [BudgetProblem::RatioAboveOne, BudgetProblem::WindowLength, BudgetProblem::Multiplier]);
+    assert_eq!(faults(BARE.multiplier(Ratio::millionths(1_000_000_001)).build()), [BudgetProblem::Multiplier]);
+    assert_eq!(faults(BARE.window(secs(3_601)).build()), [BudgetProblem::WindowLength]);
 }

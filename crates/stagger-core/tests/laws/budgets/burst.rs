@@ -1,24 +1,24 @@
 //! The burst invariant: however N failing calls and their retries come, in whatever order, with successes, refusals
 //! and cancellations between them, a budget allows no more extra load than its documentation says; and no more under a
-//! lever that enforces it.
+//! operator control that enforces it.
 
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::budget::{Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::budget::{Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Budget, Ratio};
 
 use super::play::{Book, Step, play, steps};
 use crate::laws::support::{cases, secs};
 
-/// Plays the steps with the budget, and with its like under a lever.
+/// Plays the steps with the budget, and with its like under a control.
 fn play_both<B: Budget>(
     make: impl Fn() -> B,
     steps: &[Step],
     mut check: impl FnMut(&Book) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
     play(&make(), steps, &mut check)?;
-    play(&Lever::new(make()), steps, check).map(drop)
+    play(&ControlledBudget::new(make()), steps, check).map(drop)
 }
 
 fn ratio() -> impl Strategy<Value = Ratio> {

@@ -1,7 +1,7 @@
 //! [`Concurrent`].
 
-use stagger_core::budget::{BudgetFault, Concurrent};
-use stagger_core::{Budget, Kind, Loan, Outcome, Ratio};
+use stagger_core::budget::{BudgetProblem, Concurrent};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
 use super::{NOW, drain, faults};
 
@@ -9,14 +9,14 @@ fn quarter(floor: u32) -> Concurrent {
     Concurrent::with(Ratio::percent(25), floor).unwrap()
 }
 
-fn firsts(budget: &Concurrent, calls: usize) -> Vec<Loan> {
-    (0..calls).map(|_| budget.first(&NOW)).collect()
+fn firsts(budget: &Concurrent, calls: usize) -> Vec<BudgetPermit> {
+    (0..calls).map(|_| budget.on_first_attempt(&NOW)).collect()
 }
 
 /// The call's attempt fails, and it asks for a retry.
-fn fail(budget: &Concurrent, loan: Loan) -> Option<Loan> {
-    budget.settle(loan, &Outcome::TRANSIENT, &NOW);
-    budget.lend(Kind::Transient, &NOW)
+fn fail(budget: &Concurrent, loan: BudgetPermit) -> Option<BudgetPermit> {
+    budget.record(loan, &Outcome::TRANSIENT, &NOW);
+    budget.try_acquire(FailureKind::Transient, &NOW)
 }
 
 #[test]
@@ -36,19 +36,19 @@ fn fg_21_a_place_that_becomes_free_is_lent_once() {
     let mut calls = firsts(&budget, 3);
     let first = fail(&budget, calls.pop().unwrap()).expect("one of three");
     assert_eq!(fail(&budget, calls.pop().unwrap()), None);
-    budget.give_back(first);
-    assert!(budget.lend(Kind::Transient, &NOW).is_some());
-    assert_eq!(budget.lend(Kind::Transient, &NOW), None);
+    budget.release(first);
+    assert!(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
 }
 
 #[test]
 fn a_retry_counts_while_it_waits_and_while_it_runs() {
     let budget = Concurrent::with(Ratio::ZERO, 1).unwrap();
-    let waits = budget.lend(Kind::Transient, &NOW).unwrap();
-    assert_eq!(budget.lend(Kind::Transient, &NOW), None);
-    assert_eq!(budget.left(), Some(0));
-    budget.settle(waits, &Outcome::TRANSIENT, &NOW);
-    assert_eq!(budget.left(), Some(1));
+    let waits = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    assert_eq!(budget.try_acquire(FailureKind::Transient, &NOW), None);
+    assert_eq!(budget.available(), Some(0));
+    budget.record(waits, &Outcome::TRANSIENT, &NOW);
+    assert_eq!(budget.available(), Some(1));
 }
 
 /// The share alone would shrink to nothing as calls turn into retries.
@@ -70,22 +70,22 @@ fn a_client_that_goes_offline_keeps_its_floor() {
 #[test]
 fn however_a_call_ends_its_place_becomes_free() {
     let budget = quarter(1);
-    for outcome in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT, Outcome::Cancelled, Outcome::Unprocessed]
+    for outcome in [Outcome::Success, Outcome::Permanent, Outcome::TRANSIENT, Outcome::Cancelled, Outcome::NotProcessed]
     {
-        let loan = budget.first(&NOW);
-        budget.settle(loan, &outcome, &NOW);
-        let loan = budget.lend(Kind::Local, &NOW).unwrap();
-        budget.settle(loan, &outcome, &NOW);
+        let loan = budget.on_first_attempt(&NOW);
+        budget.record(loan, &outcome, &NOW);
+        let loan = budget.try_acquire(FailureKind::LocalExhaustion, &NOW).unwrap();
+        budget.record(loan, &outcome, &NOW);
         assert_eq!((budget.snapshot().firsts, budget.snapshot().retries), (0, 0), "{outcome:?}");
     }
-    let loan = budget.lend(Kind::Transient, &NOW).unwrap();
-    budget.give_back(loan);
+    let loan = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    budget.release(loan);
     assert_eq!(budget.snapshot().retries, 0);
 }
 
 #[test]
 fn a_share_above_all_is_refused() {
-    assert_eq!(faults(Concurrent::with(Ratio::percent(101), 3)), [BudgetFault::RatioAboveOne]);
+    assert_eq!(faults(Concurrent::with(Ratio::percent(101), 3)), [BudgetProblem::RatioAboveOne]);
     let all = Concurrent::with(Ratio::ONE, 0).unwrap();
     assert_eq!(firsts(&all, 10).into_iter().filter_map(|call| fail(&all, call)).count(), 10);
 }

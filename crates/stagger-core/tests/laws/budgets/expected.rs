@@ -1,11 +1,11 @@
 //! The burst invariant of what does not bound every burst: a budget that refuses by chance, by its expectation, and a
-//! lever that is moved, by what it lets through while it enforces.
+//! operator control that is moved, by what it lets through while it enforces.
 
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use stagger_core::budget::{Adaptive, Lever, Mode, Tokens};
-use stagger_core::{Budget, Kind, Loan, Now, Outcome, Ratio, Seed};
+use stagger_core::budget::{Adaptive, ControlMode, ControlledBudget, Tokens};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio, Seed, guard::BudgetPermit, guard::Now};
 
 use super::play::{Step, play, steps};
 use crate::laws::support::cases;
@@ -25,13 +25,13 @@ struct Seen {
 }
 
 impl Budget for Foretold {
-    fn first(&self, now: &dyn Now) -> Loan {
-        self.budget.first(now)
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
+        self.budget.on_first_attempt(now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let refusal = self.budget.snapshot(now.now()).refusal.as_f64();
-        let loan = self.budget.lend(kind, now);
+        let loan = self.budget.try_acquire(kind, now);
         let mut seen = self.seen.lock().unwrap();
         seen.lent += f64::from(u8::from(loan.is_some()));
         seen.expected += 1.0 - refusal;
@@ -39,20 +39,20 @@ impl Budget for Foretold {
         loan
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.budget.settle(loan, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(loan, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
-        self.budget.give_back(loan);
+    fn release(&self, loan: BudgetPermit) {
+        self.budget.release(loan);
     }
 }
 
-/// A lever on tokens that is moved before every retry.
+/// An operator control on tokens that is moved before every retry.
 #[derive(Debug)]
 struct Moved {
-    lever: Lever<Tokens>,
-    modes: Vec<Mode>,
+    control: ControlledBudget<Tokens>,
+    modes: Vec<ControlMode>,
     lent: Mutex<Lent>,
 }
 
@@ -64,27 +64,27 @@ struct Lent {
 }
 
 impl Budget for Moved {
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         let mut lent = self.lent.lock().unwrap();
         let mode = self.modes[lent.asked % self.modes.len()];
         lent.asked += 1;
-        self.lever.set(mode);
-        let loan = self.lever.lend(kind, now);
+        self.control.set(mode);
+        let loan = self.control.try_acquire(kind, now);
         let counted = u64::from(loan.is_some());
         match mode {
-            Mode::Enforced => lent.while_enforced += counted,
-            Mode::NoRetries => lent.while_there_are_none += counted,
+            ControlMode::Enforced => lent.while_enforced += counted,
+            ControlMode::NoRetries => lent.while_there_are_none += counted,
             _ => {}
         }
         loan
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
-        self.lever.settle(loan, outcome, now);
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.control.record(loan, outcome, now);
     }
 
-    fn give_back(&self, loan: Loan) {
-        self.lever.give_back(loan);
+    fn release(&self, loan: BudgetPermit) {
+        self.control.release(loan);
     }
 }
 
@@ -103,15 +103,15 @@ proptest! {
     }
 
     #[test]
-    fn bd_17_a_lever_that_is_moved(
+    fn bd_17_a_control_that_is_moved(
         steps in steps(),
-        modes in prop::collection::vec(prop::sample::select(vec![Mode::Enforced, Mode::Observed, Mode::Off, Mode::NoRetries]), 1..20),
+        modes in prop::collection::vec(prop::sample::select(vec![ControlMode::Enforced, ControlMode::Observed, ControlMode::Off, ControlMode::NoRetries]), 1..20),
         capacity in 5_u32..40,
     ) {
         // What is given back could not be told from what was never paid.
         let steps: Vec<_> = steps.into_iter().filter(|step| !matches!(step, Step::GiveUp(_))).collect();
         let tokens = Tokens::builder().capacity(capacity).reward(2).build().unwrap();
-        let moved = Moved { lever: Lever::new(tokens), modes, lent: Mutex::default() };
+        let moved = Moved { control: ControlledBudget::new(tokens), modes, lent: Mutex::default() };
         let book = play(&moved, &steps, |_| Ok(()))?;
         let lent = *moved.lent.lock().unwrap();
         prop_assert!(lent.while_enforced * 5 <= u64::from(capacity) + 2 * book.successes, "{lent:?}");

@@ -1,7 +1,7 @@
 //! [`Lifetime`].
 
-use stagger_core::budget::{BudgetFault, Lifetime};
-use stagger_core::{Budget, Kind, Outcome, Ratio};
+use stagger_core::budget::{BudgetProblem, Lifetime};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, drain, faults};
 
@@ -19,7 +19,7 @@ fn calls(budget: &Lifetime, calls: u32) {
 fn the_first_hundred_attempts_are_free_and_retries_are_attempts() {
     let budget = Lifetime::default();
     calls(&budget, 1);
-    assert_eq!(budget.left(), Some(99));
+    assert_eq!(budget.available(), Some(99));
     assert_eq!(drain(&budget, NOW).len(), 99);
     calls(&budget, 890);
     assert_eq!(drain(&budget, NOW).len(), 0, "99 of 990 is a tenth");
@@ -38,7 +38,7 @@ fn retries_are_no_more_than_their_exact_share_of_all_attempts() {
             made += 1;
             for _ in 0..3 {
                 let fits = (retries + 1) * 1_000_000 <= u64::from(millionths) * (made + retries + 1);
-                let lent = budget.lend(Kind::Transient, &NOW).is_some();
+                let lent = budget.try_acquire(FailureKind::Transient, &NOW).is_some();
                 assert_eq!(lent, fits, "{millionths} millionths, {made} calls, {retries} retries");
                 retries += u64::from(lent);
             }
@@ -61,12 +61,12 @@ fn bd_17_failing_calls_cause_at_most_a_share_of_all_attempts() {
 fn what_was_never_used_comes_back_and_what_was_used_does_not() {
     let budget = Lifetime::with(Ratio::ZERO, 3).unwrap();
     calls(&budget, 1);
-    let loan = budget.lend(Kind::Transient, &NOW).unwrap();
-    budget.give_back(loan);
-    assert_eq!(budget.left(), Some(2));
+    let loan = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    budget.release(loan);
+    assert_eq!(budget.available(), Some(2));
     for outcome in [Outcome::Success, Outcome::Cancelled] {
-        let loan = budget.lend(Kind::Transient, &NOW).unwrap();
-        budget.settle(loan, &outcome, &NOW);
+        let loan = budget.try_acquire(FailureKind::Transient, &NOW).unwrap();
+        budget.record(loan, &outcome, &NOW);
     }
     assert_eq!(budget.snapshot().retries, 2);
     assert_eq!(drain(&budget, NOW).len(), 0);
@@ -74,6 +74,6 @@ fn what_was_never_used_comes_back_and_what_was_used_does_not() {
 
 #[test]
 fn a_share_that_is_never_reached_is_refused() {
-    assert_eq!(faults(Lifetime::with(Ratio::ONE, 100)), [BudgetFault::RatioOfOne]);
-    assert_eq!(faults(Lifetime::with(Ratio::percent(110), 100)), [BudgetFault::RatioAboveOne]);
+    assert_eq!(faults(Lifetime::with(Ratio::ONE, 100)), [BudgetProblem::RatioOfOne]);
+    assert_eq!(faults(Lifetime::with(Ratio::percent(110), 100)), [BudgetProblem::RatioAboveOne]);
 }

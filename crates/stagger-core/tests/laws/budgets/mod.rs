@@ -3,8 +3,8 @@
 mod adaptive;
 mod burst;
 mod concurrent;
+mod controlled;
 mod expected;
-mod lever;
 mod lifetime;
 mod play;
 mod settings;
@@ -14,25 +14,26 @@ mod throttle;
 mod tokens;
 mod window;
 
-use stagger_core::budget::{BudgetError, BudgetFault};
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome};
+use stagger_core::budget::{BudgetError, BudgetProblem};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 /// Moments at which nothing is read off the clock.
 const NOW: Instant = Instant::from_nanos(5_000_000_000);
 
 /// Asks for retries until one is refused; tells how many were lent. They are made, and their attempts are pending.
-fn drain(budget: &dyn Budget, now: Instant) -> Vec<Loan> {
-    let lent: Vec<_> = core::iter::from_fn(|| budget.lend(Kind::Transient, &now)).take(1_000_000).collect();
+fn drain(budget: &dyn Budget, now: Instant) -> Vec<BudgetPermit> {
+    let lent: Vec<_> =
+        core::iter::from_fn(|| budget.try_acquire(FailureKind::Transient, &now)).take(1_000_000).collect();
     assert!(lent.len() < 1_000_000, "{budget:?} never refuses");
     lent
 }
 
 /// A first attempt, from its beginning to its end.
 fn attempt(budget: &dyn Budget, outcome: Outcome, now: Instant) {
-    let loan = budget.first(&now);
-    budget.settle(loan, &outcome, &now);
+    let loan = budget.on_first_attempt(&now);
+    budget.record(loan, &outcome, &now);
 }
 
-fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetFault> {
-    built.map_or_else(|error| error.faults().collect(), |built| panic!("{built:?} makes no sense"))
+fn faults<T: core::fmt::Debug>(built: Result<T, BudgetError>) -> Vec<BudgetProblem> {
+    built.map_or_else(|error| error.problems().collect(), |built| panic!("{built:?} makes no sense"))
 }

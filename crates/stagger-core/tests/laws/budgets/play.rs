@@ -1,7 +1,7 @@
 //! Calls that come and end in any order.
 
 use proptest::prelude::*;
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, guard::BudgetPermit};
 
 /// What happens next, among the calls that are under way.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(super) fn play(
     mut check: impl FnMut(&Book) -> Result<(), TestCaseError>,
 ) -> Result<Book, TestCaseError> {
     let (mut book, mut attempting, mut sleeping) =
-        (Book::default(), Vec::<(Loan, bool)>::new(), Vec::<(Loan, u64)>::new());
+        (Book::default(), Vec::<(BudgetPermit, bool)>::new(), Vec::<(BudgetPermit, u64)>::new());
     for &step in steps {
         let now = Instant::from_nanos(book.now);
         let pick = |len: usize, n: usize| (len > 0).then(|| n % len);
@@ -76,13 +76,13 @@ pub(super) fn play(
             Step::Begin => {
                 book.calls += 1;
                 book.calls_at.push(book.now);
-                attempting.push((budget.first(&now), false));
+                attempting.push((budget.on_first_attempt(&now), false));
             }
             Step::Fail(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
                 let (loan, _) = attempting.swap_remove(at);
-                budget.settle(loan, &Outcome::TRANSIENT, &now);
-                if let Some(loan) = budget.lend(Kind::Transient, &now) {
+                budget.record(loan, &Outcome::TRANSIENT, &now);
+                if let Some(loan) = budget.try_acquire(FailureKind::Transient, &now) {
                     sleeping.push((loan, book.now));
                     book.retries += 1;
                     book.retries_at.push(book.now);
@@ -93,20 +93,20 @@ pub(super) fn play(
             }
             Step::Succeed(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
-                budget.settle(attempting.swap_remove(at).0, &Outcome::Success, &now);
+                budget.record(attempting.swap_remove(at).0, &Outcome::Success, &now);
                 book.successes += 1;
             }
             Step::Abandon(n) => {
                 let Some(at) = pick(attempting.len(), n) else { continue };
-                budget.settle(attempting.swap_remove(at).0, &Outcome::Cancelled, &now);
+                budget.record(attempting.swap_remove(at).0, &Outcome::Cancelled, &now);
             }
             Step::GiveUp(n) => {
                 let Some(at) = pick(sleeping.len(), n) else { continue };
                 match sleeping.swap_remove(at) {
                     // It gives nothing back, so it was lent for good.
-                    (Loan::NOTHING, _) => {}
+                    (BudgetPermit::NONE, _) => {}
                     (loan, lent_at) => {
-                        budget.give_back(loan);
+                        budget.release(loan);
                         book.retries -= 1;
                         let lent = book.retries_at.iter().position(|&time| time == lent_at);
                         book.retries_at.swap_remove(lent.expect("it was lent"));

@@ -1,6 +1,6 @@
 //! What all settings have in common.
 
-use stagger_core::budget::{Adaptive, BudgetFault, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger_core::budget::{Adaptive, BudgetProblem, Concurrent, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger_core::{Ratio, Seed};
 
 use super::faults;
@@ -21,16 +21,19 @@ static _THROTTLE: Throttle = match Throttle::new(10, Ratio::percent(10)) {
 #[test]
 fn every_fault_of_a_bucket_is_told_at_once_with_the_way_out() {
     let error = Tokens::builder().capacity(3).initial(4).refill(1, ms(0)).build().unwrap_err();
-    let found: Vec<_> = error.faults().collect();
-    assert_eq!(found, [BudgetFault::InitialAboveCapacity, BudgetFault::CostAboveCapacity, BudgetFault::NoRefillTime]);
+    let found: Vec<_> = error.problems().collect();
+    assert_eq!(
+        found,
+        [BudgetProblem::InitialAboveCapacity, BudgetProblem::CostAboveCapacity, BudgetProblem::NoRefillTime]
+    );
     assert_eq!(
         error.to_string(),
         "initial is above capacity: lower initial or raise capacity; \
          a cost is above capacity, so it could never be paid: lower it or raise capacity; \
          the refill takes no time, so nothing would ever be refused: name a length of time"
     );
-    assert_eq!(faults(Tokens::builder().capacity(0).build()), [BudgetFault::NoCapacity]);
-    assert_eq!(faults(Tokens::builder().cost(0).build()), [BudgetFault::NoCost]);
+    assert_eq!(faults(Tokens::builder().capacity(0).build()), [BudgetProblem::NoCapacity]);
+    assert_eq!(faults(Tokens::builder().cost(0).build()), [BudgetProblem::NoCost]);
     assert!(Tokens::builder().capacity(5).initial(5).local_cost(0).build().is_ok());
     let most = Tokens::builder().capacity(u32::MAX).cost(u32::MAX).reward(u32::MAX).refill(u32::MAX, ms(1));
     assert!(most.build().is_ok());

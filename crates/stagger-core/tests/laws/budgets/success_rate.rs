@@ -1,12 +1,12 @@
 //! [`SuccessRate`].
 
-use stagger_core::budget::{BudgetFault, SuccessRate};
-use stagger_core::{Budget, Kind, Outcome, Ratio};
+use stagger_core::budget::{BudgetProblem, SuccessRate};
+use stagger_core::{Budget, FailureKind, Outcome, Ratio};
 
 use super::{NOW, attempt, faults};
 
 fn lends(budget: &SuccessRate) -> bool {
-    budget.lend(Kind::Transient, &NOW).is_some()
+    budget.try_acquire(FailureKind::Transient, &NOW).is_some()
 }
 
 /// Against a list that is kept and counted.
@@ -32,24 +32,26 @@ fn it_lends_while_enough_of_the_last_n_succeeded() {
 #[test]
 fn the_sixth_failure_of_the_last_fifty_ends_it_and_fifty_successes_bring_all_back() {
     let budget = SuccessRate::default();
-    assert_eq!(budget.left(), Some(5));
+    assert_eq!(budget.available(), Some(5));
     for _ in 0..5 {
         attempt(&budget, Outcome::TRANSIENT, NOW);
         assert!(lends(&budget));
     }
-    assert_eq!(budget.left(), Some(0));
+    assert_eq!(budget.available(), Some(0));
     attempt(&budget, Outcome::throttled(None), NOW);
     assert!(!lends(&budget));
     for _ in 0..50 {
         attempt(&budget, Outcome::Permanent, NOW);
     }
-    assert_eq!(budget.left(), Some(5));
+    assert_eq!(budget.available(), Some(5));
 }
 
 #[test]
 fn what_nobody_is_blamed_for_does_not_count() {
     let budget = SuccessRate::with(Ratio::ONE, 1).unwrap();
-    for outcome in [Outcome::Cancelled, Outcome::Unprocessed, Outcome::Failed { kind: Kind::Local, hint: None }] {
+    for outcome in
+        [Outcome::Cancelled, Outcome::NotProcessed, Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }]
+    {
         attempt(&budget, outcome, NOW);
         assert!(lends(&budget), "{outcome:?}");
     }
@@ -61,8 +63,8 @@ fn what_nobody_is_blamed_for_does_not_count() {
 #[test]
 fn a_number_or_a_share_out_of_range_is_refused_together() {
     for n in [0, 65] {
-        let both = [BudgetFault::RatioAboveOne, BudgetFault::Attempts];
+        let both = [BudgetProblem::RatioAboveOne, BudgetProblem::Attempts];
         assert_eq!(faults(SuccessRate::with(Ratio::percent(101), n)), both, "{n}");
     }
-    assert_eq!(faults(SuccessRate::with(Ratio::ZERO, 50)), [BudgetFault::RatioOfZero]);
+    assert_eq!(faults(SuccessRate::with(Ratio::ZERO, 50)), [BudgetProblem::RatioOfZero]);
 }

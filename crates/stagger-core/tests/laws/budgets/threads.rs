@@ -5,9 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use stagger_core::budget::{
-    Adaptive, Concurrent, Lever, Lifetime, Mode, SuccessRate, Throttle, Tokens, Unlimited, Window,
+    Adaptive, Concurrent, ControlMode, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Unlimited, Window,
 };
-use stagger_core::{Budget, Instant, Kind, Loan, Outcome, Ratio, Seed};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio, Seed, guard::BudgetPermit};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{at, ms, secs};
@@ -38,17 +38,17 @@ fn burst(budget: &dyn Budget, now: impl Fn(u64) -> Instant + Sync) -> u64 {
         let mut lent = 0;
         for call in 0..CALLS {
             let now = now(call);
-            let mut loan = budget.first(&now);
+            let mut loan = budget.on_first_attempt(&now);
             for _ in 0..3 {
-                budget.settle(loan, &Outcome::TRANSIENT, &now);
-                let Some(next) = budget.lend(Kind::Transient, &now) else {
-                    loan = Loan::NOTHING;
+                budget.record(loan, &Outcome::TRANSIENT, &now);
+                let Some(next) = budget.try_acquire(FailureKind::Transient, &now) else {
+                    loan = BudgetPermit::NONE;
                     break;
                 };
                 loan = next;
                 lent += 1;
             }
-            budget.settle(loan, &Outcome::TRANSIENT, &now);
+            budget.record(loan, &Outcome::TRANSIENT, &now);
         }
         lent
     })
@@ -68,7 +68,7 @@ fn threads_spend_what_was_there_and_what_has_come_and_no_more() {
         for call in 0..CALLS {
             let now = at(ms(call));
             attempt(&tokens, Outcome::Success, now);
-            lent += (0..3).filter(|_| tokens.lend(Kind::Transient, &now).is_some()).count() as u64;
+            lent += (0..3).filter(|_| tokens.try_acquire(FailureKind::Transient, &now).is_some()).count() as u64;
         }
         lent
     });
@@ -92,24 +92,24 @@ fn threads_that_are_refused_by_chance_have_few_retries() {
 
 /// Whoever moves it, no more pass than the budget has while it is enforced, and every one that asks is counted.
 #[test]
-fn threads_under_a_lever_that_is_moved_spend_the_tokens_once() {
-    let lever = Lever::new(Tokens::new());
+fn threads_under_a_control_that_is_moved_spend_the_tokens_once() {
+    let control = ControlledBudget::new(Tokens::new());
     let asked = AtomicU64::new(0);
     let lent = together(|thread| {
         let mut lent = 0;
         for call in 0..CALLS {
             if thread == 0 {
-                lever.set(if call % 2 == 0 { Mode::NoRetries } else { Mode::Enforced });
+                control.set(if call % 2 == 0 { ControlMode::NoRetries } else { ControlMode::Enforced });
             }
             asked.fetch_add(1, Ordering::Relaxed);
-            lent += u64::from(lever.lend(Kind::Transient, &NOW).is_some());
+            lent += u64::from(control.try_acquire(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
-    let seen = lever.snapshot();
+    let seen = control.snapshot();
     assert_eq!(lent + seen.refused + seen.stopped, asked.into_inner());
-    lever.set(Mode::Enforced);
-    assert_eq!(lent + drain(&lever, NOW).len() as u64, 100);
+    control.set(ControlMode::Enforced);
+    assert_eq!(lent + drain(&control, NOW).len() as u64, 100);
 }
 
 #[test]
@@ -153,11 +153,11 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
     let most = AtomicU64::new(0);
     together(|_| {
         for _ in 0..CALLS {
-            let first = budget.first(&NOW);
-            budget.settle(first, &Outcome::TRANSIENT, &NOW);
-            if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
+            let first = budget.on_first_attempt(&NOW);
+            budget.record(first, &Outcome::TRANSIENT, &NOW);
+            if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
                 most.fetch_max(budget.snapshot().retries, Ordering::Relaxed);
-                budget.give_back(loan);
+                budget.release(loan);
             }
         }
         0
@@ -170,13 +170,13 @@ fn threads_do_not_exceed_the_floor_and_leave_nothing_behind() {
 #[test]
 fn threads_retry_no_more_than_their_share_of_what_is_active() {
     let budget = Concurrent::with(Ratio::percent(25), 3).unwrap();
-    let calls: Vec<_> = (0..100).map(|_| budget.first(&NOW)).collect();
+    let calls: Vec<_> = (0..100).map(|_| budget.on_first_attempt(&NOW)).collect();
     let calls = std::sync::Mutex::new(calls);
     let lent = together(|_| {
         let mut lent = 0;
         while let Some(call) = { calls.lock().unwrap().pop() } {
-            budget.settle(call, &Outcome::TRANSIENT, &NOW);
-            lent += u64::from(budget.lend(Kind::Transient, &NOW).is_some());
+            budget.record(call, &Outcome::TRANSIENT, &NOW);
+            lent += u64::from(budget.try_acquire(FailureKind::Transient, &NOW).is_some());
         }
         lent
     });
@@ -188,24 +188,25 @@ fn threads_retry_no_more_than_their_share_of_what_is_active() {
 fn what_threads_give_back_is_there_again() {
     let budgets: [&dyn Budget; 3] = [&Tokens::new(), &Window::new(), &Lifetime::new()];
     for budget in budgets {
-        let before = budget.left();
+        let before = budget.available();
         together(|_| {
             for _ in 0..CALLS {
-                if let Some(loan) = budget.lend(Kind::Transient, &NOW) {
-                    budget.give_back(loan);
+                if let Some(loan) = budget.try_acquire(FailureKind::Transient, &NOW) {
+                    budget.release(loan);
                 }
             }
             0
         });
         // The window had not been asked yet, so it did not know the time.
-        assert_eq!(budget.left(), before, "{budget:?}");
+        assert_eq!(budget.available(), before, "{budget:?}");
     }
 }
 
 #[test]
-fn threads_together_get_the_share_of_a_lever_to_the_last() {
-    let (lever, share) = (Lever::new(Unlimited), Ratio::millionths(333_333));
-    lever.set(share);
-    let lent = together(|_| (0..CALLS).filter(|_| lever.lend(Kind::Transient, &NOW).is_some()).count() as u64);
-    assert_eq!((lent, lever.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
+fn threads_together_get_the_share_of_a_control_to_the_last() {
+    let (control, share) = (ControlledBudget::new(Unlimited), Ratio::millionths(333_333));
+    control.set(share);
+    let lent =
+        together(|_| (0..CALLS).filter(|_| control.try_acquire(FailureKind::Transient, &NOW).is_some()).count() as u64);
+    assert_eq!((lent, control.snapshot().limited), (share.of(THREADS * CALLS), THREADS * CALLS - lent));
 }

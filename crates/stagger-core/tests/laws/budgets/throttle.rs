@@ -1,7 +1,7 @@
 //! [`Throttle`].
 
-use stagger_core::budget::{BudgetFault, Throttle};
-use stagger_core::{Budget, Hint, Kind, Outcome, Policy, Ratio, Stop};
+use stagger_core::budget::{BudgetProblem, Throttle};
+use stagger_core::{Budget, FailureKind, Outcome, Policy, Ratio, ServerHint, StopReason};
 
 use super::{NOW, attempt, faults};
 use crate::laws::support::{Call, ms};
@@ -55,10 +55,10 @@ fn gr_05_twelve_calls_against_a_server_that_mostly_fails() {
 #[test]
 fn gr_19_what_grpc_does_not_allow_is_refused() {
     for max in [0, 1_001, u32::MAX] {
-        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetFault::MaxTokens], "{max}");
+        assert_eq!(faults(Throttle::new(max, Ratio::ONE)), [BudgetProblem::MaxTokens], "{max}");
     }
     for ratio in [Ratio::ZERO, Ratio::millionths(999), Ratio::millionths(1_000_001_000)] {
-        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetFault::TokenRatio], "{ratio}");
+        assert_eq!(faults(Throttle::new(10, ratio)), [BudgetProblem::TokenRatio], "{ratio}");
     }
     assert!(Throttle::new(1, Ratio::millionths(1_000)).is_ok() && Throttle::new(1_000, Ratio::percent(160)).is_ok());
     let kept = throttle(10, 10);
@@ -76,15 +76,15 @@ fn gr_21_tokens_are_kept_in_thousandths_and_finer_digits_do_not_count() {
 #[test]
 fn exactly_half_full_is_not_enough() {
     let throttle = throttle(4, 1);
-    assert_eq!(throttle.left(), Some(1));
+    assert_eq!(throttle.available(), Some(1));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
-    assert_eq!(throttle.left(), Some(0));
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
+    assert_eq!(throttle.available(), Some(0));
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     assert_eq!(tokens(&throttle), 2_000);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_none());
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_none());
     attempt(&throttle, Outcome::Success, NOW);
-    assert!(throttle.lend(Kind::Transient, &NOW).is_some());
+    assert!(throttle.try_acquire(FailureKind::Transient, &NOW).is_some());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn tokens_stay_between_nothing_and_the_most() {
     attempt(&throttle, Outcome::Success, NOW);
     assert_eq!(tokens(&throttle), 1_000);
     for _ in 0..3 {
-        attempt(&throttle, Outcome::throttled(Some(Hint::Never)), NOW);
+        attempt(&throttle, Outcome::throttled(Some(ServerHint::DoNotRetry)), NOW);
     }
     assert_eq!(tokens(&throttle), 0);
     for want in [300, 600, 900, 1_000] {
@@ -108,9 +108,9 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
     attempt(&throttle, Outcome::TRANSIENT, NOW);
     for outcome in [
         Outcome::Permanent,
-        Outcome::Unprocessed,
+        Outcome::NotProcessed,
         Outcome::Cancelled,
-        Outcome::Failed { kind: Kind::Local, hint: None },
+        Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
     ] {
         attempt(&throttle, outcome, NOW);
         assert_eq!(tokens(&throttle), 9_000, "{outcome:?}");
@@ -120,5 +120,5 @@ fn what_failed_for_good_and_what_nobody_is_blamed_for_count_as_neither() {
 #[test]
 fn a_refusal_is_a_stop_of_its_own() {
     let policy = Policy::constant(ms(1)).max_attempts(4).build().unwrap();
-    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(Stop::Budget));
+    assert_eq!(Call::new(&policy).budget(&throttle(2, 10)).failing().stop, Some(StopReason::Budget));
 }

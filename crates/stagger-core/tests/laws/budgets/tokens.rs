@@ -2,7 +2,9 @@
 
 use stagger_core::budget::{Refund, Tokens, TokensBuilder};
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{Budget, Instant, Jitter, Kind, Loan, Outcome, Policy, Ratio, Seed, Stop};
+use stagger_core::{
+    Budget, FailureKind, Instant, Jitter, Outcome, Policy, Ratio, Seed, StopReason, guard::BudgetPermit,
+};
 
 use super::{NOW, attempt, drain};
 use crate::laws::support::{Call, at, ms, secs};
@@ -15,9 +17,9 @@ fn held(tokens: &Tokens) -> u64 {
 }
 
 /// Fails with `outcome`, retry after retry; what the bucket holds after each.
-fn quota(tokens: &Tokens, kind: Kind, retries: usize) -> Vec<u64> {
+fn quota(tokens: &Tokens, kind: FailureKind, retries: usize) -> Vec<u64> {
     let ask = |_| {
-        tokens.lend(kind, &NOW).expect("there is enough");
+        tokens.try_acquire(kind, &NOW).expect("there is enough");
         held(tokens)
     };
     (0..retries).map(ask).collect()
@@ -28,27 +30,27 @@ fn aw_05_three_attempts_cost_five_tokens_twice() {
     let tokens = SERVER_ERROR.build().unwrap();
     let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).build().unwrap();
     let trace = Call::new(&policy).budget(&tokens).failing();
-    assert_eq!((trace.waits, trace.stop, held(&tokens)), (vec![secs(1), secs(2)], Some(Stop::Attempts), 490));
+    assert_eq!((trace.waits, trace.stop, held(&tokens)), (vec![secs(1), secs(2)], Some(StopReason::Attempts), 490));
 }
 
 #[test]
 fn aw_07_the_last_five_tokens_come_back_with_the_retry_that_succeeds() {
     let tokens = SERVER_ERROR.capacity(5).transient_cost(5).throttled_cost(5).local_cost(5).build().unwrap();
-    let loan = tokens.lend(Kind::Transient, &NOW).unwrap();
+    let loan = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
     assert_eq!(held(&tokens), 0);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 5);
 }
 
 #[test]
 fn aw_09_the_quota_after_each_of_four_retries() {
-    assert_eq!(quota(&SERVER_ERROR.build().unwrap(), Kind::Transient, 4), [495, 490, 485, 480]);
+    assert_eq!(quota(&SERVER_ERROR.build().unwrap(), FailureKind::Transient, 4), [495, 490, 485, 480]);
 }
 
 #[test]
 fn aw_11_twenty_successes_restore_twenty_tokens() {
     let tokens = Tokens::AWS.capacity(20).build().unwrap();
-    assert_eq!(quota(&tokens, Kind::Transient, 2), [10, 0]);
+    assert_eq!(quota(&tokens, FailureKind::Transient, 2), [10, 0]);
     for n in 1..=20 {
         attempt(&tokens, Outcome::Success, NOW);
         assert_eq!(held(&tokens), n);
@@ -72,17 +74,17 @@ fn aw_15_the_quota_of_2026_after_each_of_four_retries() {
     let tokens = Tokens::AWS_2026.build().unwrap();
     let policy = Policy::exponential(ms(50), ms(200)).jitter(Jitter::None).max_attempts(5).build().unwrap();
     let trace = Call::new(&policy).budget(&tokens).failing();
-    assert_eq!((trace.waits, trace.stop), ([50, 100, 200, 200].map(ms).to_vec(), Some(Stop::Attempts)));
+    assert_eq!((trace.waits, trace.stop), ([50, 100, 200, 200].map(ms).to_vec(), Some(StopReason::Attempts)));
     assert_eq!(held(&tokens), 444);
-    assert_eq!(quota(&Tokens::AWS_2026.build().unwrap(), Kind::Transient, 4), [486, 472, 458, 444]);
+    assert_eq!(quota(&Tokens::AWS_2026.build().unwrap(), FailureKind::Transient, 4), [486, 472, 458, 444]);
 }
 
 #[test]
 fn aw_17_a_throttled_request_costs_five_and_gets_them_back() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    let loan = tokens.lend(Kind::Throttled, &NOW).unwrap();
+    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 495);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 500);
 }
 
@@ -94,9 +96,9 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
     let tokens = Tokens::AWS_2026.initial(0).build().unwrap();
     let policy = AWS_SDK_2026.policy().to_builder().jitter(Jitter::None).build().unwrap();
     for (outcome, stop) in [
-        (Outcome::TRANSIENT, Some(Stop::Budget)),
-        (Outcome::throttled(None), Some(Stop::Budget)),
-        (Outcome::Permanent, Some(Stop::Permanent)),
+        (Outcome::TRANSIENT, Some(StopReason::Budget)),
+        (Outcome::throttled(None), Some(StopReason::Budget)),
+        (Outcome::Permanent, Some(StopReason::Permanent)),
         (Outcome::Success, None),
     ] {
         let trace = Call::new(&policy).budget(&tokens).run([outcome]);
@@ -109,11 +111,11 @@ fn aw_21_with_an_empty_quota_a_call_ends_without_a_wait() {
 fn aw_31_time_and_rewards_add_up_exactly() {
     let builder = Tokens::builder().initial(0).cost(3).fractional_reward(Ratio::percent(50)).refill(1, secs(1));
     let tokens = builder.build().unwrap();
-    assert_eq!(tokens.lend(Kind::Transient, &NOW), None);
+    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW), None);
     attempt(&tokens, Outcome::Success, NOW);
     attempt(&tokens, Outcome::Success, NOW);
     let later = NOW.saturating_add(secs(2));
-    assert!(tokens.lend(Kind::Transient, &later).is_some(), "two from the refill, one from the rewards");
+    assert!(tokens.try_acquire(FailureKind::Transient, &later).is_some(), "two from the refill, one from the rewards");
     assert_eq!((held(&tokens), tokens.snapshot().fraction), (0, Ratio::ZERO));
 }
 
@@ -122,15 +124,15 @@ fn aw_31_time_and_rewards_add_up_exactly() {
 fn aw_33_a_refill_of_nothing_brings_nothing() {
     let tokens = Tokens::builder().capacity(5).refill(0, secs(1)).build().unwrap();
     assert_eq!(drain(&tokens, NOW).len(), 1);
-    assert_eq!(tokens.lend(Kind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
+    assert_eq!(tokens.try_acquire(FailureKind::Transient, &NOW.saturating_add(secs(1_000_000))), None);
 }
 
 #[test]
 fn the_101st_retry_in_a_row_is_refused() {
     for tokens in [Tokens::new(), Tokens::default(), SERVER_ERROR.build().unwrap()] {
-        assert_eq!(tokens.left(), Some(100));
+        assert_eq!(tokens.available(), Some(100));
         assert_eq!(drain(&tokens, NOW).len(), 100);
-        assert_eq!(tokens.left(), Some(0));
+        assert_eq!(tokens.available(), Some(0));
     }
 }
 
@@ -142,46 +144,46 @@ fn by_default_every_success_pays_for_a_retry_and_none_is_hoarded() {
     drop(drain(&tokens, NOW));
     for outcome in [Outcome::Success, Outcome::Permanent] {
         attempt(&tokens, outcome, NOW);
-        let loan = tokens.lend(Kind::Transient, &NOW).expect("the server answered");
-        tokens.settle(loan, &outcome, &NOW);
+        let loan = tokens.try_acquire(FailureKind::Transient, &NOW).expect("the server answered");
+        tokens.record(loan, &outcome, &NOW);
         assert_eq!(drain(&tokens, NOW).len(), 1);
     }
-    for outcome in [Outcome::TRANSIENT, Outcome::Unprocessed, Outcome::Cancelled] {
+    for outcome in [Outcome::TRANSIENT, Outcome::NotProcessed, Outcome::Cancelled] {
         attempt(&tokens, outcome, NOW);
-        assert_eq!(tokens.left(), Some(0), "{outcome:?}");
+        assert_eq!(tokens.available(), Some(0), "{outcome:?}");
     }
 }
 
 #[test]
 fn aws_gives_back_what_the_last_retry_cost_and_no_more() {
     let tokens = Tokens::AWS.build().unwrap();
-    let _first = tokens.lend(Kind::Transient, &NOW).unwrap();
-    let last = tokens.lend(Kind::Throttled, &NOW).unwrap();
+    let _first = tokens.try_acquire(FailureKind::Transient, &NOW).unwrap();
+    let last = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
     assert_eq!(held(&tokens), 485);
-    tokens.settle(last, &Outcome::Success, &NOW);
+    tokens.record(last, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 490);
 }
 
 #[test]
 fn a_retry_that_was_never_made_costs_nothing_and_a_cancelled_one_stays_paid() {
     let tokens = Tokens::AWS_2026.build().unwrap();
-    for kind in [Kind::Transient, Kind::Throttled, Kind::Local] {
-        let loan = tokens.lend(kind, &NOW).unwrap();
+    for kind in [FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion] {
+        let loan = tokens.try_acquire(kind, &NOW).unwrap();
         assert!(held(&tokens) < 500);
-        tokens.give_back(loan);
+        tokens.release(loan);
         assert_eq!(held(&tokens), 500, "{kind:?}");
     }
-    let loan = tokens.lend(Kind::Throttled, &NOW).unwrap();
-    tokens.settle(loan, &Outcome::Cancelled, &NOW);
+    let loan = tokens.try_acquire(FailureKind::Throttled, &NOW).unwrap();
+    tokens.record(loan, &Outcome::Cancelled, &NOW);
     assert_eq!(held(&tokens), 495);
 }
 
 #[test]
 fn what_costs_nothing_is_given_back_as_nothing() {
     let tokens = Tokens::builder().local_cost(0).refund(Refund::LastCost).reward(1).initial(0).build().unwrap();
-    let loan = tokens.lend(Kind::Local, &NOW).expect("it is free");
-    assert_ne!(loan, Loan::NOTHING);
-    tokens.settle(loan, &Outcome::Success, &NOW);
+    let loan = tokens.try_acquire(FailureKind::LocalExhaustion, &NOW).expect("it is free");
+    assert_ne!(loan, BudgetPermit::NONE);
+    tokens.record(loan, &Outcome::Success, &NOW);
     assert_eq!(held(&tokens), 0);
 }
 

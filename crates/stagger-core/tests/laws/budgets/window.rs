@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use stagger_core::budget::{BudgetFault, Window, WindowBuilder};
-use stagger_core::{Budget, Instant, Kind, Outcome, Ratio};
+use stagger_core::budget::{BudgetProblem, Window, WindowBuilder};
+use stagger_core::{Budget, FailureKind, Instant, Outcome, Ratio};
 
 use super::{drain, faults};
 use crate::laws::support::{at, ms, secs};
@@ -12,12 +12,12 @@ const BARE: WindowBuilder = Window::builder().min_per_second(0);
 
 fn calls(window: &Window, calls: u32, now: Instant) {
     for _ in 0..calls {
-        let _ = window.first(&now);
+        let _ = window.on_first_attempt(&now);
     }
 }
 
 fn lends(window: &Window, now: Instant) -> bool {
-    window.lend(Kind::Transient, &now).is_some()
+    window.try_acquire(FailureKind::Transient, &now).is_some()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn bd_03_calls_of_different_slots_pay_together_until_they_have_passed() {
 #[test]
 fn bd_05_a_cold_window_has_a_hundred_retries() {
     let window = Window::default();
-    assert_eq!((drain(&window, at(secs(3))).len(), window.left()), (100, Some(0)));
+    assert_eq!((drain(&window, at(secs(3))).len(), window.available()), (100, Some(0)));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn touching_a_window_does_not_shorten_it() {
             if window.snapshot(now).calls == 0 {
                 break now.saturating_since(start);
             }
-            let untouched = window.lend(Kind::Transient, &now).map(|loan| window.give_back(loan));
+            let untouched = window.try_acquire(FailureKind::Transient, &now).map(|loan| window.release(loan));
             assert!(untouched.is_some());
         };
         assert!(lived >= ms(900) && lived < ms(1_000) + step, "{lived:?} with a touch every {step:?}");
@@ -133,13 +133,13 @@ fn a_retry_counts_as_long_as_a_call() {
 fn what_was_never_used_comes_back_to_the_slot_it_came_from() {
     let window = BARE.ttl(secs(1)).ratio(Ratio::ONE).build().unwrap();
     calls(&window, 1, at(ms(100)));
-    let loan = window.lend(Kind::Transient, &at(ms(150))).unwrap();
+    let loan = window.try_acquire(FailureKind::Transient, &at(ms(150))).unwrap();
     assert!(!lends(&window, at(ms(850))));
-    window.give_back(loan);
-    let loan = window.lend(Kind::Transient, &at(ms(850))).expect("it came back");
+    window.release(loan);
+    let loan = window.try_acquire(FailureKind::Transient, &at(ms(850))).expect("it came back");
     calls(&window, 1, at(secs(5)));
     assert!(lends(&window, at(secs(5))));
-    window.give_back(loan);
+    window.release(loan);
     assert_eq!(window.snapshot(at(secs(5))).retries, 1, "what has passed is not given back again");
 }
 
@@ -147,8 +147,8 @@ fn what_was_never_used_comes_back_to_the_slot_it_came_from() {
 fn a_retry_that_was_made_stays_paid_whatever_came_of_it() {
     let window = Window::default();
     for outcome in [Outcome::Success, Outcome::TRANSIENT, Outcome::Cancelled] {
-        let loan = window.lend(Kind::Transient, &at(secs(1))).unwrap();
-        window.settle(loan, &outcome, &at(secs(1)));
+        let loan = window.try_acquire(FailureKind::Transient, &at(secs(1))).unwrap();
+        window.record(loan, &outcome, &at(secs(1)));
     }
     assert_eq!(window.snapshot(at(secs(1))).retries, 3);
 }
@@ -166,7 +166,7 @@ fn a_clock_that_lags_behind_spends_in_the_newest_slot() {
 fn a_ttl_or_a_share_out_of_range_is_refused_together() {
     for ttl in [ms(999), ms(60_001), Duration::ZERO, Duration::MAX] {
         let built = Window::builder().ttl(ttl).ratio(Ratio::percent(101)).build();
-        assert_eq!(faults(built), [BudgetFault::RatioAboveOne, BudgetFault::WindowLength], "{ttl:?}");
+        assert_eq!(faults(built), [BudgetProblem::RatioAboveOne, BudgetProblem::WindowLength], "{ttl:?}");
     }
     assert!(Window::builder().ttl(secs(1)).build().is_ok() && Window::builder().ttl(secs(60)).build().is_ok());
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Hint, HintMode, Jitter, Kind, Outcome, Policy, Seed, Stop, draw};
+use stagger_core::{FailureKind, HintMode, Jitter, Outcome, Policy, Seed, ServerHint, StopReason, schedule::draw};
 
 use super::series::upper_bounds;
 use crate::laws::support::{Call, JITTERS, any_delays, bits_of, cases, ms, secs};
@@ -41,12 +41,12 @@ fn xb_05_decorrelated_draws_from_the_upper_end_reach_the_cap() {
 #[test]
 fn xb_07_a_hint_is_spread_over_half_of_itself_and_one_above_the_limit_stops() {
     let policy = Policy::exponential(ms(500), secs(5)).max_hint(secs(300)).max_attempts(2).build().unwrap();
-    let hinted = |seed, hint| Call::new(&policy).seed(seed).run([Outcome::throttled(Some(Hint::Floor(hint)))]);
+    let hinted = |seed, hint| Call::new(&policy).seed(seed).run([Outcome::throttled(Some(ServerHint::AtLeast(hint)))]);
     let waits: Vec<_> = (0..500).map(|seed| hinted(seed, secs(10)).waits[0]).collect();
     let (least, most) = (*waits.iter().min().unwrap(), *waits.iter().max().unwrap());
     assert!(secs(10) <= least && least < ms(10_100), "{least:?}");
     assert!(ms(14_900) < most && most <= secs(15), "{most:?}");
-    assert_eq!(hinted(1, secs(400)).stop, Some(Stop::Hint));
+    assert_eq!(hinted(1, secs(400)).stop, Some(StopReason::Hint));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn xb_15_hint_modes() {
     let policy = |mode| Policy::constant(secs(1)).jitter(Jitter::None).hint_mode(mode).max_attempts(2);
     let wait = |builder: stagger_core::PolicyBuilder, seed| {
         let policy = builder.build().unwrap();
-        let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(secs(10))) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(10))) };
         let trace = Call::new(&policy).seed(seed).run([failed]);
         (trace.waits.first().copied(), trace.stop)
     };
@@ -64,7 +64,7 @@ fn xb_15_hint_modes() {
         assert!(waited.is_some_and(|waited| secs(10) <= waited && waited <= secs(15)), "{waited:?}");
     }
     assert_eq!(wait(policy(HintMode::Clamp(secs(5))), 1), (Some(secs(6)), None));
-    assert_eq!(wait(policy(HintMode::Exact).max_hint(secs(9)), 1), (None, Some(Stop::Hint)));
+    assert_eq!(wait(policy(HintMode::Exact).max_hint(secs(9)), 1), (None, Some(StopReason::Hint)));
 }
 
 proptest! {
@@ -134,6 +134,6 @@ proptest! {
         let took = Duration::from_nanos(took).max(limit / 100).max(Duration::from_nanos(1));
         let trace = Call::new(&policy.unwrap()).seed(seed).took(took).failing();
         prop_assert!(trace.last_start <= limit, "{trace:?}");
-        prop_assert_eq!(trace.stop, Some(Stop::Elapsed));
+        prop_assert_eq!(trace.stop, Some(StopReason::Elapsed));
     }
 }

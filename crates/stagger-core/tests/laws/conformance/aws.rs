@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::{AWS_SDK, AWS_SDK_2026};
-use stagger_core::{Hint, Jitter, Kind, Outcome, Policy, Stop};
+use stagger_core::{FailureKind, Jitter, Outcome, Policy, ServerHint, StopReason};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, ms, secs};
@@ -27,7 +27,7 @@ fn aw_03_a_high_attempt_is_capped_and_does_not_overflow() {
 fn aw_05_three_attempts_have_two_delays() {
     let policy = AWS_SDK.policy().to_builder().jitter(Jitter::None).build().unwrap();
     let trace = Call::new(&policy).failing();
-    assert_eq!((trace.waits, trace.stop), ([1, 2].map(secs).to_vec(), Some(Stop::Attempts)));
+    assert_eq!((trace.waits, trace.stop), ([1, 2].map(secs).to_vec(), Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn aw_15_a_cap_of_200_ms() {
     let builder = Policy::exponential(ms(50), ms(200)).max_attempts(5);
     assert_eq!(ceilings(builder, 4), [50, 100, 200, 200].map(ms));
     let trace = Call::new(&builder.build().unwrap()).failing();
-    assert_eq!((trace.waits.len(), trace.stop), (4, Some(Stop::Attempts)));
+    assert_eq!((trace.waits.len(), trace.stop), (4, Some(StopReason::Attempts)));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn aw_19_a_hint_is_clamped_to_five_seconds_above_the_delay() {
     let builder = AWS_SDK_2026.policy().to_builder();
     let policy = builder.jitter(Jitter::None).build().unwrap();
     for (hint, want) in [(secs(3), secs(3)), (ms(10), ms(50)), (secs(10), ms(5050))] {
-        let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(hint)) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(hint)) };
         assert_eq!(Call::new(&policy).run([failed]).waits, [want], "{hint:?}");
     }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::{CENKALTI, GOOGLE_HTTP_JAVA};
-use stagger_core::{Jitter, Policy, Seed, Stop};
+use stagger_core::{Jitter, Policy, Seed, StopReason};
 
 use crate::laws::support::{Call, ms, secs};
 
@@ -65,6 +65,6 @@ fn steps_are_whole_nanoseconds() {
 #[test]
 fn the_limit_counts_the_coming_delay() {
     let trace = Call::new(&CENKALTI.policy()).failing();
-    assert_eq!(trace.stop, Some(Stop::Elapsed));
+    assert_eq!(trace.stop, Some(StopReason::Elapsed));
     assert!(trace.waits.iter().sum::<Duration>() <= secs(900));
 }

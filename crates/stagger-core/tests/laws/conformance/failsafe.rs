@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::FAILSAFE_GO;
-use stagger_core::{Jitter, Policy, Ratio, Stop, draw};
+use stagger_core::{Jitter, Policy, Ratio, StopReason, schedule::draw};
 
 use super::series::ceilings;
 use crate::laws::support::{Call, bits_of, ms, secs};
@@ -47,7 +47,7 @@ fn fg_07_backoff() {
 #[test]
 fn fg_09_two_retries_are_three_attempts() {
     let trace = Call::new(&FAILSAFE_GO.policy()).failing();
-    assert_eq!((trace.attempts, trace.waits.len(), trace.stop), (3, 2, Some(Stop::Attempts)));
+    assert_eq!((trace.attempts, trace.waits.len(), trace.stop), (3, 2, Some(StopReason::Attempts)));
 }
 
 #[test]

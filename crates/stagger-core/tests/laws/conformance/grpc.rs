@@ -1,7 +1,7 @@
 //! GR: gRPC, proposal A6.
 
 use stagger_core::profile::GRPC_A6;
-use stagger_core::{Hint, Kind, Outcome, Stop};
+use stagger_core::{FailureKind, Outcome, ServerHint, StopReason};
 
 use crate::laws::support::{Call, ms, secs};
 
@@ -15,10 +15,10 @@ fn gr_01_a_fifth_more_or_less_around_the_capped_ceiling() {
 
 #[test]
 fn gr_09_a_pushback_is_waited_for_as_it_is() {
-    let pushback = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(secs(1))) };
+    let pushback = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(1))) };
     assert_eq!(Call::new(&GRPC_A6.policy()).run([pushback]).waits, [secs(1)]);
-    let never = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Never) };
-    assert_eq!(Call::new(&GRPC_A6.policy()).run([never]).stop, Some(Stop::Hint));
+    let never = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::DoNotRetry) };
+    assert_eq!(Call::new(&GRPC_A6.policy()).run([never]).stop, Some(StopReason::Hint));
 }
 
 /// The call ends at its deadline there, in the middle of the backoff; here it ends at once, which is when it is known.
@@ -26,5 +26,5 @@ fn gr_09_a_pushback_is_waited_for_as_it_is() {
 fn gr_23_a_backoff_beyond_the_deadline_is_not_slept() {
     let policy = GRPC_A6.policy().to_builder().base(secs(5)).cap(secs(5)).build().unwrap();
     let trace = Call::new(&policy).deadline(Call::START.saturating_add(secs(1))).failing();
-    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(Stop::Elapsed)));
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Elapsed)));
 }

@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use stagger_core::profile::POLLY_V8;
-use stagger_core::{Hint, HintMode, Jitter, Kind, Outcome, Policy, PolicyFault, Ratio, Seed, draw};
+use stagger_core::{
+    FailureKind, HintMode, Jitter, Outcome, Policy, PolicyProblem, Ratio, Seed, ServerHint, schedule::draw,
+};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, JITTERS, bits_of, ms, secs};
@@ -44,7 +46,7 @@ fn pl_07_the_profile_s_cap_comes_after_its_jitter() {
 
 #[test]
 fn pl_07_the_cap_comes_before_the_native_jitters() {
-    assert!(Policy::exponential(secs(10), secs(1)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(Policy::exponential(secs(10), secs(1)).build().unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
     for jitter in JITTERS {
         for builder in [Policy::exponential(ms(500), secs(1)), Policy::linear(ms(500), ms(500), secs(1))] {
             let Ok(policy) = builder.jitter(jitter).build() else {
@@ -103,7 +105,7 @@ fn pl_19_twelve_retries_are_thirteen_attempts() {
 #[test]
 fn pl_21_a_generated_delay_replaces_the_computed_one() {
     let policy = Policy::exponential(secs(1), secs(30)).hint_mode(HintMode::Exact).max_attempts(4).build().unwrap();
-    let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(ms(120))) };
+    let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(ms(120))) };
     assert_eq!(Call::new(&policy).run([failed; 4]).waits, [ms(120); 3]);
 }
 

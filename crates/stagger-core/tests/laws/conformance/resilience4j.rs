@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::RESILIENCE4J;
-use stagger_core::{Jitter, Policy, Ratio, Seed, Stop};
+use stagger_core::{Jitter, Policy, Ratio, Seed, StopReason};
 
 use super::series::ceilings;
 use crate::laws::support::{Call, ms, secs};
@@ -44,5 +44,5 @@ fn r4_05_every_share_from_nothing_to_the_whole_is_accepted() {
 fn r4_07_one_attempt_sleeps_never() {
     let policy = Policy::exponential(ms(500), secs(30)).max_attempts(1).build().unwrap();
     let trace = Call::new(&policy).failing();
-    assert_eq!((trace.runs, trace.waits, trace.stop), (1, vec![], Some(Stop::Attempts)));
+    assert_eq!((trace.runs, trace.waits, trace.stop), (1, vec![], Some(StopReason::Attempts)));
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger_core::profile::TENACITY;
-use stagger_core::{Jitter, Outcome, Policy, PolicyFault, Seed, Stop};
+use stagger_core::{Jitter, Outcome, Policy, PolicyProblem, Seed, StopReason};
 
 use super::series::{ceilings, upper_bounds};
 use crate::laws::support::{Call, at, mean, ms, secs};
@@ -62,7 +62,7 @@ fn tn_17_a_chain_repeats_its_last() {
 
 #[test]
 fn tn_19_an_empty_chain_cannot_be_built() {
-    assert!(Policy::list(&[]).build().unwrap_err().faults().eq([PolicyFault::List]));
+    assert!(Policy::list(&[]).build().unwrap_err().problems().eq([PolicyProblem::List]));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn tn_25_at_the_maximum_every_client_waits_exactly_the_maximum() {
     for seed in 0..100 {
         assert!(policy.schedule(Seed::new(seed)).take(9).all(|delay| delay == secs(5)));
     }
-    assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(Policy::exponential(secs(10), secs(5)).build().unwrap_err().problems().eq([PolicyProblem::CapBelowBase]));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn tn_27_no_jitter() {
 }
 
 /// The decision after a call's failing attempts, the last of which ends so long after the start.
-fn stops(policy: &Policy, attempts: u32, elapsed: Duration) -> Option<Stop> {
+fn stops(policy: &Policy, attempts: u32, elapsed: Duration) -> Option<StopReason> {
     let trace = Call::new(policy).took(elapsed / attempts).run(vec![Outcome::TRANSIENT; attempts as usize]);
     trace.stop
 }
@@ -112,7 +112,7 @@ fn stops(policy: &Policy, attempts: u32, elapsed: Duration) -> Option<Stop> {
 #[test]
 fn tn_31_a_limit_of_time_with_nothing_to_sleep() {
     let policy = Policy::zero().max_elapsed(secs(1)).unlimited_attempts().build().unwrap();
-    for (elapsed, want) in [(999, None), (1000, None), (1001, Some(Stop::Elapsed))] {
+    for (elapsed, want) in [(999, None), (1000, None), (1001, Some(StopReason::Elapsed))] {
         assert_eq!(stops(&policy, 1, ms(elapsed)), want, "{elapsed} ms");
     }
 }
@@ -124,9 +124,9 @@ fn tn_33_whichever_limit_comes_first() {
         (1, 100, None),
         (2, 200, None),
         (2, 800, None),
-        (4, 800, Some(Stop::Attempts)),
-        (3, 1800, Some(Stop::Elapsed)),
-        (4, 1800, Some(Stop::Elapsed)),
+        (4, 800, Some(StopReason::Attempts)),
+        (3, 1800, Some(StopReason::Elapsed)),
+        (4, 1800, Some(StopReason::Elapsed)),
     ] {
         assert_eq!(stops(&policy, attempts, ms(elapsed)), want, "{attempts} attempts in {elapsed} ms");
     }
@@ -135,11 +135,11 @@ fn tn_33_whichever_limit_comes_first() {
 #[test]
 fn tn_39_attempts_are_counted_from_one() {
     let policy = Policy::zero().max_attempts(3).build().unwrap();
-    let mut state = stagger_core::State::new();
+    let mut state = stagger_core::machine::RetryState::new();
     let (guards, now) = (stagger_core::Guards::none(), || at(Duration::ZERO));
-    let mut retry = stagger_core::Retry::new(&policy, &mut state, Seed::new(1));
+    let mut retry = stagger_core::machine::RetryMachine::new(&policy, &mut state, Seed::new(1));
     let seen = [1, 2, 3].map(|_| {
-        let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::guard::Permits::NONE, now, &guards).unwrap();
         let seen = retry.attempt();
         let _ = retry.decide(Outcome::TRANSIENT, permit, now, &guards);
         seen
@@ -154,10 +154,10 @@ fn tn_41_a_sleep_that_ends_with_the_limit_is_inside_and_one_that_ends_at_the_dea
     let builder = Policy::constant(secs(5)).jitter(Jitter::None).unlimited_attempts();
     let policy = builder.max_elapsed(secs(5)).build().unwrap();
     let trace = Call::new(&policy).failing();
-    assert_eq!((trace.attempts, trace.waits, trace.stop), (2, vec![secs(5)], Some(Stop::Elapsed)));
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (2, vec![secs(5)], Some(StopReason::Elapsed)));
 
     let policy = builder.build().unwrap();
     let start = Call::START;
     let trace = Call::new(&policy).deadline(start.saturating_add(secs(5))).failing();
-    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(Stop::Elapsed)));
+    assert_eq!((trace.attempts, trace.waits, trace.stop), (1, vec![], Some(StopReason::Elapsed)));
 }

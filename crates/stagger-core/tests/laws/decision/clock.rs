@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, PolicyBuilder, Retry, Seed, State};
+use stagger_core::{
+    Guards, Outcome, Policy, PolicyBuilder, Seed, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::laws::support::{Purse, Reads, Watch, at, cases, ms, secs};
 
@@ -13,16 +16,16 @@ const POLICY: PolicyBuilder = Policy::constant(ms(10));
 fn reads(policy: PolicyBuilder, deadline: bool, guards: &Guards<'_>) -> [u32; 4] {
     let policy = policy.build().unwrap();
     let reads = Reads::at(at(secs(1)));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
-    let mut permit = Permit::NONE;
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+    let mut permit = Permits::NONE;
     let mut taken = Vec::new();
     for outcome in [Outcome::TRANSIENT, Outcome::Success] {
         let begun = retry.begin(permit, reads.clock(), guards).unwrap();
         taken.push(reads.taken());
         permit = match retry.decide(outcome, begun, reads.clock(), guards) {
             Decision::Retry { permit, .. } => permit,
-            _ => Permit::NONE,
+            _ => Permits::NONE,
         };
         taken.push(reads.taken());
     }
@@ -60,8 +63,8 @@ fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
     for (policy, without, with_deadline) in [(POLICY, 0, 0), (spread, 0, 1), (spread.max_elapsed(secs(9)), 1, 1)] {
         for (deadline, want) in [(None, without), (Some(at(secs(9))), with_deadline)] {
             let policy = policy.build().unwrap();
-            let mut state = State::new();
-            let _ = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
+            let mut state = RetryState::new();
+            let _ = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline).spread(reads.clock());
             assert_eq!(reads.taken(), want, "{policy}, {deadline:?}");
         }
     }
@@ -70,10 +73,10 @@ fn a_spread_reads_the_clock_for_a_limit_or_a_deadline_only() {
 #[test]
 fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
     let (policy, reads) = (POLICY.build().unwrap(), Reads::at(at(secs(1))));
-    let mut state = State::new();
-    assert_eq!(Retry::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
+    let mut state = RetryState::new();
+    assert_eq!(RetryMachine::new(&policy, &mut state, Seed::new(1)).remaining(reads.clock()), None);
     assert_eq!(reads.taken(), 0);
-    let retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
+    let retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(4))));
     assert_eq!(retry.remaining(reads.clock()), Some(secs(3)));
     assert_eq!(reads.taken(), 1);
     reads.set(at(secs(5)));
@@ -82,7 +85,7 @@ fn what_remains_is_asked_of_the_clock_only_with_a_deadline() {
 
 #[test]
 fn an_instant_is_its_own_present() {
-    assert_eq!(stagger_core::Now::now(&at(secs(7))), at(secs(7)));
+    assert_eq!(stagger_core::guard::Now::now(&at(secs(7))), at(secs(7)));
 }
 
 #[test]
@@ -91,9 +94,9 @@ fn giving_up_an_attempt_reads_the_clock_only_for_a_guard_that_asks() {
     for (purse, want) in [(Purse::default(), 0), (Purse::with_clock(), 1)] {
         let guards = Guards::none().budget(&purse);
         let policy = POLICY.build().unwrap();
-        let mut state = State::new();
+        let mut state = RetryState::new();
         let permit =
-            Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+            RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
         guards.abandon(permit, reads.clock());
         assert_eq!(reads.taken(), want);
     }
@@ -105,7 +108,7 @@ proptest! {
     #[test]
     fn no_step_reads_the_clock_twice(
         limit in any::<bool>(), deadline in any::<bool>(), budget in any::<bool>(), breaker in any::<bool>(),
-        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::Unprocessed]), 1..6),
+        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::TRANSIENT, Outcome::NotProcessed]), 1..6),
     ) {
         let (purse, watch) = (Purse::with_clock(), Watch::with_clock());
         let mut guards = Guards::none();
@@ -114,9 +117,9 @@ proptest! {
         let policy = if limit { POLICY.max_elapsed(secs(9)) } else { POLICY };
         let policy = policy.unlimited_attempts().build().unwrap();
         let reads = Reads::at(at(secs(1)));
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
-        let mut permit = Permit::NONE;
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(deadline.then_some(at(secs(100))));
+        let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, reads.clock(), &guards).unwrap();
             prop_assert!(reads.taken() <= 1);
@@ -126,6 +129,6 @@ proptest! {
             prop_assert!(reads.taken() <= 1);
             permit = lent;
         }
-        guards.give_back(permit);
+        guards.release(permit);
     }
 }

@@ -2,16 +2,19 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{
+    Guards, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState,
+};
 
 use crate::laws::support::{Purse, at, ms, secs};
 
 /// The delays that a supervised program gets whose `k`-th life lasts `lives[k]`.
-fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, Option<Stop>) {
+fn supervise(policy: &Policy, lives: &[Duration], seed: u64) -> (Vec<Duration>, Option<StopReason>) {
     let (guards, mut now) = (Guards::none(), secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(policy, &mut state, Seed::new(seed));
-    let (mut permit, mut waits) = (Permit::NONE, Vec::new());
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(policy, &mut state, Seed::new(seed));
+    let (mut permit, mut waits) = (Permits::NONE, Vec::new());
     for &lived in lives {
         permit = retry.begin(permit, || at(now), &guards).unwrap();
         now += lived;
@@ -36,11 +39,11 @@ fn the_count_and_the_schedule_start_again_after_a_life_of_stable_after() {
     let policy = policy.max_attempts(4).build().unwrap();
     let (short, long) = (secs(60) - Duration::from_nanos(1), secs(60));
     for (lives, want, stop) in [
-        (vec![short; 9], vec![100, 200, 400], Some(Stop::Attempts)),
+        (vec![short; 9], vec![100, 200, 400], Some(StopReason::Attempts)),
         (
             vec![short, short, long, short, short, short, short],
             vec![100, 200, 100, 200, 400, 800],
-            Some(Stop::Attempts),
+            Some(StopReason::Attempts),
         ),
         (vec![long; 6], vec![100; 6], None),
     ] {
@@ -69,12 +72,12 @@ fn zero_starts_again_every_time_and_nothing_set_never() {
 #[test]
 fn whether_it_started_again_is_told() {
     let policy = Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap();
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     assert!(!retry.reset_if_healthy(ms(9_999)));
     assert!(retry.reset_if_healthy(secs(10)));
-    let mut state = State::new();
-    assert!(!Retry::new(&Policy::DEFAULT, &mut state, Seed::new(1)).reset_if_healthy(Duration::MAX));
+    let mut state = RetryState::new();
+    assert!(!RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(1)).reset_if_healthy(Duration::MAX));
 }
 
 /// Draws go on with new numbers: a program that dies every hour must not wait the same every time.
@@ -102,7 +105,7 @@ fn the_failure_that_begins_an_episode_and_the_next_are_two_draws() {
 fn starting_again_does_not_start_the_clock_again() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(100)).stable_after(secs(10)).unlimited_attempts();
     let (waits, stop) = supervise(&policy.build().unwrap(), &[secs(30); 9], 1);
-    assert_eq!((waits.len(), stop), (3, Some(Stop::Elapsed)));
+    assert_eq!((waits.len(), stop), (3, Some(StopReason::Elapsed)));
 }
 
 #[test]
@@ -110,9 +113,9 @@ fn starting_again_in_a_sleep_does_not_lose_the_loan_of_the_coming_attempt() {
     let (purse, policy) = (Purse::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
@@ -130,9 +133,9 @@ fn a_retry_that_begins_an_episode_keeps_its_loan() {
     let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().stable_after(secs(10)).build().unwrap());
     let guards = Guards::none().budget(&purse);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     assert!(retry.reset_if_healthy(secs(10)));
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")

@@ -3,20 +3,22 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Hint, HintMode, Jitter, Kind, Outcome, Policy, PolicyBuilder, Ratio, Seed, Source, Stop};
+use stagger_core::{
+    DelaySource, FailureKind, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, ServerHint, StopReason,
+};
 
 use crate::laws::support::{Call, Trace, any_delays, cases, length, ms, secs};
 
-fn told(hint: Hint) -> Outcome {
-    Outcome::Failed { kind: Kind::Transient, hint: Some(hint) }
+fn told(hint: ServerHint) -> Outcome {
+    Outcome::Failed { kind: FailureKind::Transient, hint: Some(hint) }
 }
 
-fn after(policy: PolicyBuilder, seed: u64, hint: Hint) -> Trace {
+fn after(policy: PolicyBuilder, seed: u64, hint: ServerHint) -> Trace {
     Call::new(&policy.max_attempts(2).build().unwrap()).seed(seed).run([told(hint)])
 }
 
 fn span(policy: PolicyBuilder, hint: Duration) -> (Duration, Duration) {
-    let waits = (0..3_000).map(|seed| after(policy, seed, Hint::Floor(hint)).waits[0]);
+    let waits = (0..3_000).map(|seed| after(policy, seed, ServerHint::AtLeast(hint)).waits[0]);
     let waits: Vec<_> = waits.collect();
     (*waits.iter().min().unwrap(), *waits.iter().max().unwrap())
 }
@@ -52,10 +54,10 @@ fn exact_and_slots_are_kept_to_the_nanosecond() {
     let policy = Policy::exponential(secs(2), secs(60));
     for seed in 0..20 {
         let hint = Duration::from_nanos(1_234_567_891);
-        let trace = after(policy.hint_mode(HintMode::Exact), seed, Hint::Floor(hint));
-        assert_eq!((trace.waits, trace.sources), (vec![hint], vec![Source::Hint]));
+        let trace = after(policy.hint_mode(HintMode::Exact), seed, ServerHint::AtLeast(hint));
+        assert_eq!((trace.waits, trace.sources), (vec![hint], vec![DelaySource::Hint]));
         for mode in [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(1))] {
-            assert_eq!(after(policy.hint_mode(mode), seed, Hint::Slot(hint)).waits, [hint], "{mode}");
+            assert_eq!(after(policy.hint_mode(mode), seed, ServerHint::Reserved(hint)).waits, [hint], "{mode}");
         }
     }
 }
@@ -64,7 +66,7 @@ fn exact_and_slots_are_kept_to_the_nanosecond() {
 fn clamp_stays_between_the_draw_and_the_draw_plus_its_length() {
     let policy = Policy::constant(secs(10)).jitter(Jitter::None).hint_mode(HintMode::Clamp(secs(5)));
     for (hint, want) in [(0, 10), (9, 10), (10, 10), (12, 12), (15, 15), (16, 15), (300, 15)] {
-        assert_eq!(after(policy, 1, Hint::Floor(secs(hint))).waits, [secs(want)], "{hint}");
+        assert_eq!(after(policy, 1, ServerHint::AtLeast(secs(hint))).waits, [secs(want)], "{hint}");
     }
 }
 
@@ -73,26 +75,26 @@ fn a_hint_above_the_longest_stops_and_one_at_it_does_not() {
     let policy = Policy::constant(secs(1));
     for (policy, hint, want) in [
         (policy, secs(300), None),
-        (policy, secs(300) + Duration::from_nanos(1), Some(Stop::Hint)),
+        (policy, secs(300) + Duration::from_nanos(1), Some(StopReason::Hint)),
         (policy.max_hint(secs(5)), secs(5), None),
-        (policy.max_hint(secs(5)), ms(5001), Some(Stop::Hint)),
-        (policy.max_hint(Duration::ZERO), ms(1), Some(Stop::Hint)),
+        (policy.max_hint(secs(5)), ms(5001), Some(StopReason::Hint)),
+        (policy.max_hint(Duration::ZERO), ms(1), Some(StopReason::Hint)),
         (policy.unlimited_hint(), secs(1 << 40), None),
     ] {
-        assert_eq!(after(policy, 1, Hint::Floor(hint)).stop, want, "{hint:?}");
-        assert_eq!(after(policy, 1, Hint::Slot(hint)).stop, want, "{hint:?}");
+        assert_eq!(after(policy, 1, ServerHint::AtLeast(hint)).stop, want, "{hint:?}");
+        assert_eq!(after(policy, 1, ServerHint::Reserved(hint)).stop, want, "{hint:?}");
     }
-    assert_eq!(after(policy.unlimited_hint(), 1, Hint::Never).stop, Some(Stop::Hint));
+    assert_eq!(after(policy.unlimited_hint(), 1, ServerHint::DoNotRetry).stop, Some(StopReason::Hint));
 }
 
 #[test]
 fn a_hint_counts_as_an_attempt_and_in_elapsed() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(10)).max_attempts(4).hint_mode(HintMode::Exact);
     let policy = policy.build().unwrap();
-    let trace = Call::new(&policy).run([told(Hint::Floor(secs(4))); 9]);
-    assert_eq!((trace.waits, trace.stop), (vec![secs(4); 2], Some(Stop::Elapsed)));
-    let trace = Call::new(&policy).run([told(Hint::Floor(ms(4))); 9]);
-    assert_eq!((trace.attempts, trace.stop), (4, Some(Stop::Attempts)));
+    let trace = Call::new(&policy).run([told(ServerHint::AtLeast(secs(4))); 9]);
+    assert_eq!((trace.waits, trace.stop), (vec![secs(4); 2], Some(StopReason::Elapsed)));
+    let trace = Call::new(&policy).run([told(ServerHint::AtLeast(ms(4))); 9]);
+    assert_eq!((trace.attempts, trace.stop), (4, Some(StopReason::Attempts)));
 }
 
 /// The bases after throttling and after our own exhaustion move the ceiling of that one failure.
@@ -102,18 +104,18 @@ fn kinds_have_bases_of_their_own() {
     let exponential = none(Policy::exponential(ms(50), secs(20)));
     let failed = |kind| Outcome::Failed { kind, hint: None };
     for (policy, kind, want) in [
-        (exponential, Kind::Transient, [50, 100, 200]),
-        (exponential, Kind::Throttled, [50, 100, 200]),
-        (exponential, Kind::Local, [500, 1000, 2000]),
-        (exponential.throttled_base(secs(1)), Kind::Throttled, [1000, 2000, 4000]),
-        (exponential.throttled_base(secs(8)), Kind::Throttled, [8000, 16000, 20000]),
-        (exponential.local_base(ms(70)), Kind::Local, [70, 140, 280]),
-        (none(Policy::linear(ms(50), ms(50), secs(20))), Kind::Local, [500, 1000, 1500]),
-        (none(Policy::constant(ms(50))), Kind::Local, [500, 500, 500]),
-        (none(Policy::constant(ms(200))), Kind::Local, [1000, 1000, 1000]),
-        (none(Policy::constant(secs(2))), Kind::Local, [2000, 2000, 2000]),
-        (none(Policy::list(&[ms(5), ms(7)])), Kind::Local, [5, 7, 7]),
-        (Policy::zero(), Kind::Local, [0, 0, 0]),
+        (exponential, FailureKind::Transient, [50, 100, 200]),
+        (exponential, FailureKind::Throttled, [50, 100, 200]),
+        (exponential, FailureKind::LocalExhaustion, [500, 1000, 2000]),
+        (exponential.throttled_base(secs(1)), FailureKind::Throttled, [1000, 2000, 4000]),
+        (exponential.throttled_base(secs(8)), FailureKind::Throttled, [8000, 16000, 20000]),
+        (exponential.local_base(ms(70)), FailureKind::LocalExhaustion, [70, 140, 280]),
+        (none(Policy::linear(ms(50), ms(50), secs(20))), FailureKind::LocalExhaustion, [500, 1000, 1500]),
+        (none(Policy::constant(ms(50))), FailureKind::LocalExhaustion, [500, 500, 500]),
+        (none(Policy::constant(ms(200))), FailureKind::LocalExhaustion, [1000, 1000, 1000]),
+        (none(Policy::constant(secs(2))), FailureKind::LocalExhaustion, [2000, 2000, 2000]),
+        (none(Policy::list(&[ms(5), ms(7)])), FailureKind::LocalExhaustion, [5, 7, 7]),
+        (Policy::zero(), FailureKind::LocalExhaustion, [0, 0, 0]),
     ] {
         let policy = policy.max_attempts(4).build().unwrap();
         assert_eq!(Call::new(&policy).run([failed(kind); 3]).waits, want.map(ms), "{policy} {kind:?}");
@@ -124,8 +126,11 @@ fn kinds_have_bases_of_their_own() {
 #[test]
 fn a_drawn_delay_spans_the_ceiling_of_its_kind() {
     let builder = Policy::exponential(ms(50), secs(20)).throttled_base(secs(1)).max_attempts(3);
-    for (kind, ceilings) in [(Kind::Transient, [50, 100]), (Kind::Throttled, [1000, 2000]), (Kind::Local, [500, 1000])]
-    {
+    for (kind, ceilings) in [
+        (FailureKind::Transient, [50, 100]),
+        (FailureKind::Throttled, [1000, 2000]),
+        (FailureKind::LocalExhaustion, [500, 1000]),
+    ] {
         let policy = builder.build().unwrap();
         for (retry, ceiling) in ceilings.map(ms).into_iter().enumerate() {
             let wait = |seed| Call::new(&policy).seed(seed).run([Outcome::Failed { kind, hint: None }; 2]).waits[retry];
@@ -153,14 +158,14 @@ proptest! {
         hint in length(),
     ) {
         let policy = policy.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
-        let outcomes = hinted.iter().map(|&yes| if yes { told(Hint::Floor(hint)) } else { Outcome::TRANSIENT });
+        let outcomes = hinted.iter().map(|&yes| if yes { told(ServerHint::AtLeast(hint)) } else { Outcome::TRANSIENT });
         let trace = Call::new(&policy).seed(seed).run(outcomes);
         for (at, (delay, yes)) in policy.schedule(Seed::new(seed)).zip(&hinted).enumerate() {
             let (waited, source) = (trace.waits[at], trace.sources[at]);
             if *yes {
-                prop_assert!(waited >= hint.min(Duration::from_nanos(i64::MAX as u64)) && source == Source::Hint);
+                prop_assert!(waited >= hint.min(Duration::from_nanos(i64::MAX as u64)) && source == DelaySource::Hint);
             } else {
-                prop_assert_eq!((waited, source), (delay, Source::Schedule));
+                prop_assert_eq!((waited, source), (delay, DelaySource::Schedule));
             }
         }
     }

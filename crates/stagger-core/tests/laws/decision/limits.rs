@@ -2,16 +2,19 @@
 
 use core::time::Duration;
 
-use stagger_core::{Decision, Guards, Instant, Jitter, Outcome, Permit, Policy, Retry, Seed, State, Stop};
+use stagger_core::{
+    Guards, Instant, Jitter, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
+};
 
 use crate::laws::support::{Call, at, ms, secs};
 
 #[test]
 fn what_a_call_remembers_is_24_bytes_of_plain_data() {
     fn is_plain<T: Copy + Send + Sync + 'static>() {}
-    is_plain::<State>();
-    assert_eq!(size_of::<State>(), 24);
-    assert_eq!(State::default(), State::new());
+    is_plain::<RetryState>();
+    assert_eq!(size_of::<RetryState>(), 24);
+    assert_eq!(RetryState::default(), RetryState::new());
 }
 
 #[test]
@@ -19,7 +22,7 @@ fn attempts_are_made_up_to_the_limit_and_the_first_one_counts() {
     for most in [1, 2, 5, 100] {
         let policy = Policy::zero().max_attempts(most).build().unwrap();
         let trace = Call::new(&policy).failing();
-        assert_eq!((trace.attempts, trace.runs, trace.stop), (most, most, Some(Stop::Attempts)));
+        assert_eq!((trace.attempts, trace.runs, trace.stop), (most, most, Some(StopReason::Attempts)));
     }
 }
 
@@ -33,13 +36,13 @@ fn without_a_limit_of_attempts_there_is_none() {
 #[test]
 fn the_last_attempt_knows_that_it_is_the_last() {
     let policy = Policy::zero().max_attempts(2).build().unwrap();
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     assert_eq!(retry.max_attempts().unwrap().get(), 2);
     let seen = [0, 1, 2].map(|attempt| {
         assert_eq!(retry.attempt(), attempt);
         let last = retry.is_last_attempt();
-        let permit = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none()).unwrap();
+        let permit = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none()).unwrap();
         let _ = retry.decide(Outcome::TRANSIENT, permit, || Instant::ZERO, &Guards::none());
         last
     });
@@ -62,7 +65,7 @@ fn a_retry_may_start_at_the_limit_and_not_a_nanosecond_later() {
     ] {
         let policy = policy.max_elapsed(limit).build().unwrap();
         let trace = Call::new(&policy).took(took).failing();
-        assert_eq!((trace.waits.len(), trace.stop), (want, Some(Stop::Elapsed)), "{limit:?}, {took:?}");
+        assert_eq!((trace.waits.len(), trace.stop), (want, Some(StopReason::Elapsed)), "{limit:?}, {took:?}");
     }
 }
 
@@ -72,7 +75,10 @@ fn no_retry_starts_at_the_deadline_or_after_it() {
     let nano = Duration::from_nanos(1);
     for (left, want) in [(secs(3), 2), (secs(3) + nano, 3), (secs(1), 0), (Duration::ZERO, 0)] {
         let trace = Call::new(&policy).deadline(Call::START.saturating_add(left)).failing();
-        assert_eq!((trace.attempts, trace.waits.len(), trace.stop), (want + 1, want as usize, Some(Stop::Elapsed)));
+        assert_eq!(
+            (trace.attempts, trace.waits.len(), trace.stop),
+            (want + 1, want as usize, Some(StopReason::Elapsed))
+        );
     }
 }
 
@@ -80,10 +86,10 @@ fn no_retry_starts_at_the_deadline_or_after_it() {
 #[test]
 fn an_overslept_limit_does_not_stop_an_attempt_that_was_granted() {
     let policy = Policy::constant(secs(1)).max_elapsed(secs(2)).build().unwrap();
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1)).deadline(Some(at(secs(3))));
     let guards = Guards::none();
-    let permit = retry.begin(Permit::NONE, || at(secs(0)), &guards).unwrap();
+    let permit = retry.begin(Permits::NONE, || at(secs(0)), &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(ms(100)), &guards) else {
         panic!("there is time")
     };
@@ -98,14 +104,14 @@ fn elapsed_is_told_from_the_start_of_the_call_if_anybody_asked() {
     let plain = Policy::zero().build().unwrap();
     let limited = plain.to_builder().max_elapsed(secs(9)).build().unwrap();
     for (policy, state, want) in [
-        (&plain, State::new(), None),
-        (&plain, State::started(at(secs(2))), Some(secs(5))),
-        (&limited, State::new(), Some(secs(4))),
-        (&limited, State::started(at(secs(2))), Some(secs(5))),
+        (&plain, RetryState::new(), None),
+        (&plain, RetryState::started(at(secs(2))), Some(secs(5))),
+        (&limited, RetryState::new(), Some(secs(4))),
+        (&limited, RetryState::started(at(secs(2))), Some(secs(5))),
     ] {
         let mut state = state;
-        let mut retry = Retry::new(policy, &mut state, Seed::new(1));
-        let _ = retry.begin(Permit::NONE, || at(secs(3)), &guards).unwrap();
+        let mut retry = RetryMachine::new(policy, &mut state, Seed::new(1));
+        let _ = retry.begin(Permits::NONE, || at(secs(3)), &guards).unwrap();
         assert_eq!(retry.elapsed(at(secs(7))), want);
         assert_eq!(state.start(), want.map(|elapsed| at(secs(7) - elapsed)));
     }
@@ -114,9 +120,9 @@ fn elapsed_is_told_from_the_start_of_the_call_if_anybody_asked() {
 #[test]
 fn a_clock_that_steps_back_is_no_time_passed() {
     let policy = Policy::zero().max_elapsed(secs(1)).build().unwrap();
-    let mut state = State::started(at(secs(50)));
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || at(secs(3)), &Guards::none()).unwrap();
+    let mut state = RetryState::started(at(secs(50)));
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, || at(secs(3)), &Guards::none()).unwrap();
     assert_eq!(retry.elapsed(at(secs(3))), Some(Duration::ZERO));
     let got = retry.decide(Outcome::TRANSIENT, permit, || at(secs(3)), &Guards::none());
     assert!(matches!(got, Decision::Retry { .. }), "{got:?}");

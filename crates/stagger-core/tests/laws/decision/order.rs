@@ -1,21 +1,29 @@
-//! Every step of the table in `Retry`'s documentation, alone and before every later one.
+//! Every step of the table in `RetryMachine`'s documentation, alone and before every later one.
 
 use core::time::Duration;
 
 use stagger_core::{
-    Decision, Guards, Hint, Kind, Nested, Outcome, Permit, Policy, Profile, Retry, Seed, Source, State, Stop,
+    DelaySource, FailureKind, Guards, NestedRetries, Outcome, Policy, Seed, ServerHint, StopReason, guard::Permits,
+    machine::Decision, machine::RetryMachine, machine::RetryState, profile::Profile,
 };
 
 use crate::laws::support::{Purse, Watch, at, ms, secs};
 
 /// The reasons to stop after a failure, in the order in which they are asked.
-const STEPS: [Stop; 7] =
-    [Stop::Attempts, Stop::Exhausted, Stop::Nested, Stop::Hint, Stop::Elapsed, Stop::Breaker, Stop::Budget];
+const STEPS: [StopReason; 7] = [
+    StopReason::Attempts,
+    StopReason::Exhausted,
+    StopReason::Nested,
+    StopReason::Hint,
+    StopReason::Elapsed,
+    StopReason::Breaker,
+    StopReason::Budget,
+];
 
 const OUTCOMES: [Outcome; 6] = [
     Outcome::TRANSIENT,
     Outcome::throttled(None),
-    Outcome::Failed { kind: Kind::Local, hint: None },
+    Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None },
     Outcome::Success,
     Outcome::Permanent,
     Outcome::Cancelled,
@@ -26,8 +34,8 @@ struct World {
     policy: Policy,
     purse: Purse,
     watch: Watch,
-    reasons: Vec<Stop>,
-    hint: Option<Hint>,
+    reasons: Vec<StopReason>,
+    hint: Option<ServerHint>,
 }
 
 impl World {
@@ -36,22 +44,22 @@ impl World {
         let reasons: Vec<_> =
             STEPS.into_iter().enumerate().filter(|(at, _)| number >> at & 1 == 1).map(|(_, s)| s).collect();
         let has = |stop| reasons.contains(&stop);
-        let builder = if has(Stop::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
-        let policy = builder.max_attempts(if has(Stop::Attempts) { 1 } else { 9 }).build().unwrap();
-        let purse = if has(Stop::Budget) { Purse::tight() } else { Purse::default() };
+        let builder = if has(StopReason::Exhausted) { Policy::stop() } else { Policy::constant(ms(10)) };
+        let policy = builder.max_attempts(if has(StopReason::Attempts) { 1 } else { 9 }).build().unwrap();
+        let purse = if has(StopReason::Budget) { Purse::tight() } else { Purse::default() };
         let watch = Watch::default();
-        watch.set_refuses_from(has(Stop::Breaker).then_some(Duration::ZERO));
-        Self { policy, purse, watch, hint: has(Stop::Hint).then_some(Hint::Never), reasons }
+        watch.set_refuses_from(has(StopReason::Breaker).then_some(Duration::ZERO));
+        Self { policy, purse, watch, hint: has(StopReason::Hint).then_some(ServerHint::DoNotRetry), reasons }
     }
 
     fn decide(&self, outcome: Outcome) -> Decision {
         let has = |stop| self.reasons.contains(&stop);
-        let nested = if has(Stop::Nested) { Nested::StandDown } else { Nested::No };
+        let nested = if has(StopReason::Nested) { NestedRetries::Disable } else { NestedRetries::Allow };
         let guards = Guards::none().budget(&self.purse).breaker(&self.watch).nested(nested);
-        let deadline = if has(Stop::Elapsed) { at(secs(1)) } else { at(secs(100)) };
-        let mut state = State::new();
-        let mut retry = Retry::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
-        let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+        let deadline = if has(StopReason::Elapsed) { at(secs(1)) } else { at(secs(100)) };
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&self.policy, &mut state, Seed::new(1)).deadline(Some(deadline));
+        let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
         let outcome = match outcome {
             Outcome::Failed { kind, .. } => Outcome::Failed { kind, hint: self.hint },
             outcome => outcome,
@@ -72,7 +80,7 @@ fn of_all_reasons_to_stop_the_earliest_in_the_table_wins() {
             let got = world.decide(*outcome);
             match world.reasons.first() {
                 Some(&stop) => assert_eq!(got, Decision::Stop(stop), "{:?} after {outcome:?}", world.reasons),
-                None => assert!(matches!(got, Decision::Retry { source: Source::Schedule, .. }), "{got:?}"),
+                None => assert!(matches!(got, Decision::Retry { source: DelaySource::Schedule, .. }), "{got:?}"),
             }
         }
     }
@@ -82,10 +90,10 @@ fn of_all_reasons_to_stop_the_earliest_in_the_table_wins() {
 fn success_permanence_and_cancellation_come_before_every_other_reason() {
     for world in worlds() {
         assert_eq!(world.decide(Outcome::Success), Decision::Done);
-        assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(Stop::Permanent));
-        let unrepeatable = Outcome::Unrepeatable(Kind::Transient);
-        assert_eq!(world.decide(unrepeatable), Decision::Stop(Stop::Unrepeatable));
-        assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(Stop::Cancelled));
+        assert_eq!(world.decide(Outcome::Permanent), Decision::Stop(StopReason::Permanent));
+        let unrepeatable = Outcome::UnsafeToRetry(FailureKind::Transient);
+        assert_eq!(world.decide(unrepeatable), Decision::Stop(StopReason::UnsafeToRetry));
+        assert_eq!(world.decide(Outcome::Cancelled), Decision::Stop(StopReason::Cancelled));
     }
 }
 
@@ -94,15 +102,15 @@ fn success_permanence_and_cancellation_come_before_every_other_reason() {
 #[test]
 fn what_was_not_processed_is_repeated_unless_time_or_breaker_forbid_it() {
     for world in worlds() {
-        let got = world.decide(Outcome::Unprocessed);
+        let got = world.decide(Outcome::NotProcessed);
         let has = |stop| world.reasons.contains(&stop);
-        if has(Stop::Elapsed) || has(Stop::Breaker) {
+        if has(StopReason::Elapsed) || has(StopReason::Breaker) {
             // It carries no hint, so that reason does not hold.
-            let want = world.reasons.iter().copied().find(|&stop| stop != Stop::Hint).unwrap();
+            let want = world.reasons.iter().copied().find(|&stop| stop != StopReason::Hint).unwrap();
             assert_eq!(got, Decision::Stop(want), "{:?}", world.reasons);
         } else {
             assert!(
-                matches!(got, Decision::Retry { after: Duration::ZERO, source: Source::Transparent, .. }),
+                matches!(got, Decision::Retry { after: Duration::ZERO, source: DelaySource::Transparent, .. }),
                 "{:?}: {got:?}",
                 world.reasons
             );
@@ -117,7 +125,7 @@ fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
         for outcome in OUTCOMES {
             let got = world.decide(outcome);
             let mut want = vec!["first".to_owned(), format!("settle 1 {:?}", outcome.verdict())];
-            let asked = matches!(got, Decision::Retry { .. } | Decision::Stop(Stop::Budget));
+            let asked = matches!(got, Decision::Retry { .. } | Decision::Stop(StopReason::Budget));
             if let (Outcome::Failed { kind, .. }, true) = (outcome, asked) {
                 want.push(format!("lend {kind:?}"));
             }
@@ -134,17 +142,17 @@ fn every_outcome_is_told_first_and_the_only_charge_comes_last() {
 
 #[test]
 fn outcomes_have_the_verdicts_that_are_documented() {
-    use stagger_core::Verdict::{Ailing, Healthy, Unknown};
+    use stagger_core::guard::ServerHealth::{Ailing, Healthy, Unknown};
     for (outcome, want) in [
         (Outcome::Success, Healthy),
         (Outcome::Permanent, Healthy),
-        (Outcome::Unrepeatable(Kind::Transient), Ailing),
-        (Outcome::Unrepeatable(Kind::Throttled), Ailing),
-        (Outcome::Unrepeatable(Kind::Local), Unknown),
+        (Outcome::UnsafeToRetry(FailureKind::Transient), Ailing),
+        (Outcome::UnsafeToRetry(FailureKind::Throttled), Ailing),
+        (Outcome::UnsafeToRetry(FailureKind::LocalExhaustion), Unknown),
         (Outcome::TRANSIENT, Ailing),
-        (Outcome::throttled(Some(Hint::Never)), Ailing),
-        (Outcome::Failed { kind: Kind::Local, hint: None }, Unknown),
-        (Outcome::Unprocessed, Unknown),
+        (Outcome::throttled(Some(ServerHint::DoNotRetry)), Ailing),
+        (Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }, Unknown),
+        (Outcome::NotProcessed, Unknown),
         (Outcome::Cancelled, Unknown),
     ] {
         assert_eq!(outcome.verdict(), want, "{outcome:?}");
@@ -155,9 +163,9 @@ fn outcomes_have_the_verdicts_that_are_documented() {
 fn the_breaker_is_asked_about_the_time_of_the_retry_and_not_about_now() {
     let (watch, policy) = (Watch::default(), Policy::constant(ms(10)).build().unwrap());
     let guards = Guards::none().breaker(&watch);
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, || at(secs(1)), &guards).unwrap();
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, || at(secs(1)), &guards).unwrap();
     let Decision::Retry { after, .. } = retry.decide(Outcome::TRANSIENT, permit, || at(secs(1)), &guards) else {
         panic!("nothing forbids it")
     };
@@ -168,7 +176,7 @@ fn the_breaker_is_asked_about_the_time_of_the_retry_and_not_about_now() {
 /// A schedule that has ended is told apart from attempts that are used up.
 #[test]
 fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
-    for (attempts, want) in [(4, Stop::Exhausted), (1, Stop::Attempts)] {
+    for (attempts, want) in [(4, StopReason::Exhausted), (1, StopReason::Attempts)] {
         let policy = Policy::stop().max_attempts(attempts).build().unwrap();
         let trace = crate::laws::support::Call::new(&policy).failing();
         assert_eq!((trace.attempts, trace.stop), (1, Some(want)));
@@ -178,16 +186,16 @@ fn a_stop_backoff_is_exhausted_after_its_first_attempt() {
 #[test]
 fn reasons_are_fragments_that_say_who_refused() {
     for (stop, want) in [
-        (Stop::Permanent, "the failure is permanent"),
-        (Stop::Unrepeatable, "it may have been carried out, or cannot be made again"),
-        (Stop::Attempts, "every attempt was used"),
-        (Stop::Elapsed, "the time limit left no room for another attempt"),
-        (Stop::Hint, "the server asked not to come back, or not soon enough"),
-        (Stop::Budget, "this client's own retry budget is used up"),
-        (Stop::Breaker, "this client's own circuit breaker is open"),
-        (Stop::Nested, "an outer layer is already retrying"),
-        (Stop::Cancelled, "cancelled"),
-        (Stop::Exhausted, "the schedule has no further delay"),
+        (StopReason::Permanent, "the failure is permanent"),
+        (StopReason::UnsafeToRetry, "it may have been carried out, or cannot be made again"),
+        (StopReason::Attempts, "every attempt was used"),
+        (StopReason::Elapsed, "the time limit left no room for another attempt"),
+        (StopReason::Hint, "the server asked not to come back, or not soon enough"),
+        (StopReason::Budget, "this client's own retry budget is used up"),
+        (StopReason::Breaker, "this client's own circuit breaker is open"),
+        (StopReason::Nested, "an outer layer is already retrying"),
+        (StopReason::Cancelled, "cancelled"),
+        (StopReason::Exhausted, "the schedule has no further delay"),
     ] {
         assert_eq!(stop.to_string(), want);
     }
@@ -195,16 +203,16 @@ fn reasons_are_fragments_that_say_who_refused() {
 
 #[test]
 fn both_ways_to_decide_without_guards_are_one() {
-    let floor = Outcome::throttled(Some(Hint::Floor(Duration::from_secs(1))));
+    let floor = Outcome::throttled(Some(ServerHint::AtLeast(Duration::from_secs(1))));
     let (guards, seed) = (Guards::none(), Seed::new(5));
     for policy in Profile::all().map(Profile::policy) {
-        for outcome in [Outcome::TRANSIENT, floor, Outcome::Unprocessed, Outcome::Permanent, Outcome::Success] {
-            let mut states = [State::new(), State::new()];
+        for outcome in [Outcome::TRANSIENT, floor, Outcome::NotProcessed, Outcome::Permanent, Outcome::Success] {
+            let mut states = [RetryState::new(), RetryState::new()];
             for second in 0..9 {
                 let now = || at(secs(second));
                 let decisions = [false, true].map(|guarded| {
-                    let mut retry = Retry::new(&policy, &mut states[usize::from(guarded)], seed);
-                    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+                    let mut retry = RetryMachine::new(&policy, &mut states[usize::from(guarded)], seed);
+                    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
                     if guarded {
                         retry.decide(outcome, permit, now, &guards)
                     } else {

@@ -3,7 +3,10 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, State, Stop, policy};
+use stagger_core::{
+    Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision, machine::RetryMachine,
+    machine::RetryState, policy,
+};
 
 use crate::laws::support::{Purse, any_policy, at, cases, ms};
 
@@ -14,15 +17,15 @@ const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attemp
 fn failing(
     policy: &Policy,
     attempts: u32,
-    between: impl Fn(State, Seed, &mut Instant) -> (State, Seed),
+    between: impl Fn(RetryState, Seed, &mut Instant) -> (RetryState, Seed),
 ) -> Vec<String> {
-    let (mut state, mut seed, mut now) = (State::new(), Seed::new(7), at(Duration::from_secs(1_000)));
-    let outcome = |n: u32| if n % 3 == 2 { Outcome::Unprocessed } else { Outcome::TRANSIENT };
+    let (mut state, mut seed, mut now) = (RetryState::new(), Seed::new(7), at(Duration::from_secs(1_000)));
+    let outcome = |n: u32| if n % 3 == 2 { Outcome::NotProcessed } else { Outcome::TRANSIENT };
     let mut decisions = Vec::new();
     for n in 0..attempts {
-        let mut retry = Retry::new(policy, &mut state, seed);
-        assert_eq!(retry.begin(Permit::NONE, || now, &Guards::none()), Ok(Permit::NONE));
-        let decision = retry.decide(outcome(n), Permit::NONE, || now, &Guards::none());
+        let mut retry = RetryMachine::new(policy, &mut state, seed);
+        assert_eq!(retry.begin(Permits::NONE, || now, &Guards::none()), Ok(Permits::NONE));
+        let decision = retry.decide(outcome(n), Permits::NONE, || now, &Guards::none());
         decisions.push(format!("{decision:?}"));
         let Decision::Retry { after, .. } = decision else { break };
         (state, seed) = between(state, seed, &mut now);
@@ -52,21 +55,21 @@ proptest! {
 fn time_at_rest_counts_only_if_somebody_says_so() {
     for (rest, decisions) in [(0, 5), (5, 4), (10, 3), (15, 3), (16, 2)] {
         let made =
-            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).older(ms(rest)).resume(*now), seed));
+            failing(&LIMITED, 9, |state, seed, now| (state.pause(seed, *now).advanced_by(ms(rest)).resume(*now), seed));
         assert_eq!(made.len(), decisions, "{rest} ms of rest after every attempt: {made:?}");
     }
 }
 
 #[test]
 fn a_call_that_was_not_asked_for_the_time_has_none_at_rest() {
-    let paused = State::new().pause(Seed::new(1), at(ms(50))).older(ms(5));
-    assert_eq!((paused.elapsed(), paused.resume(at(ms(90)))), (None, State::new()));
+    let paused = RetryState::new().pause(Seed::new(1), at(ms(50))).advanced_by(ms(5));
+    assert_eq!((paused.elapsed(), paused.resume(at(ms(90)))), (None, RetryState::new()));
 }
 
 #[test]
 fn only_a_retry_that_was_paid_for_is_paid_for_again() {
     let policy: Policy = "constant delay=10ms jitter=none max-attempts=9".parse().unwrap();
-    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::Unprocessed);
+    let (transient, unprocessed) = (Outcome::TRANSIENT, Outcome::NotProcessed);
     for (outcomes, asked) in [
         (&[][..], &[][..]),
         (&[transient][..], &["lend Transient"][..]),
@@ -74,25 +77,25 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
         (&[unprocessed, transient][..], &["lend Transient"][..]),
         (&[transient, unprocessed][..], &[][..]),
     ] {
-        let (purse, mut state) = (Purse::with_clock(), State::new());
+        let (purse, mut state) = (Purse::with_clock(), RetryState::new());
         let guards = Guards::none().budget(&purse);
-        let mut lent = Permit::NONE;
+        let mut lent = Permits::NONE;
         for outcome in outcomes {
-            let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-            let permit = retry.begin(Permit::take(&mut lent), || Instant::ZERO, &guards).unwrap();
+            let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+            let permit = retry.begin(Permits::take(&mut lent), || Instant::ZERO, &guards).unwrap();
             let Decision::Retry { permit, .. } = retry.decide(*outcome, permit, || Instant::ZERO, &guards) else {
                 panic!("{outcome:?}")
             };
             lent = permit;
         }
-        guards.give_back(lent);
+        guards.release(lent);
         purse.events();
         let before = state;
-        let retry = Retry::new(&policy, &mut state, Seed::new(1));
-        guards.give_back(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
+        let retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        guards.release(retry.borrow_again(|| Instant::ZERO, &guards).unwrap());
         assert_eq!(purse.events().iter().filter(|event| !event.starts_with("give back")).collect::<Vec<_>>(), asked);
         purse.set_tight(true);
-        let refused = if asked.is_empty() { Ok(Permit::NONE) } else { Err(Stop::Budget) };
+        let refused = if asked.is_empty() { Ok(Permits::NONE) } else { Err(StopReason::Budget) };
         assert_eq!(retry.borrow_again(|| Instant::ZERO, &guards), refused, "{outcomes:?}");
         assert_eq!((state, purse.out()), (before, 0), "{outcomes:?}");
     }
@@ -101,7 +104,7 @@ fn only_a_retry_that_was_paid_for_is_paid_for_again() {
 #[cfg(feature = "serde")]
 mod written_down {
     use super::*;
-    use stagger_core::Paused;
+    use stagger_core::machine::Paused;
 
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct File {
@@ -114,7 +117,7 @@ mod written_down {
         #[test]
         fn what_is_written_is_read_back_to_the_last_bit(policy in any_policy(), seed: u64, rest: u64) {
             failing(&policy, 5, |state, own, now| {
-                let file = File { retry: state.pause(Seed::new(seed), *now).older(Duration::from_nanos(rest)) };
+                let file = File { retry: state.pause(Seed::new(seed), *now).advanced_by(Duration::from_nanos(rest)) };
                 let json = serde_json::to_string(&file).unwrap();
                 assert_eq!(serde_json::from_str::<File>(&json).unwrap(), file, "{json}");
                 let toml = toml::to_string(&file).unwrap();
@@ -129,10 +132,10 @@ mod written_down {
     fn the_table_is_frozen() {
         const TABLE: &str = r#"{"attempt":1,"episode":0,"flags":41,"carry":4716133919349538816,"elapsed":{"secs":0,"nanos":3},"seed":-1}"#;
         let policy: Policy = "exponential base=10ms cap=10s max-elapsed=1h".parse().unwrap();
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(u64::MAX));
-        let _ = retry.begin(Permit::NONE, || Instant::ZERO, &Guards::none());
-        let _ = retry.decide(Outcome::TRANSIENT, Permit::NONE, || Instant::ZERO, &Guards::none());
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(u64::MAX));
+        let _ = retry.begin(Permits::NONE, || Instant::ZERO, &Guards::none());
+        let _ = retry.decide(Outcome::TRANSIENT, Permits::NONE, || Instant::ZERO, &Guards::none());
         let paused = state.pause(Seed::new(u64::MAX), Instant::from_nanos(3));
         assert_eq!(serde_json::to_string(&paused).unwrap(), TABLE);
         assert_eq!(serde_json::from_str::<Paused>(TABLE).unwrap(), paused);
@@ -140,7 +143,7 @@ mod written_down {
 
     #[test]
     fn what_could_not_have_been_written_is_refused() {
-        let whole = serde_json::to_value(State::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
+        let whole = serde_json::to_value(RetryState::new().pause(Seed::new(1), Instant::ZERO)).unwrap();
         assert!(serde_json::from_value::<Paused>(whole.clone()).is_ok());
         for (key, value) in [
             ("flags", 64),

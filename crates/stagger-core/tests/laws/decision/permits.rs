@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, Guards, Instant, Kind, Loan, Outcome, Pass, Permit, Policy, Retry, Seed, State, Stop, Verdict,
+    FailureKind, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::BreakerPermit, guard::BudgetPermit,
+    guard::Permits, guard::ServerHealth, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{Purse, Watch, at, cases, ms, secs};
@@ -28,8 +29,8 @@ enum During {
 fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
     let outcome = prop_oneof![
         4 => Just(Outcome::TRANSIENT),
-        2 => Just(Outcome::Unprocessed),
-        1 => Just(Outcome::Failed { kind: Kind::Local, hint: None }),
+        2 => Just(Outcome::NotProcessed),
+        1 => Just(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }),
         1 => Just(Outcome::Success),
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
@@ -46,24 +47,24 @@ fn event() -> impl Strategy<Value = (Event, bool, bool, bool)> {
 /// One call that goes through the events; `Err` when it has ended.
 struct Driven<'a> {
     policy: &'a Policy,
-    state: State,
+    state: RetryState,
     guards: Guards<'a>,
-    permit: Permit,
+    permit: Permits,
 }
 
 impl Driven<'_> {
-    fn go(&mut self, event: Event) -> Result<(), Option<Stop>> {
+    fn go(&mut self, event: Event) -> Result<(), Option<StopReason>> {
         let now = || at(secs(1));
-        let permit = Permit::take(&mut self.permit);
-        let mut retry = Retry::new(self.policy, &mut self.state, Seed::new(1));
+        let permit = Permits::take(&mut self.permit);
+        let mut retry = RetryMachine::new(self.policy, &mut self.state, Seed::new(1));
         if let Event::Dropped(During::Sleep) = event {
-            self.guards.give_back(permit);
+            self.guards.release(permit);
             return Err(None);
         }
         let permit = retry.begin(permit, now, &self.guards)?;
         let outcome = match event {
             Event::Dropped(During::Pause) => {
-                self.guards.withdraw(permit, now);
+                self.guards.release_begun(permit, now);
                 return Err(None);
             }
             Event::Dropped(_) => {
@@ -101,7 +102,7 @@ proptest! {
         if with_budget { guards = guards.budget(&purse); }
         if with_breaker { guards = guards.breaker(&watch); }
         let policy = Policy::constant(ms(10)).max_attempts(12).stable_after(secs(10)).build().unwrap();
-        let mut driven = Driven { policy: &policy, state: State::new(), guards, permit: Permit::NONE };
+        let mut driven = Driven { policy: &policy, state: RetryState::new(), guards, permit: Permits::NONE };
         let mut ended = false;
         for (event, tight, open, refuses) in events {
             purse.set_tight(tight);
@@ -115,7 +116,7 @@ proptest! {
             prop_assert_eq!((purse.out(), watch.out()), (usize::from(with_budget), 0));
         }
         if !ended {
-            guards.give_back(Permit::take(&mut driven.permit));
+            guards.release(Permits::take(&mut driven.permit));
         }
         purse.assert_balanced();
         watch.assert_balanced();
@@ -127,9 +128,9 @@ fn a_breaker_that_refuses_the_first_attempt_leaves_the_budget_alone() {
     let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
     watch.set_open(true);
     let guards = Guards::none().budget(&purse).breaker(&watch);
-    let mut state = State::new();
-    let got = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, || at(secs(1)), &guards);
-    assert_eq!(got, Err(Stop::Breaker));
+    let mut state = RetryState::new();
+    let got = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, || at(secs(1)), &guards);
+    assert_eq!(got, Err(StopReason::Breaker));
     assert_eq!((purse.events(), state.attempt()), (vec![], 0));
     purse.assert_balanced();
 }
@@ -139,37 +140,39 @@ fn a_breaker_that_refuses_a_granted_retry_gives_the_loan_back() {
     let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse).breaker(&watch);
     let now = || at(secs(1));
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-    let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+    let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
     let Decision::Retry { permit, .. } = retry.decide(Outcome::TRANSIENT, permit, now, &guards) else {
         panic!("nothing forbids it")
     };
     watch.set_open(true);
-    assert_eq!(retry.begin(permit, now, &guards), Err(Stop::Breaker));
+    assert_eq!(retry.begin(permit, now, &guards), Err(StopReason::Breaker));
     assert_eq!(retry.attempt(), 1, "an attempt that was refused was not made");
     assert_eq!(purse.events(), ["first", "settle 1 Ailing", "lend Transient", "give back 2"]);
     purse.assert_balanced();
     watch.assert_balanced();
 }
 
-type Way = fn(&Guards<'_>, Permit, fn() -> Instant);
+type Way = fn(&Guards<'_>, Permits, fn() -> Instant);
 
 #[test]
 fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
     let (now, later) = (|| at(secs(1)), || at(secs(2)));
     let ways: [(Way, &str); 2] = [
         (|guards, permit, now| guards.abandon(permit, now), "settle 1 Unknown"),
-        (|guards, permit, now| guards.withdraw(permit, now), "give back 1"),
+        (|guards, permit, now| guards.release_begun(permit, now), "give back 1"),
     ];
     for (drop, event) in ways {
         let (purse, watch, policy) = (Purse::default(), Watch::default(), Policy::DEFAULT);
         let guards = Guards::none().budget(&purse).breaker(&watch);
-        let permit = Retry::new(&policy, &mut State::new(), Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
+        let permit = RetryMachine::new(&policy, &mut RetryState::new(), Seed::new(1))
+            .begin(Permits::NONE, now, &guards)
+            .unwrap();
         drop(&guards, permit, later);
         assert_eq!(watch.records(), [(1, Outcome::Cancelled)]);
         assert_eq!(purse.events(), ["first", event]);
-        assert_eq!(Outcome::Cancelled.verdict(), Verdict::Unknown);
+        assert_eq!(Outcome::Cancelled.verdict(), ServerHealth::Unknown);
     }
 }
 
@@ -177,12 +180,12 @@ fn a_call_dropped_after_its_begin_blames_nobody_and_pays_for_attempts_only() {
 fn a_permit_is_taken_out_of_its_slot_once() {
     let (purse, policy) = (Purse::default(), Policy::DEFAULT);
     let guards = Guards::none().budget(&purse);
-    let mut state = State::new();
+    let mut state = RetryState::new();
     let now = || at(secs(1));
-    let mut slot = Retry::new(&policy, &mut state, Seed::new(1)).begin(Permit::NONE, now, &guards).unwrap();
-    assert_ne!(slot, Permit::NONE);
-    let taken = Permit::take(&mut slot);
-    assert_eq!(slot, Permit::NONE);
+    let mut slot = RetryMachine::new(&policy, &mut state, Seed::new(1)).begin(Permits::NONE, now, &guards).unwrap();
+    assert_ne!(slot, Permits::NONE);
+    let taken = Permits::take(&mut slot);
+    assert_eq!(slot, Permits::NONE);
     guards.abandon(taken, now);
     purse.assert_balanced();
 }
@@ -193,17 +196,17 @@ fn a_budget_lends_nothing_for_a_first_attempt_and_tells_no_number_unless_it_says
     #[derive(Debug)]
     struct Plain;
     impl stagger_core::Budget for Plain {
-        fn lend(&self, _: Kind, _: &dyn stagger_core::Now) -> Option<Loan> {
+        fn try_acquire(&self, _: FailureKind, _: &dyn stagger_core::guard::Now) -> Option<BudgetPermit> {
             None
         }
-        fn settle(&self, _: Loan, _: &Outcome, _: &dyn stagger_core::Now) {}
-        fn give_back(&self, _: Loan) {}
+        fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn stagger_core::guard::Now) {}
+        fn release(&self, _: BudgetPermit) {}
     }
     let plain: &dyn stagger_core::Budget = &Plain;
-    assert_eq!(plain.first(&at(secs(1))), Loan::NOTHING);
-    assert_eq!(plain.left(), None);
-    assert_ne!(Loan(1), Loan::NOTHING);
-    assert_ne!(Pass(1), Pass::NOTHING);
+    assert_eq!(plain.on_first_attempt(&at(secs(1))), BudgetPermit::NONE);
+    assert_eq!(plain.available(), None);
+    assert_ne!(BudgetPermit(1), BudgetPermit::NONE);
+    assert_ne!(BreakerPermit(1), BreakerPermit::NONE);
 }
 
 #[test]

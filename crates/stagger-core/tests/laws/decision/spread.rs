@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Guards, Instant, Policy, Retry, Seed, State, Stop};
+use stagger_core::{Guards, Instant, Policy, Seed, StopReason, machine::RetryMachine, machine::RetryState};
 
 use crate::laws::support::{Call, at, ms, secs};
 
@@ -25,7 +25,7 @@ fn it_counts_in_elapsed() {
         let waited: Duration = trace.waits.iter().sum();
         assert_eq!(trace.last_start, trace.spread + waited);
         assert!(trace.last_start <= secs(10), "{trace:?}");
-        assert_eq!(trace.stop, Some(Stop::Elapsed));
+        assert_eq!(trace.stop, Some(StopReason::Elapsed));
     }
 }
 
@@ -46,7 +46,7 @@ fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
         (plain.max_elapsed(secs(9)), false),
         (plain.spread(secs(1)).max_elapsed(secs(9)), false),
     ] {
-        assert_eq!(builder.build().unwrap().begins_at_once(), want);
+        assert_eq!(builder.build().unwrap().starts_immediately(), want);
     }
 }
 
@@ -55,8 +55,8 @@ fn a_call_begins_at_once_without_a_spread_and_a_limit_of_time() {
 fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
     let policy = Policy::constant(secs(1)).spread(secs(100)).build().unwrap();
     let spread = |seed, deadline: Instant| {
-        let mut state = State::new();
-        Retry::new(&policy, &mut state, Seed::new(seed)).deadline(Some(deadline)).spread(|| at(secs(5)))
+        let mut state = RetryState::new();
+        RetryMachine::new(&policy, &mut state, Seed::new(seed)).deadline(Some(deadline)).spread(|| at(secs(5)))
     };
     let waits: Vec<_> = (0..500).map(|seed| spread(seed, at(secs(15)))).collect();
     assert!(waits.iter().all(|&wait| wait <= secs(10)));
@@ -70,9 +70,9 @@ fn it_does_not_reach_past_the_deadline_and_stays_spread_before_it() {
 #[test]
 fn a_limit_of_time_runs_from_it() {
     let policy = Policy::constant(secs(1)).spread(secs(10)).max_elapsed(secs(60)).build().unwrap();
-    let mut state = State::new();
-    let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+    let mut state = RetryState::new();
+    let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
     let _ = retry.spread(|| at(secs(5)));
-    let _ = retry.begin(stagger_core::Permit::NONE, || at(secs(9)), &Guards::none()).unwrap();
+    let _ = retry.begin(stagger_core::guard::Permits::NONE, || at(secs(9)), &Guards::none()).unwrap();
     assert_eq!(state.start(), Some(at(secs(5))));
 }

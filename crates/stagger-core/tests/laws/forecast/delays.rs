@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Jitter, Policy, Ratio, Seed};
+use stagger_core::{Jitter, Policy, Ratio, Seed, schedule::Backoff};
 
 use crate::laws::support::{any_delays, any_policy, cases, ks_limit, mean, ms, secs};
 

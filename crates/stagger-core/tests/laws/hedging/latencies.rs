@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
-use stagger_core::{Hedge, Latencies, Ratio};
+use stagger_core::{Ratio, hedge::Hedge, hedge::Latencies};
 
 use crate::laws::support::{cases, ms, secs};
 

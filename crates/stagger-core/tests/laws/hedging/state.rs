@@ -2,14 +2,14 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hedge, HedgeState, Hint, Kind, Outcome};
+use stagger_core::{FailureKind, Outcome, ServerHint, hedge::Hedge, hedge::HedgeState};
 
 use crate::laws::support::{at, ms, secs};
 
 /// `hedgingPolicy` with 4 attempts and a delay of 500 ms, before a server that is silent.
 #[test]
 fn gr_13_copies_are_launched_one_delay_after_the_other() {
-    let hedge = Hedge::after(ms(500)).at_most(3);
+    let hedge = Hedge::after(ms(500)).with_max_copies(3);
     let mut state = HedgeState::new(&hedge, ms(500), at(secs(1)));
     let mut in_flight = Vec::new();
     for now in [1, 501, 1001, 1501, 2001].map(|after| at(secs(1) + ms(after))) {
@@ -24,14 +24,14 @@ fn gr_13_copies_are_launched_one_delay_after_the_other() {
 
 #[test]
 fn without_copies_nothing_is_ever_due() {
-    let state = HedgeState::new(&Hedge::after(Duration::ZERO).at_most(0), Duration::ZERO, at(secs(1)));
+    let state = HedgeState::new(&Hedge::after(Duration::ZERO).with_max_copies(0), Duration::ZERO, at(secs(1)));
     assert_eq!((state.due(), state.count()), (None, 1));
 }
 
 #[test]
 fn more_than_ten_copies_are_ten() {
-    assert_eq!(Hedge::after(ms(1)).at_most(11).most(), 10);
-    assert_eq!(Hedge::after(ms(1)).at_most(10).most(), 10);
+    assert_eq!(Hedge::after(ms(1)).with_max_copies(11).max_copies(), 10);
+    assert_eq!(Hedge::after(ms(1)).with_max_copies(10).max_copies(), 10);
 }
 
 #[test]
@@ -39,12 +39,12 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
     let failed = |kind, hint| Outcome::Failed { kind, hint };
     for (outcome, want) in [
         (Outcome::TRANSIENT, Some(at(secs(5)))),
-        (Outcome::Unprocessed, Some(at(secs(5)))),
-        (failed(Kind::Throttled, None), Some(at(secs(5)))),
-        (failed(Kind::Throttled, Some(Hint::Floor(secs(2)))), Some(at(secs(7)))),
-        (failed(Kind::Transient, Some(Hint::Slot(secs(3)))), Some(at(secs(8)))),
-        (failed(Kind::Throttled, Some(Hint::Never)), None),
-        (failed(Kind::Local, None), None),
+        (Outcome::NotProcessed, Some(at(secs(5)))),
+        (failed(FailureKind::Throttled, None), Some(at(secs(5)))),
+        (failed(FailureKind::Throttled, Some(ServerHint::AtLeast(secs(2)))), Some(at(secs(7)))),
+        (failed(FailureKind::Transient, Some(ServerHint::Reserved(secs(3)))), Some(at(secs(8)))),
+        (failed(FailureKind::Throttled, Some(ServerHint::DoNotRetry)), None),
+        (failed(FailureKind::LocalExhaustion, None), None),
         (Outcome::Permanent, None),
         (Outcome::Cancelled, None),
     ] {
@@ -56,7 +56,7 @@ fn a_failure_brings_the_next_copy_on_when_it_may_help() {
 
 #[test]
 fn a_copy_that_nobody_pays_for_is_the_end_of_copies() {
-    let mut state = HedgeState::new(&Hedge::after(ms(1)).at_most(5), ms(1), at(secs(1)));
+    let mut state = HedgeState::new(&Hedge::after(ms(1)).with_max_copies(5), ms(1), at(secs(1)));
     state.refused();
     assert_eq!(state.due(), None);
     state.failed(&Outcome::TRANSIENT, at(secs(2)));

@@ -4,19 +4,20 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use stagger_core::{
-    Decision, Guards, Hint, HintMode, Kind, Nested, Outcome, Permit, Policy, Ratio, Retry, Seed, Source, State, Stop,
+    DelaySource, FailureKind, Guards, HintMode, NestedRetries, Outcome, Policy, Ratio, Seed, ServerHint, StopReason,
+    guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
 };
 
 use crate::laws::support::{Call, Purse, Reads, Watch, any_delays, at, cases, length, secs};
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    let kind = prop::sample::select(vec![Kind::Transient, Kind::Throttled, Kind::Local]);
-    let hint = prop::option::of(length().prop_map(Hint::Floor));
+    let kind = prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]);
+    let hint = prop::option::of(length().prop_map(ServerHint::AtLeast));
     prop_oneof![
         4 => (kind, hint).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
-        1 => Just(Outcome::Unprocessed),
+        1 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
-        1 => prop::sample::select(vec![Kind::Transient, Kind::Throttled, Kind::Local]).prop_map(Outcome::Unrepeatable),
+        1 => prop::sample::select(vec![FailureKind::Transient, FailureKind::Throttled, FailureKind::LocalExhaustion]).prop_map(Outcome::UnsafeToRetry),
         1 => Just(Outcome::Cancelled),
     ]
 }
@@ -45,7 +46,7 @@ proptest! {
             elapsed += delay + took;
         }
         prop_assert_eq!(trace.waits, waits);
-        prop_assert_eq!(trace.stop, Some(Stop::Elapsed));
+        prop_assert_eq!(trace.stop, Some(StopReason::Elapsed));
     }
 
     #[test]
@@ -53,7 +54,7 @@ proptest! {
         let took = Duration::from_nanos(took);
         let policy = Policy::zero().unlimited_attempts().max_elapsed(Duration::ZERO);
         let trace = Call::new(&policy.build().unwrap()).took(took).failing();
-        prop_assert_eq!((trace.runs, trace.stop), (1, Some(Stop::Elapsed)));
+        prop_assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Elapsed)));
         let policy = policy.unlimited_elapsed().build().unwrap();
         prop_assert_eq!(policy.max_elapsed(), None);
         prop_assert_eq!(Call::new(&policy).took(secs(86_400)).run([Outcome::TRANSIENT; 50]).runs, 51);
@@ -63,10 +64,10 @@ proptest! {
     fn meaning_06_who_does_not_ask_for_the_time_does_not_pay_for_it(
         outcomes in prop::collection::vec(outcome(), 1..9), seed in any::<u64>(),
     ) {
-        let (reads, mut state) = (Reads::at(at(secs(1))), State::new());
-        let mut retry = Retry::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
+        let (reads, mut state) = (Reads::at(at(secs(1))), RetryState::new());
+        let mut retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
         for outcome in outcomes {
-            let permit = retry.begin(Permit::NONE, reads.clock(), &Guards::none()).unwrap();
+            let permit = retry.begin(Permits::NONE, reads.clock(), &Guards::none()).unwrap();
             let _ = retry.decide(outcome, permit, reads.clock(), &Guards::none());
         }
         prop_assert_eq!(reads.taken(), 0);
@@ -79,12 +80,12 @@ proptest! {
         let (purse, watch) = (Purse::tight(), Watch::default());
         watch.set_open(open);
         let guards = Guards::none().budget(&purse).breaker(&watch);
-        let guards = if nested { guards.nested(Nested::StandDown) } else { guards };
+        let guards = if nested { guards.nested(NestedRetries::Disable) } else { guards };
         let mut call = Call::new(&policy);
         call.guards = guards;
         call.deadline = late.then_some(at(Duration::ZERO));
         let trace = call.run([]);
-        prop_assert_eq!((trace.runs, trace.stop), if open { (0, Some(Stop::Breaker)) } else { (1, None) });
+        prop_assert_eq!((trace.runs, trace.stop), if open { (0, Some(StopReason::Breaker)) } else { (1, None) });
     }
 
     #[test]
@@ -99,11 +100,11 @@ proptest! {
     ) {
         let share = Ratio::millionths(share);
         let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_spread(share).build().unwrap();
-        let failed = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(asked)) };
+        let failed = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(asked)) };
         let trace = Call::new(&policy).seed(seed).run([failed]);
         let above = policy.bounds(1).unwrap().1.max(Duration::from_nanos(share.of(asked.as_nanos() as u64)));
         prop_assert!(asked <= trace.waits[0] && trace.waits[0] <= asked + above, "{:?}", trace.waits);
-        prop_assert_eq!(trace.sources, [Source::Hint]);
+        prop_assert_eq!(trace.sources, [DelaySource::Hint]);
     }
 
     #[test]
@@ -112,7 +113,7 @@ proptest! {
     ) {
         let mode = [HintMode::AtLeast, HintMode::Exact, HintMode::Clamp(secs(5))][mode];
         let policy = policy.to_builder().max_attempts(2).unlimited_hint().hint_mode(mode).build().unwrap();
-        let failed = Outcome::throttled(Some(Hint::Slot(asked)));
+        let failed = Outcome::throttled(Some(ServerHint::Reserved(asked)));
         prop_assert_eq!(Call::new(&policy).seed(seed).run([failed]).waits, [asked]);
     }
 
@@ -122,7 +123,7 @@ proptest! {
         let (purse, policy) = (Purse::default(), Policy::DEFAULT.to_builder().max_attempts(most).build().unwrap());
         let mut call = Call::new(&policy);
         call.guards = Guards::none().budget(&purse);
-        let trace = call.run(vec![Outcome::throttled(Some(Hint::Slot(asked))); 20]);
+        let trace = call.run(vec![Outcome::throttled(Some(ServerHint::Reserved(asked))); 20]);
         prop_assert_eq!(trace.attempts, most);
         prop_assert_eq!(trace.last_start, asked * (most - 1));
         prop_assert_eq!(purse.events().iter().filter(|event| event.starts_with("lend")).count() as u32, most - 1);
@@ -133,9 +134,9 @@ proptest! {
         let purse = Purse::default();
         let guards = Guards::none().budget(&purse);
         let policy = Policy::DEFAULT.to_builder().unlimited_attempts().unlimited_hint().build().unwrap();
-        let mut state = State::new();
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-        let mut permit = Permit::NONE;
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        let mut permit = Permits::NONE;
         for outcome in outcomes {
             let begun = retry.begin(permit, || at(secs(1)), &guards).unwrap();
             prop_assert_eq!(purse.out(), 1);
@@ -148,7 +149,7 @@ proptest! {
             prop_assert_eq!(purse.out(), 1);
             permit = lent;
         }
-        guards.give_back(permit);
+        guards.release(permit);
         purse.assert_balanced();
     }
 
@@ -167,9 +168,9 @@ proptest! {
         let (purse, watch) = (Purse::default(), Watch::default());
         let guards = Guards::none().budget(&purse).breaker(&watch);
         let policy = Policy::DEFAULT.to_builder().max_attempts(9).build().unwrap();
-        let (mut state, now) = (State::new(), || at(secs(1)));
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
-        let mut permit = Permit::NONE;
+        let (mut state, now) = (RetryState::new(), || at(secs(1)));
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
+        let mut permit = Permits::NONE;
         for _ in 0..failures {
             let begun = retry.begin(permit, now, &guards).unwrap();
             let Decision::Retry { permit: lent, .. } = retry.decide(Outcome::TRANSIENT, begun, now, &guards) else {
@@ -178,7 +179,7 @@ proptest! {
             permit = lent;
         }
         if asleep {
-            guards.give_back(permit);
+            guards.release(permit);
         } else {
             let begun = retry.begin(permit, now, &guards).unwrap();
             guards.abandon(begun, now);
@@ -192,11 +193,11 @@ proptest! {
         lives in prop::collection::vec(0..30_u64, 1..40), enough in 1..30_u64,
     ) {
         let policy = Policy::constant(secs(1)).stable_after(secs(enough)).unlimited_attempts().build().unwrap();
-        let (mut state, now, guards) = (State::new(), || at(secs(1)), Guards::none());
-        let mut retry = Retry::new(&policy, &mut state, Seed::new(1));
+        let (mut state, now, guards) = (RetryState::new(), || at(secs(1)), Guards::none());
+        let mut retry = RetryMachine::new(&policy, &mut state, Seed::new(1));
         let mut count = 0;
         for lived in lives {
-            let permit = retry.begin(Permit::NONE, now, &guards).unwrap();
+            let permit = retry.begin(Permits::NONE, now, &guards).unwrap();
             count += 1;
             prop_assert_eq!(retry.attempt(), count);
             prop_assert_eq!(retry.reset_if_healthy(secs(lived)), lived >= enough);
@@ -211,11 +212,11 @@ proptest! {
     fn meaning_14_a_coarse_timer_gets_one_of_two_neighbours_and_a_hint_its_whole_length(
         seed in any::<u64>(), after in 1..10_000_000_u64, tick in 2..3_000_000_u64,
     ) {
-        let mut state = State::new();
-        let retry = Retry::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
+        let mut state = RetryState::new();
+        let retry = RetryMachine::new(&Policy::DEFAULT, &mut state, Seed::new(seed));
         let (after, resolution) = (Duration::from_nanos(after), Duration::from_nanos(tick));
-        prop_assert_eq!(retry.on_ticks(after, Source::Hint, resolution), after);
-        let asked = retry.on_ticks(after, Source::Schedule, resolution).as_nanos() as u64;
+        prop_assert_eq!(retry.on_ticks(after, DelaySource::Hint, resolution), after);
+        let asked = retry.on_ticks(after, DelaySource::Schedule, resolution).as_nanos() as u64;
         let ticks = asked.div_ceil(tick);
         prop_assert!(ticks == after.as_nanos() as u64 / tick || ticks == (after.as_nanos() as u64).div_ceil(tick));
         // Just after the beginning of its last tick, so that no rounding of the timer's own adds another.
@@ -228,12 +229,12 @@ proptest! {
     ) {
         let purse = Purse::default();
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(Nested::StandDown);
+        call.guards = Guards::none().budget(&purse).nested(NestedRetries::Disable);
         let trace = call.run([outcome]);
         prop_assert_eq!(trace.attempts, 1);
         prop_assert!(purse.events().iter().all(|event| !event.starts_with("lend")));
         if let Outcome::Failed { .. } = outcome {
-            prop_assert_eq!((trace.runs, trace.stop), (1, Some(Stop::Nested)));
+            prop_assert_eq!((trace.runs, trace.stop), (1, Some(StopReason::Nested)));
         }
     }
 
@@ -244,7 +245,7 @@ proptest! {
     ) {
         let (purse, alone) = (Purse::default(), Purse::default());
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().budget(&purse).nested(Nested::SharesBudget);
+        call.guards = Guards::none().budget(&purse).nested(NestedRetries::ShareBudget);
         let trace = call.run(outcomes.clone());
         let same = Call::new(&policy).seed(seed).budget(&alone).run(outcomes);
         prop_assert_eq!((trace.attempts, trace.stop), (same.attempts, same.stop));
@@ -261,10 +262,10 @@ proptest! {
         policy in any_delays(), seed in any::<u64>(), outcome in outcome(),
     ) {
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().nested(Nested::SharesBudget);
+        call.guards = Guards::none().nested(NestedRetries::ShareBudget);
         let shared = call.run([outcome]);
         let mut call = Call::new(&policy).seed(seed);
-        call.guards = Guards::none().nested(Nested::StandDown);
+        call.guards = Guards::none().nested(NestedRetries::Disable);
         let down = call.run([outcome]);
         prop_assert_eq!((shared.attempts, shared.runs, shared.stop), (down.attempts, down.runs, down.stop));
     }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Jitter, Policy, Ratio, Seed, draw};
+use stagger_core::{Jitter, Policy, Ratio, Seed, schedule::Backoff, schedule::draw};
 
 use crate::laws::support::{any_delays, cases, length, oracle};
 

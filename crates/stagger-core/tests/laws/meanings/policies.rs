@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Jitter, Policy, PolicyFault, Seed, policy};
+use stagger_core::{Jitter, Policy, PolicyProblem, Seed, policy, schedule::Backoff};
 
 use crate::laws::support::{any_settings, cases, ms, secs};
 
@@ -17,7 +17,7 @@ proptest! {
         prop_assert!(policy.max_attempts().is_none_or(|most| most.get() >= 1));
         prop_assert!(base <= cap && policy.floor() <= cap);
         let limit = policy.max_elapsed().unwrap_or(Duration::MAX);
-        prop_assert!(policy.spread() <= limit && (policy.floor() <= limit || !policy.retries()));
+        prop_assert!(policy.spread() <= limit && (policy.floor() <= limit || !policy.allows_retries()));
         if let Backoff::Exponential { multiplier, .. } = policy.backoff() {
             prop_assert!(multiplier.is_finite() && *multiplier >= 1.0);
         }
@@ -32,7 +32,7 @@ proptest! {
         for delay in policy.delays(Seed::new(7)).take(20) {
             prop_assert!(delay >= policy.floor().min(Duration::from_nanos(i64::MAX as u64)));
         }
-        prop_assert_eq!(policy.delays(Seed::new(7)).take(3).count() == 0, !policy.retries() || *policy.backoff() == Backoff::Stop);
+        prop_assert_eq!(policy.delays(Seed::new(7)).take(3).count() == 0, !policy.allows_retries() || *policy.backoff() == Backoff::Stop);
         prop_assert_eq!(policy.to_builder().build(), Ok(policy));
     }
 
@@ -40,7 +40,7 @@ proptest! {
     fn meaning_13_every_fault_is_named_with_the_way_out(builder in any_settings()) {
         let Err(error) = builder.build() else { return Ok(()) };
         let text = error.to_string();
-        let faults: Vec<_> = error.faults().collect();
+        let faults: Vec<_> = error.problems().collect();
         prop_assert!(!faults.is_empty());
         // Each sentence says what is wrong, and after its colon what to do.
         let sentences: Vec<_> = text.split("; ").collect();
@@ -75,11 +75,11 @@ fn meaning_13_all_faults_are_reported_at_once_in_a_fixed_order() {
         .max_elapsed(secs(10))
         .build()
         .unwrap_err();
-    assert!(error.faults().eq([
-        PolicyFault::NoAttempt,
-        PolicyFault::CapBelowBase,
-        PolicyFault::Multiplier,
-        PolicyFault::SpreadAboveElapsed
+    assert!(error.problems().eq([
+        PolicyProblem::NoAttempt,
+        PolicyProblem::CapBelowBase,
+        PolicyProblem::Multiplier,
+        PolicyProblem::SpreadAboveElapsed
     ]));
     assert_eq!(
         error.to_string(),

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Outcome, Policy, Profile, Seed};
+use stagger_core::{Outcome, Policy, Seed, profile::Profile};
 
 use crate::laws::support::{Call, mean};
 

@@ -1,6 +1,6 @@
 //! Delays of each profile for one seed, in nanoseconds, pinned: a profile's numbers do not change by accident.
 
-use stagger_core::{Profile, Seed};
+use stagger_core::{Seed, profile::Profile};
 
 const FIRST_DELAYS: [(&str, [u64; 4]); 35] = [
     ("cenkalti", [332_943_710, 772_241_690, 1_038_868_919, 1_726_002_466]),

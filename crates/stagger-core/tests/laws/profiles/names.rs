@@ -1,6 +1,6 @@
 //! Names and texts.
 
-use stagger_core::{Jitter, Policy, Profile};
+use stagger_core::{Jitter, Policy, profile::Profile};
 
 #[test]
 fn no_two_profiles_have_a_name_in_common_with_one_another_or_with_the_policy_language() {

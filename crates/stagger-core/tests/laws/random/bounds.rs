@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Policy, Seed, draw};
+use stagger_core::{Policy, Seed, schedule::Backoff, schedule::draw};
 
 use crate::laws::support::{any_delays, any_policy, cases, length};
 

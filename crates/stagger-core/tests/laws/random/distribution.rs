@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hint, Jitter, Kind, Outcome, Policy, PolicyBuilder, Ratio, Seed};
+use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, ServerHint};
 
 use crate::laws::support::{Call, ks_distance, ks_limit, ms, secs};
 
@@ -58,7 +58,7 @@ fn the_spread_is_uniform() {
 #[test]
 fn what_is_added_to_a_hint_is_uniform() {
     let policy = Policy::exponential(secs(1), secs(30)).max_attempts(2).build().unwrap();
-    let hinted = Outcome::Failed { kind: Kind::Transient, hint: Some(Hint::Floor(secs(20))) };
+    let hinted = Outcome::Failed { kind: FailureKind::Transient, hint: Some(ServerHint::AtLeast(secs(20))) };
     let sample: Vec<_> = (0..CALLS).map(|seed| Call::new(&policy).seed(seed).run([hinted]).waits[0]).collect();
     assert_uniform(&sample, secs(20), secs(30), "hint");
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Kind, Outcome, Policy, PolicyBuilder, Ratio, Seed, State};
+use stagger_core::{FailureKind, Jitter, Outcome, Policy, PolicyBuilder, Ratio, Seed, machine::RetryState};
 
 use crate::laws::support::{Call, at, ms, secs};
 
@@ -142,19 +142,20 @@ fn spread_hints_and_episodes_are_frozen() {
     let policy = EXPONENTIAL.spread(secs(10)).max_attempts(3).build().unwrap();
     assert_eq!(policy.first_spread(Seed::new(42)).as_nanos(), 7_907_996_468);
 
-    let hinted = Outcome::Failed { kind: Kind::Transient, hint: Some(stagger_core::Hint::Floor(secs(1))) };
+    let hinted =
+        Outcome::Failed { kind: FailureKind::Transient, hint: Some(stagger_core::ServerHint::AtLeast(secs(1))) };
     let waits = Call::new(&policy).seed(42).run([hinted; 2]).waits;
     assert_eq!(waits, [1_105_670_277, 1_123_175_565].map(Duration::from_nanos));
 
     let policy = policy.to_builder().stable_after(secs(1)).build().unwrap();
-    let mut state = State::new();
-    let mut retry = stagger_core::Retry::new(&policy, &mut state, Seed::new(42));
+    let mut state = RetryState::new();
+    let mut retry = stagger_core::machine::RetryMachine::new(&policy, &mut state, Seed::new(42));
     let (now, guards) = (|| at(secs(1)), stagger_core::Guards::none());
     let waits = [(); 2].map(|()| {
-        let permit = retry.begin(stagger_core::Permit::NONE, now, &guards).unwrap();
+        let permit = retry.begin(stagger_core::guard::Permits::NONE, now, &guards).unwrap();
         retry.reset_if_healthy(secs(1));
         match retry.decide(Outcome::TRANSIENT, permit, now, &guards) {
-            stagger_core::Decision::Retry { after, .. } => after.as_nanos(),
+            stagger_core::machine::Decision::Retry { after, .. } => after.as_nanos(),
             other => panic!("{other:?}"),
         }
     });

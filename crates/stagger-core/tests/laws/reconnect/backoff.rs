@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hint, HintMode, Jitter, Outcome, Phase, Policy, PolicyBuilder, Seed, Source, Step, Stop};
+use stagger_core::{
+    DelaySource, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Seed, ServerHint, StopReason,
+    machine::ReconnectPhase, machine::ReconnectStep,
+};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};
@@ -10,7 +13,7 @@ use crate::laws::support::{at, ms, secs};
 const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitter::None).max_attempts(6);
 const LONG: Duration = secs(60);
 
-fn after_a_loss(policy: PolicyBuilder) -> (Duration, Source) {
+fn after_a_loss(policy: PolicyBuilder) -> (Duration, DelaySource) {
     let mut link = Link::new(policy.build().unwrap()).up();
     link.pass(LONG);
     waits(link.ended(Outcome::TRANSIENT))
@@ -19,10 +22,13 @@ fn after_a_loss(policy: PolicyBuilder) -> (Duration, Source) {
 #[test]
 fn the_first_connection_is_made_at_once_and_its_failures_back_off() {
     let mut link = Link::new(PLAIN.build().unwrap());
-    assert_eq!((link.machine.phase(), link.machine.generation().get(), link.machine.attempt()), (Phase::Idle, 0, 0));
+    assert_eq!(
+        (link.machine.phase(), link.machine.generation().get(), link.machine.attempt()),
+        (ReconnectPhase::Idle, 0, 0)
+    );
     assert_eq!(connects(link.reconnect_now()).get(), 1);
-    assert_eq!((link.machine.phase(), link.machine.attempt()), (Phase::Connecting, 1));
-    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), Stop::Attempts));
+    assert_eq!((link.machine.phase(), link.machine.attempt()), (ReconnectPhase::Connecting, 1));
+    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), StopReason::Attempts));
 }
 
 /// Without a spread, the loss itself is the schedule's first failure.
@@ -32,7 +38,7 @@ fn a_loss_without_spread_waits_for_the_first_delay_and_the_next_failure_for_the_
     assert_eq!(link.lose_after(LONG), ms(500));
     link.retry();
     assert_eq!(link.machine.attempt(), 1);
-    assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000, 16_000].map(ms).to_vec(), Stop::Attempts));
+    assert_eq!(link.fail_on(), ([1000, 2000, 4000, 8000, 16_000].map(ms).to_vec(), StopReason::Attempts));
 }
 
 #[test]
@@ -41,7 +47,7 @@ fn a_loss_takes_the_first_delay_of_a_list_and_the_next_failure_the_second() {
     let mut link = Link::new(policy).up();
     assert_eq!(link.lose_after(LONG), secs(1));
     link.retry();
-    assert_eq!(link.fail_on(), ([2, 3, 3].map(secs).to_vec(), Stop::Attempts));
+    assert_eq!(link.fail_on(), ([2, 3, 3].map(secs).to_vec(), StopReason::Attempts));
 }
 
 /// With one, the first wait is the spread and the backoff begins with the first failure after it.
@@ -51,9 +57,9 @@ fn a_loss_with_spread_waits_for_it_and_the_backoff_begins_after_it() {
     link.pass(LONG);
     let (after, source) = waits(link.ended(Outcome::TRANSIENT));
     assert!(after <= secs(10));
-    assert_eq!(source, Source::Spread);
+    assert_eq!(source, DelaySource::Spread);
     link.retry();
-    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), Stop::Attempts));
+    assert_eq!(link.fail_on(), ([500, 1000, 2000, 4000, 8000].map(ms).to_vec(), StopReason::Attempts));
 }
 
 #[test]
@@ -123,16 +129,16 @@ fn the_first_outage_draws_what_the_schedule_says() {
 
 #[test]
 fn a_close_that_says_when_to_come_back_is_obeyed() {
-    let told = |hint| Outcome::Failed { kind: stagger_core::Kind::Transient, hint: Some(hint) };
+    let told = |hint| Outcome::Failed { kind: stagger_core::FailureKind::Transient, hint: Some(hint) };
     let mut link = Link::new(PLAIN.spread(secs(3)).build().unwrap()).up();
     link.pass(LONG);
-    let (after, source) = waits(link.ended(told(Hint::Floor(secs(20)))));
+    let (after, source) = waits(link.ended(told(ServerHint::AtLeast(secs(20)))));
     assert!(secs(20) <= after && after <= secs(30), "{after:?}");
-    assert_eq!(source, Source::Hint);
+    assert_eq!(source, DelaySource::Hint);
 
     let mut link = Link::new(PLAIN.hint_mode(HintMode::AtLeast).build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(told(Hint::Slot(ms(1_234))))), (ms(1_234), Source::Hint));
+    assert_eq!(waits(link.ended(told(ServerHint::Reserved(ms(1_234))))), (ms(1_234), DelaySource::Hint));
 }
 
 #[test]
@@ -144,7 +150,7 @@ fn a_connection_that_is_distrusted_never_counts_as_healthy_and_the_next_one_may(
             if *loss <= distrusted {
                 link.machine.distrust(link.machine.generation());
             }
-            let gave_up = link.ended(Outcome::TRANSIENT) == Step::GiveUp(Stop::Attempts);
+            let gave_up = link.ended(Outcome::TRANSIENT) == ReconnectStep::GiveUp(StopReason::Attempts);
             if !gave_up {
                 link.reopen();
             }
@@ -171,25 +177,28 @@ fn a_wait_says_until_when() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     link.pass(LONG);
     let until = at(link.now + ms(500));
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Wait { after: ms(500), until, source: Source::Schedule });
-    assert_eq!(link.machine.phase(), Phase::Waiting { until });
+    assert_eq!(
+        link.ended(Outcome::TRANSIENT),
+        ReconnectStep::Wait { after: ms(500), until, source: DelaySource::Schedule }
+    );
+    assert_eq!(link.machine.phase(), ReconnectPhase::Waiting { until });
 }
 
 /// A driver that wakes up early is told what is left, of the same kind; a hint that is left is still a hint.
 #[test]
 fn waking_up_early_leaves_the_rest_of_the_same_wait() {
     for (spread, outcome, source) in [
-        (Duration::ZERO, Outcome::TRANSIENT, Source::Schedule),
-        (secs(10), Outcome::TRANSIENT, Source::Spread),
-        (Duration::ZERO, Outcome::throttled(Some(Hint::Slot(secs(7)))), Source::Hint),
+        (Duration::ZERO, Outcome::TRANSIENT, DelaySource::Schedule),
+        (secs(10), Outcome::TRANSIENT, DelaySource::Spread),
+        (Duration::ZERO, Outcome::throttled(Some(ServerHint::Reserved(secs(7)))), DelaySource::Hint),
     ] {
         let mut link = Link::new(PLAIN.spread(spread).build().unwrap()).up();
         link.pass(LONG);
-        let Step::Wait { after, until, .. } = link.ended(outcome) else { panic!("{:?}", link.machine) };
+        let ReconnectStep::Wait { after, until, .. } = link.ended(outcome) else { panic!("{:?}", link.machine) };
         link.pass(after - ms(100));
-        assert_eq!(link.due(), Step::Wait { after: ms(100), until, source });
+        assert_eq!(link.due(), ReconnectStep::Wait { after: ms(100), until, source });
         link.pass(ms(100) - Duration::from_nanos(1));
-        assert_eq!(link.due(), Step::Wait { after: Duration::from_nanos(1), until, source });
+        assert_eq!(link.due(), ReconnectStep::Wait { after: Duration::from_nanos(1), until, source });
         link.pass(Duration::from_nanos(1));
         assert_eq!(connects(link.due()).get(), 2);
     }
@@ -199,14 +208,14 @@ fn waking_up_early_leaves_the_rest_of_the_same_wait() {
 fn what_was_not_processed_is_tried_again_at_once_and_once() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (Duration::ZERO, Source::Transparent));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (Duration::ZERO, DelaySource::Transparent));
     link.retry();
     assert_eq!(link.machine.attempt(), 1);
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
     // A connection that was open and is lost is no such case: it had been processed.
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(Outcome::Unprocessed)), (ms(500), Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::NotProcessed)), (ms(500), DelaySource::Schedule));
 }
 
 #[test]
@@ -214,8 +223,8 @@ fn a_loss_that_throttles_waits_from_its_own_base() {
     let policy = PLAIN.throttled_base(secs(8));
     let mut link = Link::new(policy.build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(Outcome::throttled(None))), (secs(8), Source::Schedule));
-    assert_eq!(after_a_loss(policy), (ms(500), Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::throttled(None))), (secs(8), DelaySource::Schedule));
+    assert_eq!(after_a_loss(policy), (ms(500), DelaySource::Schedule));
 }
 
 /// A connection that ended as it should and is wanted again.
@@ -223,8 +232,8 @@ fn a_loss_that_throttles_waits_from_its_own_base() {
 fn an_end_in_order_is_a_loss_like_any_other() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     link.pass(LONG);
-    assert_eq!(waits(link.ended(Outcome::Success)), (ms(500), Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::Success)), (ms(500), DelaySource::Schedule));
     // And one that "succeeded" without having been opened has failed.
     link.retry();
-    assert_eq!(waits(link.ended(Outcome::Success)), (secs(1), Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::Success)), (secs(1), DelaySource::Schedule));
 }

@@ -2,7 +2,9 @@
 
 use core::time::Duration;
 
-use stagger_core::{Hint, Jitter, Outcome, Phase, Policy, PolicyBuilder, Step, Stop};
+use stagger_core::{
+    Jitter, Outcome, Policy, PolicyBuilder, ServerHint, StopReason, machine::ReconnectPhase, machine::ReconnectStep,
+};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{at, ms, secs};
@@ -11,24 +13,26 @@ const PLAIN: PolicyBuilder = Policy::exponential(ms(500), secs(30)).jitter(Jitte
 
 #[test]
 fn it_gives_up_for_every_reason_and_says_which() {
-    let never = Outcome::throttled(Some(Hint::Never));
-    for (outcome, want) in
-        [(Outcome::Permanent, Stop::Permanent), (Outcome::Cancelled, Stop::Cancelled), (never, Stop::Hint)]
-    {
+    let never = Outcome::throttled(Some(ServerHint::DoNotRetry));
+    for (outcome, want) in [
+        (Outcome::Permanent, StopReason::Permanent),
+        (Outcome::Cancelled, StopReason::Cancelled),
+        (never, StopReason::Hint),
+    ] {
         // While it connects, and when it was open.
         let mut link = Link::new(PLAIN.build().unwrap());
         let _ = link.reconnect_now();
-        assert_eq!(link.ended(outcome), Step::GiveUp(want));
-        assert_eq!(link.machine.phase(), Phase::GivenUp(want));
+        assert_eq!(link.ended(outcome), ReconnectStep::GiveUp(want));
+        assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
 
         let mut link = Link::new(PLAIN.build().unwrap()).up();
         link.pass(secs(60));
-        assert_eq!(link.ended(outcome), Step::GiveUp(want));
-        assert_eq!(link.machine.phase(), Phase::GivenUp(want));
+        assert_eq!(link.ended(outcome), ReconnectStep::GiveUp(want));
+        assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(want));
     }
     let mut link = Link::new(Policy::stop().build().unwrap()).up();
     link.pass(secs(60));
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::GiveUp(Stop::Exhausted));
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Exhausted));
 }
 
 #[test]
@@ -36,10 +40,10 @@ fn after_giving_up_every_report_is_stale_and_nothing_is_due() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let _ = link.reconnect_now();
     let _ = link.ended(Outcome::Permanent);
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
-    assert_eq!(link.opened(link.machine.generation()), Step::Stale);
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::Stale);
+    assert_eq!(link.opened(link.machine.generation()), ReconnectStep::Stale);
     link.pass(secs(1000));
-    assert_eq!(link.due(), Step::Rest);
+    assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 #[test]
@@ -71,9 +75,9 @@ fn reconnect_now_begins_anew_from_every_phase() {
         let before = link.machine.generation();
         let generation = connects(link.reconnect_now());
         assert_eq!(generation.get(), before.get() + 1, "{name}");
-        assert_eq!((link.machine.phase(), link.machine.attempt()), (Phase::Connecting, 1), "{name}");
+        assert_eq!((link.machine.phase(), link.machine.attempt()), (ReconnectPhase::Connecting, 1), "{name}");
         // The count and the schedule have started again.
-        assert_eq!(link.fail_on(), ([500, 1000].map(ms).to_vec(), Stop::Attempts), "{name}");
+        assert_eq!(link.fail_on(), ([500, 1000].map(ms).to_vec(), StopReason::Attempts), "{name}");
     }
 }
 
@@ -82,10 +86,10 @@ fn an_episode_that_was_asked_for_has_the_whole_limit_of_time() {
     let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap());
     let _ = link.reconnect_now();
     let (first, stop) = link.fail_on();
-    assert_eq!((&first[..], stop), (&[500, 1000, 2000].map(ms)[..], Stop::Elapsed));
+    assert_eq!((&first[..], stop), (&[500, 1000, 2000].map(ms)[..], StopReason::Elapsed));
     link.pass(secs(3600));
     let _ = link.reconnect_now();
-    assert_eq!(link.fail_on(), (first, Stop::Elapsed));
+    assert_eq!(link.fail_on(), (first, StopReason::Elapsed));
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn an_episode_that_a_loss_begins_has_the_whole_limit_of_time() {
     let mut link = Link::new(PLAIN.unlimited_attempts().max_elapsed(secs(5)).build().unwrap()).up();
     assert_eq!(link.lose_after(secs(3600)), ms(500));
     link.retry();
-    assert_eq!(link.fail_on(), ([1000, 2000].map(ms).to_vec(), Stop::Elapsed));
+    assert_eq!(link.fail_on(), ([1000, 2000].map(ms).to_vec(), StopReason::Elapsed));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn the_spread_of_a_loss_counts_in_elapsed() {
         let spread = link.lose_after(secs(3600));
         link.retry();
         let (retries, stop) = link.fail_on();
-        assert_eq!((retries.len() as u64, stop), ((secs(10) - spread).as_secs(), Stop::Elapsed), "{spread:?}");
+        assert_eq!((retries.len() as u64, stop), ((secs(10) - spread).as_secs(), StopReason::Elapsed), "{spread:?}");
     }
 }
 
@@ -113,12 +117,12 @@ fn closing_is_for_good() {
     let mut link = Link::new(PLAIN.build().unwrap()).up();
     let generation = link.machine.generation();
     link.close();
-    assert_eq!(link.machine.phase(), Phase::Closed);
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
-    assert_eq!(link.opened(generation), Step::Stale);
-    assert_eq!(link.reconnect_now(), Step::Rest);
-    assert_eq!(link.due(), Step::Rest);
-    assert_eq!((link.machine.phase(), link.machine.generation()), (Phase::Closed, generation));
+    assert_eq!(link.machine.phase(), ReconnectPhase::Closed);
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::Stale);
+    assert_eq!(link.opened(generation), ReconnectStep::Stale);
+    assert_eq!(link.reconnect_now(), ReconnectStep::Rest);
+    assert_eq!(link.due(), ReconnectStep::Rest);
+    assert_eq!((link.machine.phase(), link.machine.generation()), (ReconnectPhase::Closed, generation));
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn a_wait_that_is_closed_is_never_due() {
     let _ = waits(link.ended(Outcome::TRANSIENT));
     link.close();
     link.pass(secs(3600));
-    assert_eq!(link.due(), Step::Rest);
+    assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn an_open_connection_knows_since_when() {
     let mut link = Link::new(PLAIN.build().unwrap());
     let generation = connects(link.reconnect_now());
     link.pass(secs(3));
-    assert_eq!(link.opened(generation), Step::Rest);
-    assert_eq!(link.machine.phase(), Phase::Open { since: at(link.now) });
+    assert_eq!(link.opened(generation), ReconnectStep::Rest);
+    assert_eq!(link.machine.phase(), ReconnectPhase::Open { since: at(link.now) });
     link.pass(Duration::ZERO);
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, Step, Stop};
+use stagger_core::{Jitter, Outcome, Policy, PolicyBuilder, StopReason, machine::ReconnectStep};
 
 use super::link::{Link, waits};
 use crate::laws::support::{ms, secs};
@@ -66,7 +66,7 @@ fn a_life_begins_when_the_connection_is_open() {
     assert_eq!(link.lose_after(secs(20)), ms(500));
     let generation = link.retry();
     link.pass(secs(60));
-    assert_eq!(link.opened(generation), Step::Rest);
+    assert_eq!(link.opened(generation), ReconnectStep::Rest);
     assert_eq!(link.lose_after(secs(19)), secs(1));
 }
 
@@ -84,7 +84,7 @@ fn a_flapping_connection_spends_its_attempts_and_a_healthy_one_gets_them_back() 
         link.reopen();
     }
     link.pass(Duration::ZERO);
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::GiveUp(Stop::Attempts));
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Attempts));
 }
 
 /// The spread is for a fleet that lost its server; a connection that flaps is in the backoff already.
@@ -92,5 +92,5 @@ fn a_flapping_connection_spends_its_attempts_and_a_healthy_one_gets_them_back() 
 fn flapping_is_not_spread() {
     let mut link = Link::new(PLAIN.spread(secs(10)).build().unwrap()).up();
     link.pass(secs(1));
-    assert_eq!(waits(link.ended(Outcome::TRANSIENT)), (ms(500), stagger_core::Source::Schedule));
+    assert_eq!(waits(link.ended(Outcome::TRANSIENT)), (ms(500), stagger_core::DelaySource::Schedule));
 }

@@ -1,12 +1,15 @@
 use core::time::Duration;
 
-use stagger_core::{Generation, Guards, Outcome, Phase, Policy, Reconnect, Seed, Source, Step, Stop};
+use stagger_core::{
+    DelaySource, Guards, Outcome, Policy, Seed, StopReason, machine::Generation, machine::ReconnectMachine,
+    machine::ReconnectPhase, machine::ReconnectStep,
+};
 
 use crate::laws::support::{at, secs};
 
 /// The machine with a clock, and a driver that does what it says.
 pub(super) struct Link<'a> {
-    pub(super) machine: Reconnect,
+    pub(super) machine: ReconnectMachine,
     pub(super) policy: Policy,
     pub(super) guards: Guards<'a>,
     pub(super) now: Duration,
@@ -18,15 +21,15 @@ impl<'a> Link<'a> {
     }
 
     pub(super) fn guarded(policy: Policy, guards: Guards<'a>) -> Self {
-        Self { machine: Reconnect::new(Seed::new(1)), policy, guards, now: secs(1000) }
+        Self { machine: ReconnectMachine::new(Seed::new(1)), policy, guards, now: secs(1000) }
     }
 
     pub(super) fn seed(mut self, seed: u64) -> Self {
-        self.machine = Reconnect::new(Seed::new(seed));
+        self.machine = ReconnectMachine::new(Seed::new(seed));
         self
     }
 
-    pub(super) fn reconnect_now(&mut self) -> Step {
+    pub(super) fn reconnect_now(&mut self) -> ReconnectStep {
         let now = at(self.now);
         self.machine.reconnect_now(&self.policy, || now, &self.guards)
     }
@@ -34,25 +37,25 @@ impl<'a> Link<'a> {
     /// Connects for the first time, successfully.
     pub(super) fn up(mut self) -> Self {
         let generation = connects(self.reconnect_now());
-        assert_eq!(self.opened(generation), Step::Rest);
+        assert_eq!(self.opened(generation), ReconnectStep::Rest);
         self
     }
 
-    pub(super) fn opened(&mut self, generation: Generation) -> Step {
+    pub(super) fn opened(&mut self, generation: Generation) -> ReconnectStep {
         let now = at(self.now);
         self.machine.opened(generation, || now, &self.guards)
     }
 
     /// A report about the present generation.
-    pub(super) fn ended(&mut self, outcome: Outcome) -> Step {
+    pub(super) fn ended(&mut self, outcome: Outcome) -> ReconnectStep {
         self.ended_as(self.machine.generation(), outcome)
     }
 
-    pub(super) fn ended_as(&mut self, generation: Generation, outcome: Outcome) -> Step {
+    pub(super) fn ended_as(&mut self, generation: Generation, outcome: Outcome) -> ReconnectStep {
         self.machine.ended(generation, outcome, at(self.now), &self.policy, &self.guards)
     }
 
-    pub(super) fn due(&mut self) -> Step {
+    pub(super) fn due(&mut self) -> ReconnectStep {
         self.machine.due(&self.policy, at(self.now), &self.guards)
     }
 
@@ -74,24 +77,24 @@ impl<'a> Link<'a> {
     /// Waits for as long as it must, connects, and opens.
     pub(super) fn reopen(&mut self) {
         let generation = self.retry();
-        assert_eq!(self.opened(generation), Step::Rest);
+        assert_eq!(self.opened(generation), ReconnectStep::Rest);
     }
 
     /// Waits for as long as it must, and connects.
     pub(super) fn retry(&mut self) -> Generation {
-        let Phase::Waiting { until } = self.machine.phase() else { panic!("{:?}", self.machine) };
+        let ReconnectPhase::Waiting { until } = self.machine.phase() else { panic!("{:?}", self.machine) };
         self.now = Duration::from_nanos(until.as_nanos());
         connects(self.due())
     }
 
     /// Attempts to connect fail until it gives up; the waits between them and the reason.
-    pub(super) fn fail_on(&mut self) -> (Vec<Duration>, Stop) {
+    pub(super) fn fail_on(&mut self) -> (Vec<Duration>, StopReason) {
         let mut all = Vec::new();
         loop {
             assert!(all.len() < 1_000, "an outage that does not end");
             match self.ended(Outcome::TRANSIENT) {
-                Step::Wait { after, .. } => all.push(after),
-                Step::GiveUp(stop) => return (all, stop),
+                ReconnectStep::Wait { after, .. } => all.push(after),
+                ReconnectStep::GiveUp(stop) => return (all, stop),
                 other => panic!("{other:?}"),
             }
             self.retry();
@@ -99,16 +102,16 @@ impl<'a> Link<'a> {
     }
 }
 
-pub(super) fn connects(step: Step) -> Generation {
+pub(super) fn connects(step: ReconnectStep) -> Generation {
     match step {
-        Step::Connect { generation } => generation,
+        ReconnectStep::Connect { generation } => generation,
         other => panic!("{other:?} is no Connect"),
     }
 }
 
-pub(super) fn waits(step: Step) -> (Duration, Source) {
+pub(super) fn waits(step: ReconnectStep) -> (Duration, DelaySource) {
     match step {
-        Step::Wait { after, source, .. } => (after, source),
+        ReconnectStep::Wait { after, source, .. } => (after, source),
         other => panic!("{other:?} is no Wait"),
     }
 }

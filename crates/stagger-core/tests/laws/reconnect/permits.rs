@@ -1,7 +1,7 @@
 //! What the guards lend to a link is settled exactly once.
 
 use proptest::prelude::*;
-use stagger_core::{Guards, Kind, Outcome, Phase, Policy, Step, Stop};
+use stagger_core::{FailureKind, Guards, Outcome, Policy, StopReason, machine::ReconnectPhase, machine::ReconnectStep};
 
 use super::link::{Link, connects, waits};
 use crate::laws::support::{Purse, Watch, cases, ms, secs};
@@ -30,7 +30,7 @@ fn a_budget_that_refuses_a_loss_gives_up() {
     let purse = Purse::tight();
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse)).up();
     link.pass(secs(60));
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::GiveUp(Stop::Budget));
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::GiveUp(StopReason::Budget));
     purse.assert_balanced();
 }
 
@@ -41,8 +41,8 @@ fn a_breaker_that_refuses_the_connection_gives_up_and_gives_back() {
     link.lose_after(secs(60));
     watch.set_open(true);
     link.pass(secs(5));
-    assert_eq!(link.due(), Step::GiveUp(Stop::Breaker));
-    assert_eq!(link.machine.phase(), Phase::GivenUp(Stop::Breaker));
+    assert_eq!(link.due(), ReconnectStep::GiveUp(StopReason::Breaker));
+    assert_eq!(link.machine.phase(), ReconnectPhase::GivenUp(StopReason::Breaker));
     purse.assert_balanced();
     watch.set_open(false);
     assert_eq!(connects(link.reconnect_now()).get(), 2);
@@ -98,7 +98,7 @@ fn our_own_exhaustion_is_told_as_that() {
     let purse = Purse::default();
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse));
     let _ = link.reconnect_now();
-    let _ = waits(link.ended(Outcome::Failed { kind: Kind::Local, hint: None }));
+    let _ = waits(link.ended(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }));
     assert_eq!(purse.events(), ["first", "settle 1 Unknown", "lend Local"]);
 }
 
@@ -122,12 +122,12 @@ proptest! {
                 0 => { let _ = link.reconnect_now(); }
                 1..=3 => { let _ = link.due(); }
                 4 | 5 => { let _ = link.opened(generation); }
-                6 => { let _ = link.ended(Outcome::Unprocessed); }
+                6 => { let _ = link.ended(Outcome::NotProcessed); }
                 _ => { let _ = link.ended(Outcome::TRANSIENT); }
             }
             let want = match link.machine.phase() {
-                Phase::Waiting { .. } => (1, 0),
-                Phase::Connecting => (1, 1),
+                ReconnectPhase::Waiting { .. } => (1, 0),
+                ReconnectPhase::Connecting => (1, 1),
                 _ => (0, 0),
             };
             prop_assert_eq!((purse.out(), watch.out()), want, "{:?}", link.machine);

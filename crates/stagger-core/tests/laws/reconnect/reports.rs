@@ -1,7 +1,7 @@
 //! Generations: one loss schedules once.
 
 use proptest::prelude::*;
-use stagger_core::{Outcome, Phase, Policy, Reconnect, Seed, Step};
+use stagger_core::{Outcome, Policy, Seed, machine::ReconnectMachine, machine::ReconnectPhase, machine::ReconnectStep};
 
 use super::link::{Link, connects};
 use crate::laws::support::{cases, secs};
@@ -11,10 +11,10 @@ fn an_error_and_a_close_of_one_loss_schedule_once() {
     let mut link = Link::new(Policy::DEFAULT).up();
     link.pass(secs(60));
     let wait = link.ended(Outcome::TRANSIENT);
-    assert!(matches!(wait, Step::Wait { .. }), "{wait:?}");
+    assert!(matches!(wait, ReconnectStep::Wait { .. }), "{wait:?}");
     let phase = link.machine.phase();
     for outcome in [Outcome::TRANSIENT, Outcome::Success, Outcome::Permanent, Outcome::Cancelled] {
-        assert_eq!(link.ended(outcome), Step::Stale);
+        assert_eq!(link.ended(outcome), ReconnectStep::Stale);
     }
     assert_eq!(link.machine.phase(), phase);
 }
@@ -25,12 +25,12 @@ fn a_late_report_about_an_earlier_connection_changes_nothing() {
     let old = link.machine.generation();
     let new = connects(link.reconnect_now());
     assert!(new > old);
-    assert_eq!(link.ended_as(old, Outcome::Permanent), Step::Stale);
-    assert_eq!(link.opened(old), Step::Stale);
-    assert_eq!(link.machine.phase(), Phase::Connecting);
-    assert_eq!(link.opened(new), Step::Rest);
-    assert_eq!(link.ended_as(old, Outcome::TRANSIENT), Step::Stale);
-    assert_eq!(link.machine.phase(), Phase::Open { since: crate::laws::support::at(link.now) });
+    assert_eq!(link.ended_as(old, Outcome::Permanent), ReconnectStep::Stale);
+    assert_eq!(link.opened(old), ReconnectStep::Stale);
+    assert_eq!(link.machine.phase(), ReconnectPhase::Connecting);
+    assert_eq!(link.opened(new), ReconnectStep::Rest);
+    assert_eq!(link.ended_as(old, Outcome::TRANSIENT), ReconnectStep::Stale);
+    assert_eq!(link.machine.phase(), ReconnectPhase::Open { since: crate::laws::support::at(link.now) });
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_connection_opens_once() {
     let generation = link.machine.generation();
     let phase = link.machine.phase();
     link.pass(secs(5));
-    assert_eq!(link.opened(generation), Step::Stale);
+    assert_eq!(link.opened(generation), ReconnectStep::Stale);
     assert_eq!(link.machine.phase(), phase, "the life it has lived is not forgotten");
 }
 
@@ -47,20 +47,20 @@ fn a_connection_opens_once() {
 fn reports_before_anything_began_are_stale() {
     let mut link = Link::new(Policy::DEFAULT);
     let generation = link.machine.generation();
-    assert_eq!(link.opened(generation), Step::Stale);
-    assert_eq!(link.ended(Outcome::TRANSIENT), Step::Stale);
-    assert_eq!(link.due(), Step::Rest);
+    assert_eq!(link.opened(generation), ReconnectStep::Stale);
+    assert_eq!(link.ended(Outcome::TRANSIENT), ReconnectStep::Stale);
+    assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 #[test]
 fn being_due_means_something_only_in_a_wait() {
     let mut link = Link::new(Policy::DEFAULT);
     let _ = link.reconnect_now();
-    assert_eq!(link.due(), Step::Rest);
+    assert_eq!(link.due(), ReconnectStep::Rest);
     let generation = link.machine.generation();
     let _ = link.opened(generation);
     link.pass(secs(100));
-    assert_eq!(link.due(), Step::Rest);
+    assert_eq!(link.due(), ReconnectStep::Rest);
 }
 
 proptest! {
@@ -85,12 +85,12 @@ proptest! {
                 _ => link.ended_as(about, Outcome::TRANSIENT),
             };
             match step {
-                Step::Connect { generation } => {
+                ReconnectStep::Connect { generation } => {
                     connected += 1;
                     prop_assert_eq!(generation.get(), connected);
                     generations.push(generation);
                 }
-                Step::Wait { .. } | Step::GiveUp(_) if event > 3 => {
+                ReconnectStep::Wait { .. } | ReconnectStep::GiveUp(_) if event > 3 => {
                     prop_assert_eq!(about, present, "an earlier connection scheduled something");
                     scheduled += 1;
                 }
@@ -106,10 +106,10 @@ fn links_of_different_seeds_are_not_in_step() {
     let waits: Vec<_> = (0..20)
         .map(|seed| {
             let mut link = Link::new(Policy::DEFAULT).up();
-            link.machine = Reconnect::new(Seed::new(seed));
+            link.machine = ReconnectMachine::new(Seed::new(seed));
             let _ = link.reconnect_now();
             match link.ended(Outcome::TRANSIENT) {
-                Step::Wait { after, .. } => after,
+                ReconnectStep::Wait { after, .. } => after,
                 other => panic!("{other:?}"),
             }
         })

@@ -1,6 +1,9 @@
 use core::time::Duration;
 
-use stagger_core::{Budget, Decision, Guards, Instant, Outcome, Permit, Policy, Retry, Seed, Source, State, Stop};
+use stagger_core::{
+    Budget, DelaySource, Guards, Instant, Outcome, Policy, Seed, StopReason, guard::Permits, machine::Decision,
+    machine::RetryMachine, machine::RetryState,
+};
 
 /// One call, driven as the core's documentation tells a driver to, on a virtual clock.
 pub(crate) struct Call<'a> {
@@ -20,9 +23,9 @@ pub(crate) struct Trace {
     pub(crate) runs: u32,
     pub(crate) spread: Duration,
     pub(crate) waits: Vec<Duration>,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<DelaySource>,
     /// `None`: it succeeded.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<StopReason>,
     /// When the last attempt started, since the beginning.
     pub(crate) last_start: Duration,
 }
@@ -63,8 +66,8 @@ impl<'a> Call<'a> {
     /// The attempts end like this, and succeed when the script has ended.
     pub(crate) fn run(self, outcomes: impl IntoIterator<Item = Outcome>) -> Trace {
         let mut outcomes = outcomes.into_iter();
-        let mut state = State::new();
-        let mut retry = Retry::new(self.policy, &mut state, self.seed).deadline(self.deadline);
+        let mut state = RetryState::new();
+        let mut retry = RetryMachine::new(self.policy, &mut state, self.seed).deadline(self.deadline);
         let mut now = Self::START;
         let mut trace = Trace {
             attempts: 0,
@@ -76,7 +79,7 @@ impl<'a> Call<'a> {
             last_start: Duration::ZERO,
         };
         now = now.saturating_add(trace.spread);
-        let mut permit = Permit::NONE;
+        let mut permit = Permits::NONE;
         loop {
             permit = match retry.begin(permit, || now, &self.guards) {
                 Ok(permit) => permit,

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Backoff, Jitter, Policy};
+use stagger_core::{Jitter, Policy, schedule::Backoff};
 
 /// What a draw is for, as its number says.
 pub(crate) const SPREAD: u64 = 0;

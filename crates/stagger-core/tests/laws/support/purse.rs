@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use stagger_core::{Budget, Kind, Loan, Now, Outcome};
+use stagger_core::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// A budget that numbers what it lends and keeps book of what comes back.
 #[derive(Debug, Default)]
@@ -57,12 +57,12 @@ impl Purse {
         f(&mut self.0.lock().unwrap())
     }
 
-    fn hand_out(&self, what: &'static str, now: &dyn Now) -> Loan {
+    fn hand_out(&self, what: &'static str, now: &dyn Now) -> BudgetPermit {
         self.book(|book| {
             book.look(now);
             book.last += 1;
             book.out.insert(book.last, what);
-            Loan(book.last)
+            BudgetPermit(book.last)
         })
     }
 }
@@ -75,7 +75,7 @@ impl Book {
         }
     }
 
-    fn back(&mut self, loan: &Loan, how: &str) {
+    fn back(&mut self, loan: &BudgetPermit, how: &str) {
         if self.out.remove(&loan.0).is_none() {
             self.faults.push(format!("loan {} came back ({how}), but is not out", loan.0));
         }
@@ -84,17 +84,17 @@ impl Book {
 }
 
 impl Budget for Purse {
-    fn first(&self, now: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, now: &dyn Now) -> BudgetPermit {
         self.book(|book| book.events.push("first".into()));
         self.hand_out("first", now)
     }
 
-    fn lend(&self, kind: Kind, now: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, kind: FailureKind, now: &dyn Now) -> Option<BudgetPermit> {
         self.book(|book| book.events.push(format!("lend {kind:?}")));
         if self.book(|book| book.tight) { None } else { Some(self.hand_out("retry", now)) }
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, now: &dyn Now) {
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
         self.book(|book| {
             book.look(now);
             let verdict = outcome.verdict();
@@ -105,7 +105,7 @@ impl Budget for Purse {
         });
     }
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         self.book(|book| book.back(&loan, "give back"));
     }
 }

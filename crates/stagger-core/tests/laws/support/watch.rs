@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, Now, Outcome, Pass};
+use stagger_core::{Breaker, BreakerOpen, Outcome, guard::BreakerPermit, guard::Now};
 
 /// A breaker that does as it is told, numbers its passes and keeps book of what comes back.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Book {
 }
 
 impl Breaker for Watch {
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         self.book(|book| {
             book.look(now);
             if book.refuses {
@@ -86,7 +86,7 @@ impl Breaker for Watch {
             }
             book.last += 1;
             book.out.insert(book.last);
-            Ok(Pass(book.last))
+            Ok(BreakerPermit(book.last))
         })
     }
 
@@ -97,7 +97,7 @@ impl Breaker for Watch {
         })
     }
 
-    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool {
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
         self.book(|book| {
             book.look(now);
             book.peeks.push(after);
@@ -105,7 +105,7 @@ impl Breaker for Watch {
         })
     }
 
-    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now) {
+    fn record(&self, pass: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         self.book(|book| {
             book.look(now);
             if !book.out.remove(&pass.0) {

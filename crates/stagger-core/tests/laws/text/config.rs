@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use stagger_core::{Backoff, Jitter, Policy, Ratio};
+use stagger_core::{Jitter, Policy, Ratio, schedule::Backoff};
 
 use crate::laws::support::{any_policy, cases};
 

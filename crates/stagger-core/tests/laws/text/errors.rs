@@ -3,7 +3,7 @@
 use core::error::Error;
 
 use stagger_core::text::parse_duration;
-use stagger_core::{Policy, PolicyFault};
+use stagger_core::{Policy, PolicyProblem};
 
 #[test]
 fn a_misspelt_setting_is_answered_with_the_nearest_one() {
@@ -82,7 +82,7 @@ fn every_setting_is_set_at_most_once() {
 #[test]
 fn faults_of_the_whole_are_told_apart_from_words_that_cannot_be_read() {
     let error = "exponential base=1s cap=50ms".parse::<Policy>().unwrap_err();
-    assert!(error.policy_error().unwrap().faults().eq([PolicyFault::CapBelowBase]));
+    assert!(error.policy_error().unwrap().problems().eq([PolicyProblem::CapBelowBase]));
     assert_eq!(error.to_string(), "cap 50ms is below base 1s: raise cap or lower base");
     assert_eq!(error.word(), "");
     // The sentence is the whole story: there is no second one behind it.

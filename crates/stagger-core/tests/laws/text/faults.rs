@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, PolicyFault, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, PolicyProblem, Ratio};
 
 use crate::laws::support::{ms, secs};
 
@@ -25,69 +25,73 @@ fn every_fault_is_found_alone_and_its_sentence_says_the_way_out() {
     for (builder, fault, sentence) in [
         (
             EXPONENTIAL.max_attempts(0),
-            PolicyFault::NoAttempt,
+            PolicyProblem::NoAttempt,
             "max-attempts is 0, but the first call counts: use 1 for no retry, or more",
         ),
-        (EXPONENTIAL.base(Duration::ZERO), PolicyFault::ZeroBase, zero_base),
-        (Policy::constant(Duration::ZERO), PolicyFault::ZeroBase, zero_base),
-        (Policy::linear(Duration::ZERO, secs(1), secs(2)), PolicyFault::ZeroBase, zero_base),
+        (EXPONENTIAL.base(Duration::ZERO), PolicyProblem::ZeroBase, zero_base),
+        (Policy::constant(Duration::ZERO), PolicyProblem::ZeroBase, zero_base),
+        (Policy::linear(Duration::ZERO, secs(1), secs(2)), PolicyProblem::ZeroBase, zero_base),
         (
             EXPONENTIAL.cap(ms(100) - NANO),
-            PolicyFault::CapBelowBase,
+            PolicyProblem::CapBelowBase,
             "cap 99.999999ms is below base 100ms: raise cap or lower base",
         ),
         (
             EXPONENTIAL.floor(secs(30) + NANO),
-            PolicyFault::FloorAboveCap,
+            PolicyProblem::FloorAboveCap,
             "floor 30.000000001s is above cap 30s: lower floor or raise cap",
         ),
-        (EXPONENTIAL.multiplier(0.999), PolicyFault::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(f64::NAN), PolicyFault::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(f64::INFINITY), PolicyFault::Multiplier, multiplier),
-        (EXPONENTIAL.multiplier(-2.0), PolicyFault::Multiplier, multiplier),
-        (EXPONENTIAL.jitter(Jitter::Factor(ratio)), PolicyFault::RatioAboveOne, above_one),
-        (EXPONENTIAL.hint_spread(ratio), PolicyFault::RatioAboveOne, above_one),
-        (Policy::list(&[]), PolicyFault::List, list),
-        (Policy::list(&[secs(1); 17]), PolicyFault::List, list),
-        (Policy::list(&[NANO, secs(3600)]), PolicyFault::List, list),
-        (EXPONENTIAL.jitter(Jitter::Decorrelated).multiplier(3.0), PolicyFault::Decorrelated, decorrelated),
-        (EXPONENTIAL.jitter(Jitter::Decorrelated).floor(ms(1)), PolicyFault::Decorrelated, decorrelated),
-        (Policy::linear(ms(1), ms(1), ms(9)).jitter(Jitter::Decorrelated), PolicyFault::Decorrelated, decorrelated),
-        (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyFault::Decorrelated, decorrelated),
-        (Policy::zero().jitter(Jitter::Full), PolicyFault::NothingToJitter, nothing_to_jitter),
-        (Policy::stop().jitter(Jitter::Equal), PolicyFault::NothingToJitter, nothing_to_jitter),
-        (Policy::constant(ms(1)).cap(ms(2)), PolicyFault::NothingToCap, nothing_to_cap),
-        (Policy::list(&[ms(1)]).floor(ms(1)), PolicyFault::NothingToCap, nothing_to_cap),
-        (Policy::zero().cap(secs(1)), PolicyFault::NothingToCap, nothing_to_cap),
-        (Policy::zero().base(secs(1)), PolicyFault::Misplaced, misplaced),
-        (Policy::list(&[ms(1)]).base(secs(1)), PolicyFault::Misplaced, misplaced),
-        (Policy::constant(ms(1)).multiplier(2.0), PolicyFault::Misplaced, misplaced),
-        (EXPONENTIAL.step(secs(1)), PolicyFault::Misplaced, misplaced),
+        (EXPONENTIAL.multiplier(0.999), PolicyProblem::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(f64::NAN), PolicyProblem::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(f64::INFINITY), PolicyProblem::Multiplier, multiplier),
+        (EXPONENTIAL.multiplier(-2.0), PolicyProblem::Multiplier, multiplier),
+        (EXPONENTIAL.jitter(Jitter::Factor(ratio)), PolicyProblem::RatioAboveOne, above_one),
+        (EXPONENTIAL.hint_spread(ratio), PolicyProblem::RatioAboveOne, above_one),
+        (Policy::list(&[]), PolicyProblem::List, list),
+        (Policy::list(&[secs(1); 17]), PolicyProblem::List, list),
+        (Policy::list(&[NANO, secs(3600)]), PolicyProblem::List, list),
+        (EXPONENTIAL.jitter(Jitter::Decorrelated).multiplier(3.0), PolicyProblem::Decorrelated, decorrelated),
+        (EXPONENTIAL.jitter(Jitter::Decorrelated).floor(ms(1)), PolicyProblem::Decorrelated, decorrelated),
+        (Policy::linear(ms(1), ms(1), ms(9)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, decorrelated),
+        (Policy::constant(ms(1)).jitter(Jitter::Decorrelated), PolicyProblem::Decorrelated, decorrelated),
+        (Policy::zero().jitter(Jitter::Full), PolicyProblem::NothingToJitter, nothing_to_jitter),
+        (Policy::stop().jitter(Jitter::Equal), PolicyProblem::NothingToJitter, nothing_to_jitter),
+        (Policy::constant(ms(1)).cap(ms(2)), PolicyProblem::NothingToCap, nothing_to_cap),
+        (Policy::list(&[ms(1)]).floor(ms(1)), PolicyProblem::NothingToCap, nothing_to_cap),
+        (Policy::zero().cap(secs(1)), PolicyProblem::NothingToCap, nothing_to_cap),
+        (Policy::zero().base(secs(1)), PolicyProblem::Misplaced, misplaced),
+        (Policy::list(&[ms(1)]).base(secs(1)), PolicyProblem::Misplaced, misplaced),
+        (Policy::constant(ms(1)).multiplier(2.0), PolicyProblem::Misplaced, misplaced),
+        (EXPONENTIAL.step(secs(1)), PolicyProblem::Misplaced, misplaced),
         (
             EXPONENTIAL.spread(secs(10)).max_elapsed(secs(10) - NANO),
-            PolicyFault::SpreadAboveElapsed,
+            PolicyProblem::SpreadAboveElapsed,
             "spread 10s is longer than max-elapsed 9.999999999s: shorten spread or raise max-elapsed",
         ),
         (
             EXPONENTIAL.jitter(Jitter::None).max_elapsed(ms(99)),
-            PolicyFault::ElapsedBelowBase,
+            PolicyProblem::ElapsedBelowBase,
             "max-elapsed 99ms ends before the first retry can start: raise max-elapsed, lower base, or set \
              max-attempts to 1",
         ),
-        (EXPONENTIAL.hint_mode(HintMode::Exact).hint_spread(Ratio::percent(10)), PolicyFault::HintSpreadUnused, unused),
+        (
+            EXPONENTIAL.hint_mode(HintMode::Exact).hint_spread(Ratio::percent(10)),
+            PolicyProblem::HintSpreadUnused,
+            unused,
+        ),
         (
             EXPONENTIAL.throttled_base(ms(99)),
-            PolicyFault::ThrottledBase,
+            PolicyProblem::ThrottledBase,
             "throttled-base 99ms does not lie between base 100ms and cap: change it, or leave it out",
         ),
         (
             EXPONENTIAL.local_base(secs(31)),
-            PolicyFault::LocalBase,
+            PolicyProblem::LocalBase,
             "local-base 31s does not lie between base 100ms and cap: change it, or leave it out",
         ),
     ] {
         let error = builder.build().expect_err(sentence);
-        assert!(error.faults().eq([fault]), "{fault:?}: {error}");
+        assert!(error.problems().eq([fault]), "{fault:?}: {error}");
         assert_eq!(error.to_string(), sentence);
     }
 }
@@ -145,8 +149,8 @@ fn the_first_delay_decides_whether_a_limit_of_time_leaves_room() {
 #[test]
 fn bases_of_kinds_need_a_base() {
     for builder in [Policy::zero(), Policy::stop(), Policy::list(&[secs(1)])] {
-        assert!(builder.throttled_base(secs(1)).build().unwrap_err().faults().eq([PolicyFault::ThrottledBase]));
-        assert!(builder.local_base(secs(1)).build().unwrap_err().faults().eq([PolicyFault::LocalBase]));
+        assert!(builder.throttled_base(secs(1)).build().unwrap_err().problems().eq([PolicyProblem::ThrottledBase]));
+        assert!(builder.local_base(secs(1)).build().unwrap_err().problems().eq([PolicyProblem::LocalBase]));
     }
 }
 
@@ -167,7 +171,7 @@ fn no_sentence_is_lost_however_many_faults_there_are() {
         .local_base(NANO);
     let error = worst.build().unwrap_err();
     let text = error.to_string();
-    assert_eq!(error.faults().count(), 12, "{text}");
+    assert_eq!(error.problems().count(), 12, "{text}");
     assert_eq!(text.split("; ").count(), 12, "{text}");
     assert!(text.ends_with("local-base 1ns does not lie between base 23h59m59s and cap: change it, or leave it out"));
 }

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use stagger::budget::Throttle;
 use stagger::profile::GRPC_A6;
-use stagger::{Action, Hint, Outcome, Policy, Ratio, Retrier, Stop, Tokio, policy};
+use stagger::{Outcome, Policy, Ratio, Retrier, ServerHint, StopReason, observe::Action, policy, time::Tokio};
 use stagger_http::grpc::{self, Codes};
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::time::Instant;
@@ -188,15 +188,15 @@ async fn a_pushback_that_is_no_number_of_milliseconds_ends_the_call() {
     for never in ["-1", "soon", "", "01", " 5", "+5", "1.5", "2147483648"] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, never.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "{never:?}");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "{never:?}");
         assert_eq!(made(layer(POLICY), move |_| pushed_back(UNAVAILABLE, never)).await, (UNAVAILABLE, 1), "{never:?}");
     }
     for (some, want) in [("0", 0), ("5", 5), ("2147483647", 2_147_483_647)] {
         let mut headers = HeaderMap::new();
         headers.insert(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Floor(ms(want))));
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::AtLeast(ms(want))));
         headers.append(grpc::PUSHBACK, some.parse().unwrap());
-        assert_eq!(grpc::pushback(&headers), Some(Hint::Never), "twice");
+        assert_eq!(grpc::pushback(&headers), Some(ServerHint::DoNotRetry), "twice");
     }
     assert_eq!(grpc::pushback(&HeaderMap::new()), None);
 }
@@ -248,7 +248,7 @@ async fn a_method_that_may_not_be_repeated_is_not_and_the_event_says_so() {
     *order.uri_mut() = "/shop.Stock/Order".parse().unwrap();
     counts.layer(server).oneshot(order).await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
-    assert_eq!(*events.lock().unwrap(), [Action::Stop(Stop::Unrepeatable)]);
+    assert_eq!(*events.lock().unwrap(), [Action::Stop(StopReason::UnsafeToRetry)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use http::HeaderMap;
-use stagger::{Hint, Kind, Outcome};
+use stagger::{FailureKind, Outcome, ServerHint};
 use stagger_http::grpc::{self, Codes};
 
 use super::{UNKNOWN, ms};
@@ -23,7 +23,7 @@ fn a_status_is_read_from_headers_and_trailers_alike() {
         (&[("grpc-status", "99")], Some(Outcome::Permanent)),
         (
             &[("grpc-status", "8"), ("grpc-retry-pushback-ms", "20")],
-            Some(Outcome::Failed { kind: Kind::Throttled, hint: Some(Hint::Floor(ms(20))) }),
+            Some(Outcome::Failed { kind: FailureKind::Throttled, hint: Some(ServerHint::AtLeast(ms(20))) }),
         ),
     ] {
         assert_eq!(outcome(fields), want, "{fields:?}");

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
-use stagger::{Action, Policy, Retrier, Tokio, policy};
+use stagger::{Policy, Retrier, observe::Action, policy, time::Tokio};
 use stagger_http::tower::Retry;
 use stagger_kit::{Ledger, Port, Program, Ready, Server, Stream};
 use tokio::net::TcpListener;

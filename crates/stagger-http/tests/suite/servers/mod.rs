@@ -13,7 +13,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use hyper_util::client::legacy::{Client, Error, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use stagger::{Retrier, Tokio};
+use stagger::{Retrier, time::Tokio};
 use stagger_http::Sent;
 use stagger_http::tower::{ReplayBody, RetryLayer};
 use tokio::net::TcpListener;

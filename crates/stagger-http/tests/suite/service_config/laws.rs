@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::{collection, option};
-use stagger::{Hedge, Jitter, Policy, Ratio};
+use stagger::{Jitter, Policy, Ratio, hedge::Hedge};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling};
 
@@ -27,7 +27,7 @@ fn attempts() -> impl Strategy<Value = Attempts> {
         Attempts::Retried(Retries::new(&policy.build().unwrap(), codes).unwrap().0)
     });
     let hedged = (option::of(length()), 1..9_u32, option::of(codes())).prop_map(|(delay, copies, codes)| {
-        let hedge = Hedge::after(delay.unwrap_or_default()).at_most(copies);
+        let hedge = Hedge::after(delay.unwrap_or_default()).with_max_copies(copies);
         Attempts::Hedged(Hedging::new(&hedge, codes.unwrap_or_default()).unwrap().0)
     });
     prop_oneof![Just(Attempts::One), retried, hedged]

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::Hedge;
+use stagger::hedge::Hedge;
 use stagger::profile::GRPC_A6;
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{Attempts, MethodConfig, MethodName, Retries, ServiceConfig};
@@ -56,7 +56,7 @@ fn gr_13_a_hedging_policy_is_a_hedge() {
         r#""hedgingPolicy": {"maxAttempts": 4, "hedgingDelay": "0.5s", "nonFatalStatusCodes": ["UNAVAILABLE", 10]}"#,
     );
     let Attempts::Hedged(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
-    assert_eq!(hedging.hedge(), Hedge::after(ms(500)).at_most(3));
+    assert_eq!(hedging.hedge(), Hedge::after(ms(500)).with_max_copies(3));
     assert_eq!(hedging.non_fatal(), Codes::of(&[10, 14]));
 
     let json = with_policy(r#""hedgingPolicy": {"maxAttempts": 2}"#);
@@ -74,7 +74,7 @@ fn gr_15_more_than_five_attempts_are_five() {
         assert_eq!(retries(&retry_policy(&[("maxAttempts", attempts)])).max_attempts().get(), want);
         let json = with_policy(&format!("\"hedgingPolicy\": {{\"maxAttempts\": {attempts}}}"));
         let Attempts::Hedged(hedging) = read(&json).methods()[0].attempts() else { panic!("{json}") };
-        assert_eq!((hedging.max_attempts().get(), hedging.hedge().most()), (want, want - 1));
+        assert_eq!((hedging.max_attempts().get(), hedging.hedge().max_copies()), (want, want - 1));
     }
 }
 

@@ -2,7 +2,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use stagger::profile::GRPC_A6;
-use stagger::{Hedge, HedgeDelay, HintMode, Jitter, Policy, Ratio, policy};
+use stagger::{HintMode, Jitter, Policy, Ratio, hedge::Hedge, hedge::HedgeDelay, policy};
 use stagger_http::grpc::Codes;
 use stagger_http::service_config::{
     Attempts, Hedging, MethodConfig, MethodName, Retries, ServiceConfig, Throttling, Unsaid,
@@ -102,7 +102,7 @@ fn a_policy_without_a_cap_gets_one_that_is_never_reached() {
 
 #[test]
 fn what_a_hedge_says_that_a_service_config_cannot_is_listed() {
-    let (said, unsaid) = Hedging::new(&Hedge::after(ms(50)).at_most(9), Codes::NONE).unwrap();
+    let (said, unsaid) = Hedging::new(&Hedge::after(ms(50)).with_max_copies(9), Codes::NONE).unwrap();
     assert_eq!((said.max_attempts().get(), unsaid), (5, vec![Unsaid::MaxAttempts(NonZeroU32::new(10))]));
     let (said, unsaid) = Hedging::new(&Hedge::at_quantile(Ratio::percent(95), ms(70)), Codes::UNAVAILABLE).unwrap();
     assert_eq!(said.delay(), ms(70), "until it is known what the quantile is");

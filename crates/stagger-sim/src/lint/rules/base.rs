@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::Backoff;
+use stagger_core::schedule::Backoff;
 
 use super::super::change::{delays, length, word};
 use super::super::circumstances::{Circumstances, Purpose};

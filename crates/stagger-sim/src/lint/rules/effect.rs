@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use stagger_core::text::Compact;
-use stagger_core::{Backoff, HintMode, Jitter, Policy, PolicyBuilder, Ratio};
+use stagger_core::{HintMode, Jitter, Policy, PolicyBuilder, Ratio, schedule::Backoff};
 
 use super::super::change::{Change, delays, length, word};
 use super::super::rule::{Found, Rule, Severity};
@@ -154,7 +154,7 @@ fn without_retry(subject: &Subject<'_>) -> Option<Effectless> {
     const OF_RETRIES: [&str; 6] = ["max-elapsed", "max-hint", "hint", "hint-spread", "throttled-base", "local-base"];
     let policy = subject.policy;
     let stops = matches!(policy.backoff(), Backoff::Stop);
-    if policy.retries() && !stops {
+    if policy.allows_retries() && !stops {
         return None;
     }
     // Without a retry, `stop` is what needs no number.
@@ -180,7 +180,7 @@ fn elapsed(subject: &Subject<'_>) -> Option<Effectless> {
     let policy = subject.policy;
     let limit = policy.max_elapsed()?;
     let half = policy.elapsed_quantile(1, 0.5)?;
-    (policy.retries() && half > limit).then(|| {
+    (policy.allows_retries() && half > limit).then(|| {
         let fact = format!(
             "max-attempts: max-elapsed {} is over for half of the calls before their first retry, which is after {}",
             brief(limit),
@@ -197,7 +197,7 @@ fn elapsed(subject: &Subject<'_>) -> Option<Effectless> {
 fn list(subject: &Subject<'_>) -> Option<Effectless> {
     let (Backoff::List(list), Some(attempts)) = (subject.policy.backoff(), subject.attempts()) else { return None };
     let retries = usize::try_from(attempts - 1).unwrap_or(usize::MAX);
-    (subject.policy.retries() && retries < list.len()).then(|| {
+    (subject.policy.allows_retries() && retries < list.len()).then(|| {
         let fact = format!("delays: {} are given, and {attempts} attempts have {retries} between them", list.len());
         Effectless::new(fact).or(delays(list.iter().take(retries)))
     })
@@ -239,7 +239,7 @@ fn local_base(subject: &Subject<'_>) -> Option<Effectless> {
 }
 
 fn base_of_kind(policy: &Policy, key: &'static str, set: Duration, default: Duration) -> Option<Effectless> {
-    (policy.retries() && is_told(policy, key) && set == default).then(|| {
+    (policy.allows_retries() && is_told(policy, key) && set == default).then(|| {
         let fact = format!("{key}={}: it would be that without", Compact(set));
         Effectless { dropped: vec![key], ..Effectless::new(fact) }
     })

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Backoff, Policy, profile};
+use stagger_core::{Policy, profile, schedule::Backoff};
 
 use super::super::change::{Change, delays, length, word};
 use super::super::circumstances::Purpose;

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger_core::{Policy, Profile, Seed};
+use stagger_core::{Policy, Seed, profile::Profile};
 use stagger_sim::Engine;
 use stagger_sim::occ::Scenario;
 

@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::sync::Mutex;
 
-use stagger_core::{Breaker, BreakerOpen, Budget, Kind, Loan, Now, Outcome, Pass, Seed};
+use stagger_core::{
+    Breaker, BreakerOpen, Budget, FailureKind, Outcome, Seed, guard::BreakerPermit, guard::BudgetPermit, guard::Now,
+};
 
 /// A bucket of a hundred retries to which every request adds a tenth, whatever becomes of it.
 ///
@@ -20,21 +22,21 @@ impl PerRequest {
 }
 
 impl Budget for PerRequest {
-    fn first(&self, _: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
         let mut tenths = self.tenths.lock().unwrap();
         *tenths = 1_000.min(*tenths + 1);
-        Loan::NOTHING
+        BudgetPermit::NONE
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let mut tenths = self.tenths.lock().unwrap();
         *tenths = tenths.checked_sub(10)?;
-        Some(Loan::NOTHING)
+        Some(BudgetPermit::NONE)
     }
 
-    fn settle(&self, _: Loan, _: &Outcome, _: &dyn Now) {}
+    fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn give_back(&self, _: Loan) {}
+    fn release(&self, _: BudgetPermit) {}
 }
 
 /// Client throttling as the SRE book has it: of all attempts, first ones too, `(requests − 2 · accepts) / (requests + 1)` are
@@ -76,7 +78,7 @@ impl Throttling {
 }
 
 impl Breaker for Throttling {
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         self.with(now, |counts| {
             let requests: u32 = counts.slots.iter().map(|slot| slot.1).sum();
             let accepts: u32 = counts.slots.iter().map(|slot| slot.2).sum();
@@ -84,7 +86,7 @@ impl Breaker for Throttling {
             counts.draws += 1;
             let share = self.seed.draw(counts.draws) as f64 / 2_f64.powi(64);
             let refused = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
-            if share < refused { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(Pass::NOTHING) }
+            if share < refused { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
         })
     }
 
@@ -92,11 +94,11 @@ impl Breaker for Throttling {
         Duration::ZERO
     }
 
-    fn would_refuse(&self, _: Duration, _: &dyn Now) -> bool {
+    fn would_reject(&self, _: Duration, _: &dyn Now) -> bool {
         false
     }
 
-    fn record(&self, _: Pass, outcome: &Outcome, now: &dyn Now) {
+    fn record(&self, _: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         if *outcome == Outcome::Success {
             self.with(now, |counts| counts.slots.last_mut().unwrap().2 += 1);
         }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stagger_core::{Jitter, Policy, Profile, Ratio, Seed};
+use stagger_core::{Jitter, Policy, Ratio, Seed, profile::Profile};
 use stagger_sim::Engine;
 use stagger_sim::reconnect::{First, Hints, Scenario};
 

@@ -16,7 +16,7 @@ pub enum CloseAction {
     Fatal,
     /// Reconnects after the spread, then with backoff.
     Reconnect,
-    /// As [`Reconnect`](Self::Reconnect), but the connection does not count as healthy, however long it was up.
+    /// As [`ReconnectMachine`](Self::Reconnect), but the connection does not count as healthy, however long it was up.
     ReconnectUnhealthy,
     /// Reconnects with fresh credentials, once; then fatal.
     Reauthenticate,

@@ -6,7 +6,7 @@ use stagger::cenkalti::{
     ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries,
 };
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Instant, Seed, profile};
+use stagger::{Instant, Seed, profile, time::Clock};
 
 use super::super::support::{ms, nanos};
 

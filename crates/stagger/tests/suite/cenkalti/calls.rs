@@ -5,7 +5,7 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::cenkalti::{self, ConstantBackOff, ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries};
 use stagger::testing::{Script, VirtualClock};
-use stagger::{Cancel, Fault, Stop, blocking, scope};
+use stagger::{Cancel, Marked, StopReason, blocking, scope};
 
 use super::super::support::{Patient, Untouchable, ms, nanos, polled};
 use super::ran::{Ran, ran};
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn ck_27_ten_retries_are_eleven_calls_and_the_last_error_comes_back() {
     let Ran { result, calls, .. } = ran(|_| with_max_retries(ZeroBackOff, 10), Err::<(), _>);
     let error = result.unwrap_err();
-    assert_eq!((calls, error.stop(), error.error()), (11, Stop::Exhausted, Some(&11)));
+    assert_eq!((calls, error.stop_reason(), error.error()), (11, StopReason::Exhausted, Some(&11)));
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn no_retries_are_one_call() {
         // The reason is the same: no backoff has a wait for it.
         ran(|_| with_max_retries(StopBackOff, 9), Err::<(), _>),
     ] {
-        assert_eq!((ran.calls, ran.result.unwrap_err().stop(), ran.sleeps), (1, Stop::Exhausted, vec![]));
+        assert_eq!((ran.calls, ran.result.unwrap_err().stop_reason(), ran.sleeps), (1, StopReason::Exhausted, vec![]));
     }
 }
 
@@ -57,7 +57,10 @@ fn ck_33_cancelled_before_it_begins_it_is_called_once() {
         let in_async = block_on(in_async.into_future()).unwrap_err();
         // The context's error and the operation's, both.
         for error in [in_blocking, in_async] {
-            assert_eq!((error.stop(), error.attempts(), error.error()), (Stop::Cancelled, 1, Some(&"failed")));
+            assert_eq!(
+                (error.stop_reason(), error.attempts(), error.error()),
+                (StopReason::Cancelled, 1, Some(&"failed"))
+            );
         }
         assert_eq!((calls.get(), clock.sleeps()), (2, vec![]));
     }
@@ -80,9 +83,9 @@ fn a_backoff_that_ends_when_it_was_cancelled_says_cancelled() {
         Err::<(), _>("failed")
     };
     let error = cenkalti::blocking::retry(fails, StopBackOff).cancelled_by(&cancel).run().unwrap_err();
-    assert_eq!((error.stop(), error.error()), (Stop::Cancelled, Some(&"failed")));
+    assert_eq!((error.stop_reason(), error.error()), (StopReason::Cancelled, Some(&"failed")));
     let in_async = cenkalti::retry(|| ready(Err::<(), _>("failed")), StopBackOff).cancelled_by(ready(()));
-    assert_eq!(block_on(in_async.into_future()).unwrap_err().stop(), Stop::Cancelled);
+    assert_eq!(block_on(in_async.into_future()).unwrap_err().stop_reason(), StopReason::Cancelled);
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn a_blocking_sleep_ends_when_it_is_cancelled() {
         cenkalti::blocking::retry(|| Err::<(), _>("failed"), hour).cancelled_by(&handle).run()
     });
     cancel.cancel();
-    assert_eq!(thread.join().unwrap().unwrap_err().stop(), Stop::Cancelled);
+    assert_eq!(thread.join().unwrap().unwrap_err().stop_reason(), StopReason::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,8 +134,8 @@ fn nothing_is_told_of_what_is_not_retried() {
     assert_eq!(ran(|_| ZeroBackOff, |_| Ok::<_, &str>(())).told, []);
     assert_eq!(ran(|_| StopBackOff, |_| Ok::<_, &str>(())).calls, 1);
     let mut told = 0;
-    let operation = || Err::<(), _>(Fault::permanent("failed"));
-    let call = cenkalti::blocking::retry(operation, ZeroBackOff).marked().notify(|_, _| told += 1);
+    let operation = || Err::<(), _>(Marked::permanent("failed"));
+    let call = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().notify(|_, _| told += 1);
     assert_eq!((call.run(), told), (Err("failed"), 0));
 }
 
@@ -141,11 +144,11 @@ fn the_notification_comes_before_the_sleep_and_tells_the_error_without_its_mark(
     let clock = VirtualClock::new();
     let mut told = Vec::new();
     let call = cenkalti::blocking::retry(
-        || Err::<(), _>(Fault::transient("failed")),
+        || Err::<(), _>(Marked::transient("failed")),
         with_max_retries(ConstantBackOff::new(SECOND), 2),
     );
     let watch = clock.clone();
-    let call = call.marked().notify(|error: &&str, _| told.push((*error, watch.elapsed())));
+    let call = call.with_marks().notify(|error: &&str, _| told.push((*error, watch.elapsed())));
     assert_eq!(call.timer(clock).run(), Err("failed"));
     assert_eq!(told, [("failed", Duration::ZERO), ("failed", SECOND)]);
 }
@@ -163,7 +166,7 @@ fn the_elapsed_limit_ends_a_call_at_its_exact_boundary() {
     for (limit, calls) in [(nanos(6_999_999_999), 3), (SECOND * 7, 4), (nanos(7_000_000_001), 4)] {
         let ran = ran(limited(limit), |_| Err::<(), _>("failed"));
         let error = ran.result.unwrap_err();
-        assert_eq!((ran.calls, error.stop()), (calls, Stop::Exhausted), "{limit:?}");
+        assert_eq!((ran.calls, error.stop_reason()), (calls, StopReason::Exhausted), "{limit:?}");
         assert_eq!(error.elapsed(), ran.sleeps.iter().sum());
     }
 }

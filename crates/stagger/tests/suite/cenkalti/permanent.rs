@@ -5,7 +5,7 @@ use core::fmt;
 use core::future::ready;
 
 use futures_lite::future::block_on;
-use stagger::Fault;
+use stagger::Marked;
 use stagger::cenkalti::{self, PermanentError, ZeroBackOff, permanent, with_max_retries};
 
 /// What stands for io.EOF.
@@ -66,8 +66,8 @@ fn ck_35_a_permanent_error_is_not_retried_wherever_it_is_in_the_chain() {
 #[test]
 fn ck_35_the_error_of_the_deciding_call_is_kept() {
     let operation = |call| match call {
-        1 => Err(Fault::from(-1)),
-        2 => Err(Fault::permanent(3)),
+        1 => Err(Marked::from(-1)),
+        2 => Err(Marked::permanent(3)),
         _ => Ok(4),
     };
     let mut calls = 0;
@@ -75,8 +75,8 @@ fn ck_35_the_error_of_the_deciding_call_is_kept() {
         calls += 1;
         operation(calls)
     };
-    assert_eq!(cenkalti::blocking::retry(&mut next, ZeroBackOff).marked().run(), Err(3));
-    assert_eq!(block_on(cenkalti::retry(|| ready(next()), ZeroBackOff).marked().into_future()), Ok(4));
+    assert_eq!(cenkalti::blocking::retry(&mut next, ZeroBackOff).with_marks().run(), Err(3));
+    assert_eq!(block_on(cenkalti::retry(|| ready(next()), ZeroBackOff).with_marks().into_future()), Ok(4));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn ck_37_a_mark_at_the_top_is_taken_off() {
     assert_eq!(error.downcast_ref(), Some(&Eof));
     let (_, error) = calls_of(|| Box::<dyn StdError>::from(permanent(Eof)));
     assert_eq!(error.downcast_ref(), Some(&Eof));
-    let error = cenkalti::blocking::retry(|| Err::<(), _>(Fault::permanent(Eof)), ZeroBackOff).marked().run();
+    let error = cenkalti::blocking::retry(|| Err::<(), _>(Marked::permanent(Eof)), ZeroBackOff).with_marks().run();
     assert_eq!(error, Err(Eof));
 }
 
@@ -98,9 +98,9 @@ fn ck_37_what_was_wrapped_around_a_permanent_error_is_kept_unless_it_is_opened()
     let mark = PermanentError::find(&*error).unwrap();
     assert_eq!(mark.source().and_then(|inside| inside.downcast_ref()), Some(&Eof));
 
-    let wraps = || Err::<(), _>(Wrapped(Fault::permanent(Eof)));
+    let wraps = || Err::<(), _>(Wrapped(Marked::permanent(Eof)));
     let opens = || wraps().map_err(|Wrapped(fault)| fault);
-    assert_eq!(cenkalti::blocking::retry(opens, ZeroBackOff).marked().run(), Err(Eof));
+    assert_eq!(cenkalti::blocking::retry(opens, ZeroBackOff).with_marks().run(), Err(Eof));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_permanent_error_is_an_error_like_the_one_inside() {
     assert_eq!(error.to_string(), "bad request");
     assert_eq!(error.into_inner().to_string(), "bad request");
     // From one channel into the other.
-    let operation = || -> Result<(), Fault<Boxed>> { Err(permanent(Eof))? };
-    let error = cenkalti::blocking::retry(operation, ZeroBackOff).marked().run().unwrap_err();
+    let operation = || -> Result<(), Marked<Boxed>> { Err(permanent(Eof))? };
+    let error = cenkalti::blocking::retry(operation, ZeroBackOff).with_marks().run().unwrap_err();
     assert_eq!(error.downcast_ref(), Some(&Eof));
 }

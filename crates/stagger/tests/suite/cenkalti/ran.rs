@@ -36,14 +36,14 @@ where
     let (clock, mut told) = (VirtualClock::new(), Vec::new());
     let notify = |error: &E, delay| told.push((error.clone(), delay));
     let call = cenkalti::blocking::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
-    let result = call.explained().run();
+    let result = call.detailed().run();
     let in_blocking = Ran { result, calls: calls.take(), told, sleeps: clock.sleeps() };
 
     let (clock, mut told) = (VirtualClock::new(), Vec::new());
     let notify = |error: &E, delay| told.push((error.clone(), delay));
     let operation = || ready(operation());
     let call = cenkalti::retry_notify_with_timer(operation, backoff(clock.clone()), notify, clock.clone());
-    let result = block_on(call.explained().into_future());
+    let result = block_on(call.detailed().into_future());
     let in_async = Ran { result, calls: calls.take(), told, sleeps: clock.sleeps() };
 
     assert_eq!(in_blocking, in_async, "blocking and async");

@@ -4,7 +4,7 @@ use core::time::Duration;
 use futures_lite::future::block_on;
 use stagger::cenkalti::{self, ConstantBackOff, ExponentialBackOff, StopBackOff, ZeroBackOff, with_max_retries};
 use stagger::testing::VirtualClock;
-use stagger::{Cancel, Clock as _, Instant};
+use stagger::{Cancel, Instant, time::Clock as _};
 
 use super::super::support::ms;
 
@@ -112,7 +112,7 @@ fn the_elapsed_time_can_be_read_while_a_ticker_runs_on_the_backoff() {
 
 #[tokio::test(start_paused = true)]
 async fn an_async_ticker_shows_its_backoff_too() {
-    let mut ticker = cenkalti::new_ticker(ExponentialBackOff::options().clock(stagger::Tokio).build().unwrap());
+    let mut ticker = cenkalti::new_ticker(ExponentialBackOff::options().clock(stagger::time::Tokio).build().unwrap());
     assert!(ticker.tick().await.is_some());
     tokio::time::sleep(SECOND).await;
     assert_eq!(ticker.backoff().elapsed(), SECOND);

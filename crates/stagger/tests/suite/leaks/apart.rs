@@ -9,9 +9,9 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use stagger::batch::Batch;
-use stagger::queue::{Key, Queued, RetryQueue, Stopped, Why};
+use stagger::queue::{GaveUp, GiveUpReason, Key, Queued, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Cancel, Guards, Hedge, Outcome, Reconnecting, Stop, hedge_with_timer};
+use stagger::{Cancel, Guards, Outcome, StopReason, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect};
 
 use super::world::{POLICY, World};
 use super::{Driver, Trouble, with_every_guard};
@@ -48,7 +48,7 @@ fn a_call_that_its_caller_cancels_at_any_poll_leaks_nothing() {
             let call = pin!(retrier.run_on(timer.clone(), || world.attempt(&timer)).cancelled_by(cancel));
             let Poll::Ready(Err(error)) = polled(call, 1_000) else { panic!("every attempt fails") };
             world.expect_settled(("cancelled at this poll", nth));
-            if error.stop() != Stop::Cancelled {
+            if error.stop_reason() != StopReason::Cancelled {
                 assert!(nth > 4, "it was never asked");
                 break;
             }
@@ -70,7 +70,7 @@ fn a_blocking_call_that_its_caller_cancels_leaks_nothing() {
                 world.blocking_attempt()
             });
             let error = call.timer(VirtualClock::new()).cancelled_by(&cancel).run().unwrap_err();
-            assert_eq!((error.stop(), error.attempts()), (Stop::Cancelled, last));
+            assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Cancelled, last));
             world.expect_settled(("cancelled in this attempt", last));
         }
     });
@@ -79,13 +79,13 @@ fn a_blocking_call_that_its_caller_cancels_leaks_nothing() {
 /// Two items that have failed once, and wait for their second attempt.
 fn pending(world: &World) -> (RetryQueue<u64, NoSleep>, Vec<Key>) {
     let (budget, breaker) = world.shared();
-    let mut queue = RetryQueue::on(NoSleep, POLICY).budget(budget).breaker(breaker);
+    let mut queue = RetryQueue::with_timer(NoSleep, POLICY).budget(budget).breaker(breaker);
     let keys = (0..Driver::RetryQueue.calls()).map(|item| fail(&mut queue, item, world).unwrap().key).collect();
     (queue, keys)
 }
 
 /// The first attempt of this item.
-fn fail(queue: &mut RetryQueue<u64, NoSleep>, item: u64, world: &World) -> Result<Queued, Stopped<u64>> {
+fn fail(queue: &mut RetryQueue<u64, NoSleep>, item: u64, world: &World) -> Result<Queued, GaveUp<u64>> {
     let job = queue.begin(item).unwrap();
     let error = world.blocking_attempt().unwrap_err();
     queue.push_retry(job, world.judge(&error))
@@ -121,9 +121,9 @@ fn a_full_queue_gives_back_what_was_lent_for_what_it_refuses() {
     with_every_guard(&[Driver::RetryQueue], |_, world| {
         let world = world(Trouble::Nothing);
         let (budget, breaker) = world.shared();
-        let mut queue = RetryQueue::on(NoSleep, POLICY).budget(budget).breaker(breaker).bounded(1);
+        let mut queue = RetryQueue::with_timer(NoSleep, POLICY).budget(budget).breaker(breaker).capacity(1);
         let taken = fail(&mut queue, 1, &world).unwrap();
-        assert_eq!(fail(&mut queue, 2, &world).unwrap_err().why, Why::Full);
+        assert_eq!(fail(&mut queue, 2, &world).unwrap_err().reason, GiveUpReason::Full);
         assert_eq!(queue.cancel(taken.key), Some(1));
         world.expect_settled("full");
     });
@@ -134,12 +134,12 @@ fn a_full_queue_gives_back_what_was_lent_for_what_it_refuses() {
 fn a_dead_letter_box_that_panics_leaks_nothing() {
     with_every_guard(&[Driver::Batch], |_, world| {
         let world = world(Trouble::Nothing);
-        let batch = Batch::on(NoSleep, &POLICY, [("a", ()), ("b", ())]).guards(world.guards());
+        let batch = Batch::with_timer(NoSleep, &POLICY, [("a", ()), ("b", ())]).guards(world.guards());
         let mut batch = batch.dead_letter(1.try_into().unwrap(), |_| resume_unwind(Box::new("as it shall")));
-        assert!(polled(pin!(batch.next_round()), 1).is_ready());
+        assert!(polled(pin!(batch.next_attempt()), 1).is_ready());
         let error = world.blocking_attempt().unwrap_err();
         batch.all_failed(error.outcome(), |()| error);
-        catch_unwind(AssertUnwindSafe(|| polled(pin!(batch.next_round()), 1))).unwrap_err();
+        catch_unwind(AssertUnwindSafe(|| polled(pin!(batch.next_attempt()), 1))).unwrap_err();
         drop(batch);
         world.expect_settled("its dead letter box panicked");
     });
@@ -148,13 +148,13 @@ fn a_dead_letter_box_that_panics_leaks_nothing() {
 /// One budget for the retries and their copies: an attempt of the call is a place of its own beside those of the hedge.
 #[test]
 fn a_hedged_call_in_a_retried_one_leaks_nothing() {
-    const HEDGE: Hedge = Hedge::after(ms(1)).at_most(1);
+    const HEDGE: Hedge = Hedge::after(ms(1)).with_max_copies(1);
     let places = Arc::new(stagger::budget::Concurrent::new());
     for polls in 0.. {
         let retrier = stagger::Retrier::new(POLICY).classify(Fail::outcome).shared_budget(places.clone());
         let timer = Patient::default();
         let attempt = || async {
-            stagger::Sleep::sleep(&timer, ms(2)).await;
+            stagger::time::Sleep::sleep(&timer, ms(2)).await;
             Err::<(), _>(Fail::TRANSIENT)
         };
         let hedged = || hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(Fail::outcome).budget(&*places);
@@ -182,7 +182,8 @@ fn a_blocking_connector_whose_operation_panics_goes_on_and_leaks_nothing() {
             _ => Ok(()),
         }
     };
-    let mut links = Reconnecting::on(NoSleep, &POLICY, connect).guards(Guards::none().budget(&bank).breaker(&gate));
+    let mut links =
+        Reconnect::with_timer(NoSleep, &POLICY, connect).guards(Guards::none().budget(&bank).breaker(&gate));
     catch_unwind(AssertUnwindSafe(|| links.next_blocking())).unwrap_err();
     assert_eq!(links.next_blocking(), Ok(()));
     drop(links);

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 use std::sync::Arc;
 
-use stagger::budget::{Adaptive, Concurrent, Lever, Lifetime, SuccessRate, Throttle, Tokens, Window};
+use stagger::budget::{Adaptive, Concurrent, ControlledBudget, Lifetime, SuccessRate, Throttle, Tokens, Window};
 use stagger::{Budget, Instant, Ratio, Seed};
 
 /// What went on, counted where it was made. No call succeeds.
@@ -86,7 +86,7 @@ pub(super) const EVERY: [fn() -> Watched; 8] = [
         Watched::new("adaptive", Adaptive::new(Seed::new(1)), says, |made| vec![made.ailing, 0])
     },
     || {
-        let says = |b: &Lever<Concurrent>| [places(b.budget()), vec![b.snapshot().refused]].concat();
-        Watched::new("lever", Lever::new(Concurrent::new()), says, |_| vec![0, 0, 0])
+        let says = |b: &ControlledBudget<Concurrent>| [places(b.budget()), vec![b.snapshot().refused]].concat();
+        Watched::new("control", ControlledBudget::new(Concurrent::new()), says, |_| vec![0, 0, 0])
     },
 ];

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use stagger::batch::Batch;
 use stagger::queue::RetryQueue;
 use stagger::testing::VirtualClock;
-use stagger::{Hedge, Reconnecting, Sleep, blocking, hedge_with_timer, retry_with_timer};
+use stagger::{blocking, hedge::Hedge, hedge::hedge_with_timer, reconnect::Reconnect, retry_with_timer, time::Sleep};
 
 use super::World;
 use super::world::POLICY;
 use crate::suite::support::ms;
 
-const HEDGE: Hedge = Hedge::after(ms(1)).at_most(2);
+const HEDGE: Hedge = Hedge::after(ms(1)).with_max_copies(2);
 
 /// Who runs the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Driver {
     HedgingReport,
     RetryQueue,
     Batch,
-    Reconnecting,
+    Reconnect,
     Blocking,
     BlockingReport,
     RetrierBlocking,
@@ -42,7 +42,7 @@ impl Driver {
         Self::HedgingReport,
         Self::RetryQueue,
         Self::Batch,
-        Self::Reconnecting,
+        Self::Reconnect,
     ];
     pub(super) const BLOCKING: [Self; 3] = [Self::Blocking, Self::BlockingReport, Self::RetrierBlocking];
 
@@ -53,7 +53,7 @@ impl Driver {
 
     /// Whether anybody is told what is decided.
     pub(super) const fn tells(self) -> bool {
-        !matches!(self, Self::Hedging | Self::HedgingReport | Self::RetryQueue | Self::Batch | Self::Reconnecting)
+        !matches!(self, Self::Hedging | Self::HedgingReport | Self::RetryQueue | Self::Batch | Self::Reconnect)
     }
 
     /// Makes the calls of this world, from their beginning to their end.
@@ -67,7 +67,7 @@ impl Driver {
             }
             Self::Report => {
                 let call = retry_with_timer(&POLICY, timer.clone(), attempt).classify(|error| world.judge(error));
-                let report = call.on_event(|_| world.listen()).guards(world.guards()).report().await;
+                let report = call.on_event(|_| world.listen()).guards(world.guards()).with_report().await;
                 report.result.unwrap_err();
             }
             Self::CancelledBy => {
@@ -93,11 +93,11 @@ impl Driver {
             }
             Self::HedgingReport => {
                 let call = hedge_with_timer(&HEDGE, timer.clone(), attempt).classify(|error| world.judge(error));
-                call.budget(world.budget()).report().await.result.unwrap_err();
+                call.budget(world.budget()).with_report().await.result.unwrap_err();
             }
             Self::RetryQueue => {
                 let (budget, breaker) = world.shared();
-                let mut queue = RetryQueue::on(timer.clone(), POLICY).budget(budget).breaker(breaker);
+                let mut queue = RetryQueue::with_timer(timer.clone(), POLICY).budget(budget).breaker(breaker);
                 for item in 0..self.calls() {
                     queue.push(item, ms(1)).unwrap();
                 }
@@ -110,16 +110,16 @@ impl Driver {
             }
             Self::Batch => {
                 let items = [("a", ()), ("b", ())];
-                let mut batch = Batch::on(timer.clone(), &POLICY, items).guards(world.guards());
-                while batch.next_round().await {
+                let mut batch = Batch::with_timer(timer.clone(), &POLICY, items).guards(world.guards());
+                while batch.next_attempt().await {
                     let error = attempt().await.unwrap_err();
                     let outcome = world.judge(&error);
                     batch.all_failed(outcome, |()| error);
                 }
                 assert_eq!(batch.finish().failed.len(), 2);
             }
-            Self::Reconnecting => {
-                let mut links = Reconnecting::on(timer.clone(), &POLICY, attempt).guards(world.guards());
+            Self::Reconnect => {
+                let mut links = Reconnect::with_timer(timer.clone(), &POLICY, attempt).guards(world.guards());
                 links.next_by(|error| world.judge(error)).await.unwrap_err();
             }
             Self::Blocking => {
@@ -130,7 +130,7 @@ impl Driver {
             Self::BlockingReport => {
                 let call = blocking::retry(&POLICY, || world.blocking_attempt()).classify(|error| world.judge(error));
                 let call = call.on_event(|_| world.listen()).timer(VirtualClock::new());
-                call.guards(world.guards()).report().run().result.unwrap_err();
+                call.guards(world.guards()).with_report().run().result.unwrap_err();
             }
             Self::RetrierBlocking => {
                 let retrier = world.retrier();

@@ -4,7 +4,7 @@ use core::pin::Pin;
 use core::time::Duration;
 use std::sync::Arc;
 
-use stagger::Tokio;
+use stagger::time::Tokio;
 use tokio::time::{sleep, timeout};
 
 use super::{Driver, Trouble, with_every_guard};

@@ -14,7 +14,7 @@ mod panics;
 mod world;
 
 use driver::Driver;
-use stagger::Kind;
+use stagger::FailureKind;
 use world::{Trouble, World};
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 fn with_every_guard(drivers: &[Driver], mut test: impl FnMut(Driver, &dyn Fn(Trouble) -> Arc<World>)) {
     for &driver in drivers {
         for budget in budgets::EVERY {
-            for kind in [Kind::Transient, Kind::Local] {
+            for kind in [FailureKind::Transient, FailureKind::LocalExhaustion] {
                 test(driver, &|trouble| Arc::new(World::new(driver, budget(), kind, trouble)));
             }
         }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use stagger::breaker::{BreakerState, CircuitBreaker};
 use stagger::testing::{NoSleep, Script};
 use stagger::{
-    Breaker as _, Budget, Guards, Instant, Jitter, Kind, Outcome, Policy, Retrier, Seed, Sleep, blocking, policy, scope,
+    Breaker as _, Budget, FailureKind, Guards, Instant, Jitter, Outcome, Policy, Retrier, Seed, blocking, policy,
+    scope, time::Sleep,
 };
 
 use super::Driver;
@@ -33,7 +34,7 @@ pub(super) enum Trouble {
 /// A budget and a breaker for one call, and an operation that fails every time.
 pub(super) struct World {
     driver: Driver,
-    kind: Kind,
+    kind: FailureKind,
     trouble: Trouble,
     watched: Watched,
     breaker: Arc<CircuitBreaker>,
@@ -49,10 +50,10 @@ struct Counts {
 }
 
 impl World {
-    pub(super) fn new(driver: Driver, watched: Watched, kind: Kind, trouble: Trouble) -> Self {
+    pub(super) fn new(driver: Driver, watched: Watched, kind: FailureKind, trouble: Trouble) -> Self {
         // Failures of our own leave a half-open breaker as it is, so that every attempt is a probe.
         let (breaker, rest) = match kind {
-            Kind::Local => (half_open(), BreakerState::HalfOpen),
+            FailureKind::LocalExhaustion => (half_open(), BreakerState::HalfOpen),
             _ => (CircuitBreaker::builder(Seed::new(1)).consecutive(99).build().unwrap(), BreakerState::Closed),
         };
         Self { driver, kind, trouble, watched, breaker: Arc::new(breaker), rest, counts: Mutex::default() }
@@ -113,7 +114,7 @@ impl World {
             counts.judged
         });
         self.panic_if(Trouble::Rule(judged));
-        self.count(|counts| counts.made.ailing += u64::from(self.kind == Kind::Transient));
+        self.count(|counts| counts.made.ailing += u64::from(self.kind == FailureKind::Transient));
         error.outcome()
     }
 
@@ -143,9 +144,10 @@ impl World {
 
     fn expect_of_use(&self, what: impl core::fmt::Debug) {
         let before = self.count(|counts| counts.made);
-        let mut script = Script::new([Err(Fail(Outcome::Failed { kind: Kind::Local, hint: None })), Ok(())]);
+        let mut script =
+            Script::new([Err(Fail(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None })), Ok(())]);
         let call = blocking::retry(&POLICY, || script.next(Fail::TRANSIENT)).timer(NoSleep).classify(Fail::outcome);
-        let report = call.guards(self.guards()).report().run();
+        let report = call.guards(self.guards()).with_report().run();
         assert_eq!((report.result.is_ok(), report.attempts), (true, 2), "{}, {what:?}, {before:?}", self.watched.name);
         assert_eq!((self.breaker.state(), self.breaker.snapshot(&Instant::ZERO).probes), (BreakerState::Closed, 0));
     }

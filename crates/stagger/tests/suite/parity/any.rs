@@ -5,7 +5,7 @@ use core::time::Duration;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use stagger::{Hint, HintMode, Jitter, Kind, Outcome, Policy, PolicyBuilder, Ratio};
+use stagger::{FailureKind, HintMode, Jitter, Outcome, Policy, PolicyBuilder, Ratio, ServerHint};
 
 use super::script::{Gives, Play};
 
@@ -47,14 +47,15 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
 /// What up to 12 attempts do.
 pub(crate) fn plays() -> impl Strategy<Value = Vec<Play>> {
     let hint = prop_oneof![
-        4 => up_to(9_000).prop_map(Hint::Floor),
-        4 => up_to(9_000).prop_map(Hint::Slot),
-        1 => Just(Hint::Never),
+        4 => up_to(9_000).prop_map(ServerHint::AtLeast),
+        4 => up_to(9_000).prop_map(ServerHint::Reserved),
+        1 => Just(ServerHint::DoNotRetry),
     ];
-    let kind = prop_oneof![Just(Kind::Transient), Just(Kind::Throttled), Just(Kind::Local)];
+    let kind =
+        prop_oneof![Just(FailureKind::Transient), Just(FailureKind::Throttled), Just(FailureKind::LocalExhaustion)];
     let outcome = prop_oneof![
         12 => (kind, option::of(hint)).prop_map(|(kind, hint)| Outcome::Failed { kind, hint }),
-        3 => Just(Outcome::Unprocessed),
+        3 => Just(Outcome::NotProcessed),
         1 => Just(Outcome::Permanent),
         1 => Just(Outcome::Cancelled),
     ];

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Clock as _, Instant};
+use stagger::{Instant, time::Clock as _};
 
 use super::Case;
 use super::drivers::World as _;

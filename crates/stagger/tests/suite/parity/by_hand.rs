@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use stagger::{Action, Decision, Guards, Instant, Permit, Retry, State, Stop};
+use stagger::{
+    Guards, Instant, StopReason, guard::Permits, machine::Decision, machine::RetryMachine, machine::RetryState,
+    observe::Action,
+};
 
 use super::Case;
 use super::trace::{Decided, End, Trace};
@@ -16,14 +19,14 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
     }
     let start = Instant::ZERO;
     let mut now = start;
-    let mut state = State::started(start);
-    let mut retry = Retry::new(case.policy, &mut state, case.seed);
+    let mut state = RetryState::started(start);
+    let mut retry = RetryMachine::new(case.policy, &mut state, case.seed);
     let mut trace = Trace::default();
     let mut has_failed = false;
 
     let spread = retry.spread(|| now);
-    now = woken(now, retry.on_ticks(spread, stagger::Source::Spread, resolution), resolution);
-    let mut permit = Permit::NONE;
+    now = woken(now, retry.on_ticks(spread, stagger::DelaySource::Spread, resolution), resolution);
+    let mut permit = Permits::NONE;
     loop {
         let begun = retry.begin(permit, || now, &guards);
         let (decided, gave) = match begun {
@@ -35,7 +38,7 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
                 let decision = retry.decide(play.outcome(), permit_of_attempt, || now, &guards);
                 let (action, waits) = match &decision {
                     // There is an error, whatever the rule says.
-                    Decision::Done if play.plain().is_err() => (Action::Stop(Stop::Permanent), None),
+                    Decision::Done if play.plain().is_err() => (Action::Stop(StopReason::Permanent), None),
                     Decision::Done => (Action::Done, None),
                     Decision::Retry { after, source, .. } => {
                         let (after, source) = (*after, *source);
@@ -68,9 +71,14 @@ pub(crate) fn by_hand(case: &Case<'_>, resolution: Duration) -> Trace {
 }
 
 impl Decided {
-    fn of(action: Action, retry: &Retry<'_>, now: Instant, guards: &Guards<'_>) -> Self {
+    fn of(action: Action, retry: &RetryMachine<'_>, now: Instant, guards: &Guards<'_>) -> Self {
         let elapsed = retry.elapsed(now).unwrap();
-        Self { attempt: retry.attempt(), action, elapsed, budget_left: guards.budget.and_then(stagger::Budget::left) }
+        Self {
+            attempt: retry.attempt(),
+            action,
+            elapsed,
+            budget_left: guards.budget.and_then(stagger::Budget::available),
+        }
     }
 }
 

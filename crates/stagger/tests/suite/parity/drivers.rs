@@ -6,7 +6,7 @@ use core::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use stagger::testing::VirtualClock;
-use stagger::{Error, Event, Guards, Last, PolledCall, Refused, Retrier, Sleep, Stop, blocking};
+use stagger::{Cause, Error, Guards, PollRetry, Rejected, Retrier, StopReason, blocking, observe::Event, time::Sleep};
 
 use super::Case;
 use super::script::check;
@@ -46,13 +46,13 @@ pub(crate) fn blocking(case: &Case<'_>) -> Trace {
         clock.advance(play.takes);
         play.raw()
     });
-    let call = call.timer(clock.clone()).seed(case.seed).marked().check(check).classify(Fail::outcome);
+    let call = call.timer(clock.clone()).seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
             call.guards(guards).on_event(listen).run()
         }
-        _ => call.on_event(listen).explained().run(),
+        _ => call.on_event(listen).detailed().run(),
     };
     trace(seen.into_inner(), result, calls.get())
 }
@@ -67,13 +67,13 @@ pub(crate) async fn retrying<W: World>(case: &Case<'_>, world: &W) -> Trace {
         world.pass(play.takes).await;
         play.raw()
     });
-    let call = call.seed(case.seed).marked().check(check).classify(Fail::outcome);
+    let call = call.seed(case.seed).with_marks().validate(check).classify(Fail::outcome);
     let result = match (&budget, &breaker) {
         (Some(budget), Some(breaker)) => {
             let guards = Guards::none().budget(&**budget).breaker(&**breaker);
             call.guards(guards).on_event(listen).await
         }
-        _ => call.on_event(listen).explained().await,
+        _ => call.on_event(listen).detailed().await,
     };
     trace(seen.into_inner(), result, calls.get())
 }
@@ -108,8 +108,8 @@ pub(crate) fn retrier_blocking(case: &Case<'_>) -> Trace {
             play.raw()
         })
         .timer(clock.clone())
-        .marked()
-        .check(check)
+        .with_marks()
+        .validate(check)
         .run();
     trace(taken(&seen), result, calls.get())
 }
@@ -123,7 +123,7 @@ pub(crate) async fn run<W: World>(case: &Case<'_>, world: &W) -> Trace {
         world.pass(play.takes).await;
         play.raw()
     });
-    let result = call.marked().check(check).await;
+    let result = call.with_marks().validate(check).await;
     trace(taken(&seen), result, calls.get())
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn run_with<W: World>(case: &Case<'_>, world: &W) -> Trace {
     trace(taken(&seen), result, calls)
 }
 
-/// `HandCall`.
+/// `RetryLoop`.
 pub(crate) async fn hand_call<W: World>(case: &Case<'_>, world: &W) -> Trace {
     let mut calls = 0;
     let (retrier, seen) = retrier(case);
@@ -161,16 +161,16 @@ pub(crate) async fn hand_call<W: World>(case: &Case<'_>, world: &W) -> Trace {
     trace(taken(&seen), result, calls)
 }
 
-/// `PolledCall`, of which nobody asks the time but the listener.
+/// `PollRetry`, of which nobody asks the time but the listener.
 pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
     let mut calls = 0;
     let (retrier, seen) = retrier(case);
-    let mut call = PolledCall::new(&retrier, world.timer()).untimed();
+    let mut call = PollRetry::new(&retrier, world.timer()).untimed();
     let mut kept = None;
     let result = loop {
         if let Err(open) = poll_fn(|cx| call.poll_begin(cx)).await {
-            let last = kept.map_or(Last::Refused(Refused::BreakerOpen(open)), Last::Failed);
-            break Err(call.error(Stop::Breaker, last));
+            let last = kept.map_or(Cause::Rejected(Rejected::BreakerOpen(open)), Cause::Operation);
+            break Err(call.error(StopReason::Breaker, last));
         }
         let play = case.script.play(calls);
         calls += 1;
@@ -185,7 +185,7 @@ pub(crate) async fn polled<W: World>(case: &Case<'_>, world: &W) -> Trace {
             }
             Err(error) => {
                 if let Some(stop) = call.failed(call.outcome(&error), Some(&error)) {
-                    break Err(call.error(stop, Last::Failed(error)));
+                    break Err(call.error(stop, Cause::Operation(error)));
                 }
                 kept = Some(error);
             }

@@ -3,7 +3,7 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Instant, Sleep};
+use stagger::{Instant, time::Clock, time::Sleep};
 
 use super::drivers::World;
 

@@ -66,7 +66,7 @@ impl Case<'_> {
         self.expect("Retrier::run", &drivers::run(self, &world()).await, want);
         self.expect("Retrier::run_with", &drivers::run_with(self, &world()).await, want);
         self.expect("Retrier::call", &drivers::hand_call(self, &world()).await, want);
-        self.expect("PolledCall", &drivers::polled(self, &world()).await, want);
+        self.expect("PollRetry", &drivers::polled(self, &world()).await, want);
     }
 }
 
@@ -157,7 +157,7 @@ fn every_driver_decides_alike_on_tokio() {
 #[test]
 fn every_driver_decides_alike_on_async_io() {
     for_each_case(1, Guarded::No, |case| {
-        block_on(case.through(Hurried::<stagger::AsyncIo>::default, &by_hand(case, ANY_TIME)));
+        block_on(case.through(Hurried::<stagger::time::AsyncIo>::default, &by_hand(case, ANY_TIME)));
     });
 }
 
@@ -165,6 +165,6 @@ fn every_driver_decides_alike_on_async_io() {
 #[test]
 fn every_driver_decides_alike_on_futures_timer() {
     for_each_case(1, Guarded::No, |case| {
-        block_on(case.through(Hurried::<stagger::FuturesTimer>::default, &by_hand(case, ANY_TIME)));
+        block_on(case.through(Hurried::<stagger::time::FuturesTimer>::default, &by_hand(case, ANY_TIME)));
     });
 }

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Fault, Hint, Kind, Outcome};
+use stagger::{FailureKind, Marked, Outcome, ServerHint};
 
 use crate::suite::support::{Fail, ms};
 
@@ -32,12 +32,12 @@ const AFTERWARDS: Play = Play { takes: Duration::ZERO, gives: Gives::Value(99) }
 
 impl Play {
     /// What an operation returns whose marks are read.
-    pub(crate) fn raw(self) -> Result<u32, Fault<Fail>> {
+    pub(crate) fn raw(self) -> Result<u32, Marked<Fail>> {
         match self.gives {
             Gives::Value(value) => Ok(value),
             Gives::Unwanted => Ok(UNWANTED),
-            Gives::Error(outcome) => Err(Fault::from(Fail(outcome))),
-            Gives::Marked(outcome) => Err(Fault::of(Fail(Outcome::Permanent), outcome)),
+            Gives::Error(outcome) => Err(Marked::from(Fail(outcome))),
+            Gives::Marked(outcome) => Err(Marked::with_outcome(Fail(Outcome::Permanent), outcome)),
         }
     }
 
@@ -86,14 +86,14 @@ impl Script {
 /// The table.
 pub(crate) fn scripts() -> Vec<Script> {
     use Gives::{Error, Marked, Unwanted, Value};
-    const fn failed(kind: Kind, hint: Option<Hint>) -> Gives {
+    const fn failed(kind: FailureKind, hint: Option<ServerHint>) -> Gives {
         Error(Outcome::Failed { kind, hint })
     }
     const TRANSIENT: Gives = Error(Outcome::TRANSIENT);
-    const THROTTLED: Gives = failed(Kind::Throttled, None);
-    const LOCAL: Gives = failed(Kind::Local, None);
-    let floor = |nanos| failed(Kind::Throttled, Some(Hint::Floor(Duration::from_nanos(nanos))));
-    let slot = |nanos| failed(Kind::Transient, Some(Hint::Slot(Duration::from_nanos(nanos))));
+    const THROTTLED: Gives = failed(FailureKind::Throttled, None);
+    const LOCAL: Gives = failed(FailureKind::LocalExhaustion, None);
+    let floor = |nanos| failed(FailureKind::Throttled, Some(ServerHint::AtLeast(Duration::from_nanos(nanos))));
+    let slot = |nanos| failed(FailureKind::Transient, Some(ServerHint::Reserved(Duration::from_nanos(nanos))));
     let script = |name, takes: u64, gives: &[Gives]| Script {
         name,
         plays: gives.iter().map(|&gives| Play { takes: ms(takes), gives }).collect(),
@@ -108,17 +108,17 @@ pub(crate) fn scripts() -> Vec<Script> {
         script(
             "unprocessed, twice",
             0,
-            &[Error(Outcome::Unprocessed), TRANSIENT, Error(Outcome::Unprocessed), Value(4)],
+            &[Error(Outcome::NotProcessed), TRANSIENT, Error(Outcome::NotProcessed), Value(4)],
         ),
         script("floors", 2, &[floor(3_000_000), floor(2_500), floor(1_234_567), TRANSIENT, Value(5)]),
         script("slots", 0, &[slot(20_000_000), slot(1), slot(2_000_001), Value(4)]),
-        script("never", 0, &[TRANSIENT, failed(Kind::Transient, Some(Hint::Never))]),
+        script("never", 0, &[TRANSIENT, failed(FailureKind::Transient, Some(ServerHint::DoNotRetry))]),
         script("hint above the limit", 0, &[TRANSIENT, floor(3_600_000_000_000)]),
         script("values refused by the check", 0, &[Unwanted, Unwanted, Value(3)]),
         script(
             "marks",
             0,
-            &[Marked(Outcome::TRANSIENT), Marked(Outcome::Unprocessed), Unwanted, Marked(Outcome::Permanent)],
+            &[Marked(Outcome::TRANSIENT), Marked(Outcome::NotProcessed), Unwanted, Marked(Outcome::Permanent)],
         ),
         script("an error taken for success", 0, &[TRANSIENT, Error(Outcome::Success)]),
         script("cancelled by its own account", 0, &[TRANSIENT, Error(Outcome::Cancelled)]),

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-use stagger::{Action, Error, Last, Stop};
+use stagger::{Cause, Error, StopReason, observe::Action};
 
 use crate::suite::support::Fail;
 
@@ -26,13 +26,13 @@ pub(crate) struct Decided {
 pub(crate) enum End {
     Value(u32),
     Failed {
-        stop: Stop,
+        stop: StopReason,
         attempts: u32,
         elapsed: Duration,
     },
     /// Without an error of the operation's.
     Refused {
-        stop: Stop,
+        stop: StopReason,
         attempts: u32,
         elapsed: Duration,
     },
@@ -43,10 +43,10 @@ impl From<Result<u32, Error<Fail>>> for End {
         match result {
             Ok(value) => Self::Value(value),
             Err(error) => {
-                let (stop, attempts, elapsed) = (error.stop(), error.attempts(), error.elapsed());
-                match error.last() {
-                    Last::Failed(_) => Self::Failed { stop, attempts, elapsed },
-                    Last::Refused(_) => Self::Refused { stop, attempts, elapsed },
+                let (stop, attempts, elapsed) = (error.stop_reason(), error.attempts(), error.elapsed());
+                match error.cause() {
+                    Cause::Operation(_) => Self::Failed { stop, attempts, elapsed },
+                    Cause::Rejected(_) => Self::Refused { stop, attempts, elapsed },
                 }
             }
         }

@@ -1,8 +1,8 @@
 use core::time::Duration;
 
 use futures_lite::future::yield_now;
-use stagger::Tokio;
 use stagger::testing::VirtualClock;
+use stagger::time::Tokio;
 
 use super::drivers::World;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::Wake;
 
 use futures_lite::future::{block_on, yield_now};
-use stagger::queue::{DelayQueue, Full};
+use stagger::queue::{DelayQueue, QueueFull};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Clock, Instant, Seed, Sleep, SleepFn};
+use stagger::{Instant, Seed, time::Clock, time::Sleep, time::SleepFn};
 
 use super::super::support::{Early, Patient, ms, nanos, polled};
 
@@ -42,7 +42,7 @@ async fn it_sleeps_on_tokios_virtual_time() {
 fn nothing_comes_early_whatever_the_timer_does() {
     for percent in [1, 50, 99, 100] {
         let timer = Early::new(percent);
-        let mut queue = DelayQueue::on(timer.clone());
+        let mut queue = DelayQueue::with_timer(timer.clone());
         let seed = Seed::new(u64::from(percent));
         for n in 0..200 {
             let after = nanos(seed.for_call(n).get() % 2_000_000_000);
@@ -57,7 +57,7 @@ fn nothing_comes_early_whatever_the_timer_does() {
 #[test]
 fn no_delay_touches_no_timer_and_goes_behind_what_is_due() {
     let clock = VirtualClock::new();
-    let mut queue = DelayQueue::on(clock.clone());
+    let mut queue = DelayQueue::with_timer(clock.clone());
     queue.push("due", ms(5)).unwrap();
     queue.push("at once", Duration::ZERO).unwrap();
     assert_eq!(block_on(queue.next()), Some("at once"));
@@ -71,7 +71,7 @@ fn no_delay_touches_no_timer_and_goes_behind_what_is_due() {
 #[test]
 fn next_that_is_dropped_in_its_sleep_loses_nothing_and_sleeps_on() {
     let timer = Patient::default();
-    let mut queue = DelayQueue::on(timer.clone());
+    let mut queue = DelayQueue::with_timer(timer.clone());
     queue.push((), ms(50)).unwrap();
     assert!(polled(pin!(queue.next()), 1).is_pending());
     assert_eq!(queue.len(), 1);
@@ -93,7 +93,7 @@ impl Wake for Bell {
 #[test]
 fn who_waits_is_woken_by_what_comes_earlier_and_by_nothing_else() {
     let clock = VirtualClock::new();
-    let mut queue = DelayQueue::on(SleepFn::with_clock(|_| pending::<()>(), clock.clone()));
+    let mut queue = DelayQueue::with_timer(SleepFn::with_clock(|_| pending::<()>(), clock.clone()));
     let far = queue.push("far", ms(100)).unwrap();
     let other = queue.push("other", ms(120)).unwrap();
     let bell = Arc::new(Bell::default());
@@ -121,7 +121,7 @@ fn who_waits_is_woken_by_what_comes_earlier_and_by_nothing_else() {
 
 #[test]
 fn what_is_due_leaves_other_tasks_their_turn() {
-    let mut queue = DelayQueue::on(NoSleep);
+    let mut queue = DelayQueue::with_timer(NoSleep);
     for n in 0..1_000 {
         queue.push(n, Duration::ZERO).unwrap();
     }
@@ -138,7 +138,7 @@ fn what_is_due_leaves_other_tasks_their_turn() {
 /// The clock stands still, so that nothing would ever be due.
 #[test]
 fn a_timer_that_does_not_sleep_gives_everything_in_order() {
-    let mut queue = DelayQueue::on(NoSleep);
+    let mut queue = DelayQueue::with_timer(NoSleep);
     for after in [Duration::MAX, ms(1), Duration::from_secs(3_600), ms(2)] {
         queue.push(after, after).unwrap();
     }
@@ -148,10 +148,10 @@ fn a_timer_that_does_not_sleep_gives_everything_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_wait_of_all_hinders_nobody() {
-    let mut queue = DelayQueue::new().bounded(2);
+    let mut queue = DelayQueue::new().capacity(2);
     queue.push("never", Duration::MAX).unwrap();
     queue.push_at("not either", Instant::from_nanos(u64::MAX)).unwrap();
-    assert_eq!(queue.push("no room", ms(1)), Err(Full("no room")));
+    assert_eq!(queue.push("no room", ms(1)), Err(QueueFull("no room")));
     let waited = tokio::time::timeout(Duration::from_secs(86_400 * 365), queue.next()).await;
     assert!(waited.is_err(), "{waited:?}");
     assert_eq!(queue.into_pending().map(|(_, item)| item).collect::<Vec<_>>(), ["never", "not either"]);
@@ -161,7 +161,7 @@ async fn the_longest_wait_of_all_hinders_nobody() {
 fn what_is_pending_comes_back_in_its_order_with_its_time() {
     let clock = VirtualClock::new();
     clock.advance(ms(10));
-    let mut queue = DelayQueue::on(clock);
+    let mut queue = DelayQueue::with_timer(clock);
     for (item, after) in [("c", 7_000), ("a", 1), ("b", 300)] {
         queue.push(item, ms(after)).unwrap();
     }
@@ -176,7 +176,7 @@ fn a_queue_can_be_moved_while_it_waits_and_sent_to_another_thread() {
         value
     }
     let timer = Patient::default();
-    let mut queue = DelayQueue::on(timer);
+    let mut queue = DelayQueue::with_timer(timer);
     queue.push(1, ms(5)).unwrap();
     assert!(Pin::new(&mut pin!(queue.next())).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     let mut moved = is_send(queue);
@@ -188,7 +188,7 @@ fn a_queue_can_be_moved_while_it_waits_and_sent_to_another_thread() {
 fn a_queue_is_a_stream_that_ends_when_it_is_empty_and_goes_on_when_it_is_not() {
     use futures_lite::StreamExt;
 
-    let mut queue = DelayQueue::on(VirtualClock::new());
+    let mut queue = DelayQueue::with_timer(VirtualClock::new());
     for round in 0..2 {
         for n in [3, 1, 2] {
             queue.push((round, n), ms(n)).unwrap();

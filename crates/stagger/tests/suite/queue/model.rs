@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use stagger::queue::{Full, Key, Wheel};
+use stagger::queue::{Key, QueueFull, Wheel};
 use stagger::{Instant, Seed};
 
 /// A wheel that is compared with a sorted map at every step.
@@ -39,7 +39,7 @@ impl Step {
 
 impl Checked {
     pub(super) fn new(resolution: Duration, most: usize, now: u64) -> Self {
-        let wheel = Wheel::new(resolution, Instant::from_nanos(now)).bounded(most);
+        let wheel = Wheel::new(resolution, Instant::from_nanos(now)).capacity(most);
         let resolution = (resolution.as_nanos() as u64).max(1);
         let present = now / resolution;
         let (pending, keys) = (BTreeMap::new(), Vec::new());
@@ -107,7 +107,7 @@ impl Checked {
                 self.pending.insert(place, (item, due));
                 self.keys.push((key, Some(place)));
             }
-            Err(Full(given_back)) => assert_eq!((self.pending.len(), given_back), (self.most, item)),
+            Err(QueueFull(given_back)) => assert_eq!((self.pending.len(), given_back), (self.most, item)),
         }
     }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures_lite::future::block_on;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stagger::queue::{Pending, RetryQueue, Why};
+use stagger::queue::{GiveUpReason, Pending, RetryQueue};
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Outcome, Policy, Seed, Sleep, Stop, SystemClock, Tokio, policy};
+use stagger::{Outcome, Policy, Seed, StopReason, policy, time::Clock, time::Sleep, time::SystemClock, time::Tokio};
 
 use super::super::support::{Bank, ms};
 
@@ -25,7 +25,7 @@ fn push_failed<T, S: Sleep + Clone>(queue: &mut RetryQueue<T, S>, item: T) {
 fn restarted<T: core::fmt::Debug>(queue: RetryQueue<T, VirtualClock>, policy: Policy) -> RetryQueue<T, VirtualClock> {
     let clock = VirtualClock::new();
     clock.advance(Duration::from_secs(86_400));
-    let mut again = RetryQueue::on(clock, policy);
+    let mut again = RetryQueue::with_timer(clock, policy);
     for pending in queue.into_pending() {
         again.restore(pending).unwrap();
     }
@@ -35,7 +35,7 @@ fn restarted<T: core::fmt::Debug>(queue: RetryQueue<T, VirtualClock>, policy: Po
 #[test]
 fn what_is_pending_comes_back_in_order_with_what_was_left_of_its_wait() {
     let clock = VirtualClock::new();
-    let mut queue = RetryQueue::on(clock.clone(), POLICY);
+    let mut queue = RetryQueue::with_timer(clock.clone(), POLICY);
     push_failed(&mut queue, "tried");
     let key = queue.push("new", ms(3)).unwrap();
     assert_eq!((queue.len(), queue.get(key)), (2, Some(&"new")));
@@ -47,7 +47,7 @@ fn what_is_pending_comes_back_in_order_with_what_was_left_of_its_wait() {
     let told = |pending: &Pending<&'static str>| (pending.item, pending.left, pending.paused.attempt());
     assert_eq!(pending.iter().map(told).collect::<Vec<_>>(), [("tried", ms(6), 1), ("new", ms(56), 0)]);
 
-    let older: Vec<_> = pending.into_iter().map(|pending| pending.older(ms(20))).collect();
+    let older: Vec<_> = pending.into_iter().map(|pending| pending.advanced_by(ms(20))).collect();
     assert_eq!(older.iter().map(told).collect::<Vec<_>>(), [("tried", ms(0), 1), ("new", ms(36), 0)]);
 }
 
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn a_restart_changes_no_delay_and_no_attempt(restarts in vec(any::<bool>(), 6), seed: u64) {
         let seed = Seed::new(seed);
-        let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED).seed(seed);
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
         queue.push("an item", Duration::ZERO).unwrap();
         let (mut delays, mut attempts) = (Vec::new(), 0);
         while let Some(due) = block_on(queue.next()) {
@@ -78,7 +78,7 @@ proptest! {
 fn a_limit_of_time_goes_on_from_where_it_was() {
     const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
     for restarts in [false, true] {
-        let mut queue = RetryQueue::on(VirtualClock::new(), LIMITED);
+        let mut queue = RetryQueue::with_timer(VirtualClock::new(), LIMITED);
         push_failed(&mut queue, ());
         let stopped = loop {
             if restarts {
@@ -89,7 +89,11 @@ fn a_limit_of_time_goes_on_from_where_it_was() {
                 break stopped;
             }
         };
-        assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Elapsed), 4), "restarts: {restarts}");
+        assert_eq!(
+            (stopped.reason, stopped.attempts),
+            (GiveUpReason::Stop(StopReason::Elapsed), 4),
+            "restarts: {restarts}"
+        );
     }
 }
 
@@ -102,26 +106,28 @@ fn clocks_have_room_for_what_began_before_the_process() {
 
 #[test]
 fn what_is_restored_is_paid_for_again_and_comes_back_as_it_was_if_it_cannot_be() {
-    let mut queue = RetryQueue::on(VirtualClock::new(), POLICY);
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
     (0..3).for_each(|item| push_failed(&mut queue, item));
     queue.push(9, ms(5)).unwrap();
     let pending: Vec<_> = queue.into_pending().collect();
 
     let bank = Arc::new(Bank::of(2));
-    let queue = || RetryQueue::on(VirtualClock::new(), POLICY).budget(bank.clone());
+    let queue = || RetryQueue::with_timer(VirtualClock::new(), POLICY).budget(bank.clone());
     let mut funded = queue();
     for pending in &pending[..3] {
         // The first attempt of the new one is free.
         funded.restore(*pending).unwrap();
     }
-    let (mut full, last) = (queue().bounded(0), pending[3]);
-    for (queue, why) in [(&mut funded, Why::Stop(Stop::Budget)), (&mut full, Why::Stop(Stop::Budget))] {
+    let (mut full, last) = (queue().capacity(0), pending[3]);
+    for (queue, why) in
+        [(&mut funded, GiveUpReason::Stop(StopReason::Budget)), (&mut full, GiveUpReason::Stop(StopReason::Budget))]
+    {
         let stopped = queue.restore(last).unwrap_err();
-        assert_eq!((stopped.item, stopped.why, stopped.attempts), (last, why, 1));
+        assert_eq!((stopped.item, stopped.reason, stopped.attempts), (last, why, 1));
     }
     drop(funded);
     assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what waited is given back");
-    assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.why)), Err((last, Why::Full)));
+    assert_eq!(full.restore(last).map_err(|stopped| (stopped.item, stopped.reason)), Err((last, GiveUpReason::Full)));
     assert_eq!((bank.books().funds, bank.in_flight()), (2, 0), "what could not wait, too");
 }
 

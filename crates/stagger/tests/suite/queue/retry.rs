@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_lite::future::block_on;
-use stagger::queue::{RetryQueue, Stopped, Why};
+use stagger::queue::{GaveUp, GiveUpReason, RetryQueue};
 use stagger::testing::{NoSleep, VirtualClock};
-use stagger::{Hint, Instant, Outcome, Policy, Seed, Source, Stop, blocking, policy, scope};
+use stagger::{DelaySource, Instant, Outcome, Policy, Seed, ServerHint, StopReason, blocking, policy, scope};
 
 use super::super::support::{Bank, Gate, Patient, ms, polled};
 
@@ -25,7 +25,7 @@ impl World {
     }
 
     fn queue<T>(&self, policy: Policy) -> RetryQueue<T, VirtualClock> {
-        RetryQueue::on(self.clock.clone(), policy).budget(self.bank.clone()).breaker(self.gate.clone())
+        RetryQueue::with_timer(self.clock.clone(), policy).budget(self.bank.clone()).breaker(self.gate.clone())
     }
 
     fn expect_settled(&self, funds: u64, settled: &[Outcome]) {
@@ -37,7 +37,7 @@ impl World {
 }
 
 /// Runs it until nothing is pending; every attempt fails like this.
-fn run_dry<T, S: stagger::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<Stopped<T>> {
+fn run_dry<T, S: stagger::time::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: Outcome) -> Vec<GaveUp<T>> {
     let mut stopped = Vec::new();
     while let Some(due) = block_on(queue.next()) {
         stopped.extend(due.and_then(|job| queue.push_retry(job, outcome)).err());
@@ -47,7 +47,7 @@ fn run_dry<T, S: stagger::Sleep + Clone>(queue: &mut RetryQueue<T, S>, outcome: 
 
 #[test]
 fn every_item_gets_the_attempts_of_the_policy() {
-    let mut queue = RetryQueue::on(VirtualClock::new(), POLICY);
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), POLICY);
     for item in 0..100 {
         queue.push(item, ms(item)).unwrap();
     }
@@ -60,7 +60,7 @@ fn every_item_gets_the_attempts_of_the_policy() {
         if job.item % 2 == 0 {
             job.succeeded();
         } else if let Err(stopped) = queue.push_retry(job, Outcome::TRANSIENT) {
-            assert_eq!((stopped.why, stopped.attempts), (Why::Stop(Stop::Attempts), 3));
+            assert_eq!((stopped.reason, stopped.attempts), (GiveUpReason::Stop(StopReason::Attempts), 3));
             given_up.push(stopped.item);
         }
     }
@@ -73,7 +73,7 @@ fn every_item_gets_the_attempts_of_the_policy() {
 fn delays_are_those_of_the_policy() {
     const JITTERED: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let seed = Seed::new(7);
-    let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED).seed(seed);
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED).seed(seed);
     queue.push((), Duration::ZERO).unwrap();
     let mut delays = Vec::new();
     while let Some(due) = block_on(queue.next()) {
@@ -85,7 +85,7 @@ fn delays_are_those_of_the_policy() {
 #[test]
 fn no_two_items_wait_in_step() {
     const JITTERED: Policy = policy!(exponential(secs(1), secs(10)));
-    let mut queue = RetryQueue::on(VirtualClock::new(), JITTERED);
+    let mut queue = RetryQueue::with_timer(VirtualClock::new(), JITTERED);
     let mut delays: Vec<_> = (0..100)
         .map(|item| {
             let job = queue.begin(item).unwrap();
@@ -105,7 +105,7 @@ fn the_budget_bounds_the_retries_of_all_items_together() {
         queue.push(item, Duration::ZERO).unwrap();
     }
     let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
-    let by_budget = stopped.iter().filter(|stopped| stopped.why == Why::Stop(Stop::Budget)).count();
+    let by_budget = stopped.iter().filter(|stopped| stopped.reason == GiveUpReason::Stop(StopReason::Budget)).count();
     assert_eq!((stopped.len(), by_budget), (20, 20));
     world.expect_settled(0, &[Outcome::TRANSIENT; 25]);
 }
@@ -118,7 +118,10 @@ fn an_open_breaker_gives_the_item_back_and_the_loan_too() {
     assert!(queue.push_retry(job, Outcome::TRANSIENT).is_ok());
     world.gate.open_until(Instant::from_nanos(u64::MAX));
     let stopped = block_on(queue.next()).unwrap().unwrap_err();
-    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("an item", Why::Stop(Stop::Breaker), 1));
+    assert_eq!(
+        (stopped.item, stopped.reason, stopped.attempts),
+        ("an item", GiveUpReason::Stop(StopReason::Breaker), 1)
+    );
     assert_eq!(queue.begin("another").unwrap_err().attempts, 0);
     world.expect_settled(5, &[Outcome::TRANSIENT]);
 }
@@ -162,12 +165,12 @@ fn a_job_that_is_dropped_counts_as_cancelled_once() {
 #[test]
 fn a_full_queue_gives_the_item_and_its_loan_back() {
     let world = World::new(10);
-    let mut queue = world.queue(POLICY).bounded(1);
+    let mut queue = world.queue(POLICY).capacity(1);
     queue.push("waits", ms(1)).unwrap();
     assert_eq!(queue.push("no room", ms(1)).map_err(|full| full.0), Err("no room"));
     let job = queue.begin("failed").unwrap();
     let stopped = queue.push_retry(job, Outcome::TRANSIENT).unwrap_err();
-    assert_eq!((stopped.item, stopped.why, stopped.attempts), ("failed", Why::Full, 1));
+    assert_eq!((stopped.item, stopped.reason, stopped.attempts), ("failed", GiveUpReason::Full, 1));
     assert_eq!(stopped.to_string(), "gave up after 1 attempt: the queue is full");
     drop(queue);
     world.expect_settled(10, &[Outcome::TRANSIENT]);
@@ -176,11 +179,11 @@ fn a_full_queue_gives_the_item_and_its_loan_back() {
 #[test]
 fn a_hint_is_never_undercut() {
     let clock = VirtualClock::new();
-    let mut queue = RetryQueue::on(clock.clone(), POLICY);
+    let mut queue = RetryQueue::with_timer(clock.clone(), POLICY);
     let job = queue.begin(()).unwrap();
     let asked = Duration::from_millis(1_234);
-    let queued = queue.push_retry(job, Outcome::throttled(Some(Hint::Slot(asked)))).unwrap();
-    assert_eq!((queued.after, queued.source), (asked, Source::Hint));
+    let queued = queue.push_retry(job, Outcome::throttled(Some(ServerHint::Reserved(asked)))).unwrap();
+    assert_eq!((queued.after, queued.source), (asked, DelaySource::Hint));
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), clock.elapsed()), (2, asked));
 }
@@ -190,19 +193,19 @@ fn what_was_not_processed_is_repeated_at_once_and_does_not_count() {
     let world = World::new(0);
     let mut queue = world.queue(POLICY);
     let job = queue.begin(()).unwrap();
-    assert_eq!(queue.push_retry(job, Outcome::Unprocessed).unwrap().source, Source::Transparent);
+    assert_eq!(queue.push_retry(job, Outcome::NotProcessed).unwrap().source, DelaySource::Transparent);
     let job = block_on(queue.next()).unwrap().unwrap();
     assert_eq!((job.number(), world.clock.elapsed()), (1, Duration::ZERO));
-    let stopped = queue.push_retry(job, Outcome::Unprocessed).unwrap_err();
-    assert_eq!(stopped.why, Why::Stop(Stop::Budget));
+    let stopped = queue.push_retry(job, Outcome::NotProcessed).unwrap_err();
+    assert_eq!(stopped.reason, GiveUpReason::Stop(StopReason::Budget));
 }
 
 #[test]
 fn a_success_with_an_error_beside_it_is_permanent() {
-    let mut queue = RetryQueue::on(NoSleep, POLICY);
+    let mut queue = RetryQueue::with_timer(NoSleep, POLICY);
     for outcome in [Outcome::Success, Outcome::Permanent] {
         let job = queue.begin(()).unwrap();
-        assert_eq!(queue.push_retry(job, outcome).unwrap_err().why, Why::Stop(Stop::Permanent));
+        assert_eq!(queue.push_retry(job, outcome).unwrap_err().reason, GiveUpReason::Stop(StopReason::Permanent));
     }
 }
 
@@ -210,10 +213,10 @@ fn a_success_with_an_error_beside_it_is_permanent() {
 fn max_elapsed_runs_from_the_first_attempt() {
     const LIMITED: Policy = policy!(constant(ms(10)).jitter(Jitter::None).max_attempts(99).max_elapsed(ms(35)));
     let clock = VirtualClock::new();
-    let mut queue = RetryQueue::on(clock.clone(), LIMITED);
+    let mut queue = RetryQueue::with_timer(clock.clone(), LIMITED);
     queue.push((), ms(500)).unwrap();
     let stopped = run_dry(&mut queue, Outcome::TRANSIENT);
-    assert_eq!((stopped[0].why, stopped[0].attempts), (Why::Stop(Stop::Elapsed), 4));
+    assert_eq!((stopped[0].reason, stopped[0].attempts), (GiveUpReason::Stop(StopReason::Elapsed), 4));
     assert_eq!(clock.elapsed(), ms(530));
 }
 
@@ -221,7 +224,7 @@ fn max_elapsed_runs_from_the_first_attempt() {
 fn the_first_attempts_are_spread() {
     const SPREAD: Policy = policy!(constant(ms(10)).spread(secs(10)));
     let clock = VirtualClock::new();
-    let mut queue = RetryQueue::on(clock.clone(), SPREAD);
+    let mut queue = RetryQueue::with_timer(clock.clone(), SPREAD);
     for item in 0..1_000 {
         queue.push(item, Duration::from_secs(5)).unwrap();
     }
@@ -238,7 +241,7 @@ fn the_first_attempts_are_spread() {
 fn next_that_is_dropped_loses_nothing() {
     let timer = Patient::default();
     let bank = Arc::new(Bank::of(3));
-    let mut queue = RetryQueue::on(timer, POLICY).budget(bank.clone());
+    let mut queue = RetryQueue::with_timer(timer, POLICY).budget(bank.clone());
     let job = queue.begin("an item").unwrap();
     queue.push_retry(job, Outcome::TRANSIENT).unwrap();
     for _ in 0..2 {
@@ -254,7 +257,7 @@ fn next_that_is_dropped_loses_nothing() {
 
 #[test]
 fn calls_inside_an_attempt_stand_down() {
-    let mut queue = RetryQueue::on(NoSleep, POLICY);
+    let mut queue = RetryQueue::with_timer(NoSleep, POLICY);
     let job = queue.begin(()).unwrap();
     let mut calls = 0;
     let inner = async {
@@ -281,7 +284,7 @@ async fn a_consumer_takes_new_work_and_retries_in_one_select() {
             tokio::time::sleep(ms(1)).await;
         }
     });
-    let mut queue = RetryQueue::new(POLICY).budget(bank.clone()).bounded(50);
+    let mut queue = RetryQueue::new(POLICY).budget(bank.clone()).capacity(50);
     let mut done = Vec::new();
     let mut dead = Vec::new();
     loop {
@@ -308,7 +311,7 @@ async fn a_consumer_takes_new_work_and_retries_in_one_select() {
 fn a_pending_retry_takes_80_bytes_beside_the_item() {
     const MANY: usize = 10_000;
     let info = allocation_counter::measure(|| {
-        let mut queue = RetryQueue::<u64, _>::on(NoSleep, POLICY);
+        let mut queue = RetryQueue::<u64, _>::with_timer(NoSleep, POLICY);
         queue.reserve(MANY);
         core::hint::black_box(&queue);
     });

@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stagger::queue::{Full, Wheel};
+use stagger::queue::{QueueFull, Wheel};
 use stagger::{Instant, Seed};
 
 use super::super::support::{ms, nanos};
@@ -106,14 +106,14 @@ fn years_and_the_last_instant_of_all_are_fine() {
 
 #[test]
 fn a_full_wheel_gives_the_item_back_and_takes_it_when_there_is_room() {
-    let mut wheel = wheel().bounded(2);
+    let mut wheel = wheel().capacity(2);
     let first = wheel.insert("one".to_owned(), at(ms(1))).unwrap();
     wheel.insert("two".to_owned(), at(ms(2))).unwrap();
     let full = wheel.insert("three".to_owned(), at(ms(3))).unwrap_err();
     assert_eq!((full.to_string(), format!("{full:?}")), ("the queue is full".to_owned(), "Full(..)".to_owned()));
     assert!(full.source().is_none());
     wheel.cancel(first);
-    let Full(three) = full;
+    let QueueFull(three) = full;
     wheel.insert(three, at(ms(3))).unwrap();
     assert_eq!(wheel.pop_due(at(ms(9))).collect::<Vec<_>>(), ["two", "three"]);
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Budget, Kind, Loan, Now, Outcome};
+use stagger::{Budget, FailureKind, Outcome, guard::BudgetPermit, guard::Now};
 
 /// A budget with so many loans, which keeps books: every loan has a number, and settling one that is not outstanding
 /// fails the test.
@@ -43,42 +43,42 @@ impl Bank {
 }
 
 impl Books {
-    fn open(&mut self) -> Loan {
+    fn open(&mut self) -> BudgetPermit {
         self.given_out += 1;
         self.outstanding.insert(self.given_out);
-        Loan(self.given_out)
+        BudgetPermit(self.given_out)
     }
 
-    fn close(&mut self, loan: &Loan) {
+    fn close(&mut self, loan: &BudgetPermit) {
         assert!(self.outstanding.remove(&loan.0), "{loan:?} is settled, but not outstanding: {self:?}");
     }
 }
 
 impl Budget for Bank {
-    fn first(&self, _: &dyn Now) -> Loan {
+    fn on_first_attempt(&self, _: &dyn Now) -> BudgetPermit {
         self.lock().open()
     }
 
-    fn lend(&self, _: Kind, _: &dyn Now) -> Option<Loan> {
+    fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
         let mut books = self.lock();
         books.funds = books.funds.checked_sub(1)?;
         Some(books.open())
     }
 
-    fn settle(&self, loan: Loan, outcome: &Outcome, _: &dyn Now) {
+    fn record(&self, loan: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         let mut books = self.lock();
         books.close(&loan);
         books.settled.push(*outcome);
     }
 
-    fn give_back(&self, loan: Loan) {
+    fn release(&self, loan: BudgetPermit) {
         let mut books = self.lock();
         books.close(&loan);
         books.funds += 1;
         books.returned += 1;
     }
 
-    fn left(&self) -> Option<u64> {
+    fn available(&self) -> Option<u64> {
         Some(self.lock().funds)
     }
 }

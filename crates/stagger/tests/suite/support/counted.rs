@@ -2,7 +2,7 @@ use core::cell::Cell;
 use core::time::Duration;
 
 use stagger::testing::{VirtualClock, VirtualSleep};
-use stagger::{BlockingSleep, Clock, Instant, Sleep};
+use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// Virtual time that counts how often it is read.
 #[derive(Debug, Default)]

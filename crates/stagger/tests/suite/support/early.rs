@@ -1,7 +1,7 @@
 use core::time::Duration;
 
 use stagger::testing::{VirtualClock, VirtualSleep};
-use stagger::{BlockingSleep, Clock, Instant, Sleep};
+use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// A timer that wakes up too early: each sleep is this many percent of what was asked for, and at least a nanosecond.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use stagger::{Outcome, Refused};
+use stagger::{Outcome, Rejected};
 
 /// An error that says what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl fmt::Display for Fail {
 
 impl core::error::Error for Fail {}
 
-impl From<Refused> for Fail {
-    fn from(_: Refused) -> Self {
+impl From<Rejected> for Fail {
+    fn from(_: Rejected) -> Self {
         Self(Outcome::Cancelled)
     }
 }

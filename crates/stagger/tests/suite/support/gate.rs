@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 
-use stagger::{Breaker, BreakerOpen, Instant, Now, Outcome, Pass, Verdict};
+use stagger::{Breaker, BreakerOpen, Instant, Outcome, guard::BreakerPermit, guard::Now, guard::ServerHealth};
 
 /// A breaker that opens for a while after so many failures in a row, and keeps books like a
 /// [`Bank`](super::Bank).
@@ -55,7 +55,7 @@ impl Gate {
 }
 
 impl Breaker for Gate {
-    fn admit(&self, now: &dyn Now) -> Result<Pass, BreakerOpen> {
+    fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let mut books = self.lock();
         let retry_in = books.open_until.saturating_since(now.now());
         if !retry_in.is_zero() {
@@ -64,25 +64,25 @@ impl Breaker for Gate {
         books.given_out += 1;
         let pass = books.given_out;
         books.outstanding.insert(pass);
-        Ok(Pass(pass))
+        Ok(BreakerPermit(pass))
     }
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
         self.lock().open_until.saturating_since(now.now())
     }
 
-    fn would_refuse(&self, after: Duration, now: &dyn Now) -> bool {
+    fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
         self.lock().open_until > now.now().saturating_add(after)
     }
 
-    fn record(&self, pass: Pass, outcome: &Outcome, now: &dyn Now) {
+    fn record(&self, pass: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         let mut books = self.lock();
         assert!(books.outstanding.remove(&pass.0), "{pass:?} is recorded, but not outstanding: {books:?}");
         books.recorded.push(*outcome);
         match outcome.verdict() {
-            Verdict::Healthy => books.failures = 0,
-            Verdict::Ailing => books.failures += 1,
-            Verdict::Unknown => {}
+            ServerHealth::Healthy => books.failures = 0,
+            ServerHealth::Ailing => books.failures += 1,
+            ServerHealth::Unknown => {}
         }
         if books.failures >= self.most {
             books.failures = 0;

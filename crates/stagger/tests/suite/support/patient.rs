@@ -3,7 +3,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Instant, Sleep};
+use stagger::{Instant, time::Clock, time::Sleep};
 
 /// Virtual time whose sleeps are pending when they are first polled, so that a call can be dropped in one.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 use core::future::Ready;
 use core::time::Duration;
 
-use stagger::{BlockingSleep, Clock, Instant, Sleep};
+use stagger::{Instant, time::BlockingSleep, time::Clock, time::Sleep};
 
 /// A timer that must not be asked.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_lite::future::block_on;
 use stagger::testing::VirtualClock;
-use stagger::{Clock, Instant, Jitter, Policy, Seed, Sleep, SleepFn, Ticker, policy};
+use stagger::{Instant, Jitter, Policy, Seed, policy, reconnect::Ticker, time::Clock, time::Sleep, time::SleepFn};
 
 use super::super::support::{Untouchable, polled};
 
@@ -20,13 +20,13 @@ fn it_decides_as_the_blocking_one_does() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).spread(secs(1)).max_attempts(6).max_elapsed(secs(5)));
     for seed in (0..50).map(Seed::new) {
         let (a, b) = (VirtualClock::new(), VirtualClock::new());
-        let mut ticker = Ticker::on(a.clone(), &POLICY).seed(seed);
+        let mut ticker = Ticker::with_timer(a.clone(), &POLICY).seed(seed);
         let mut ticks = Vec::new();
         while let Some(tick) = block_on(ticker.tick()) {
             ticks.push(tick);
         }
         assert_eq!(block_on(ticker.tick()), None);
-        let in_blocking: Vec<_> = stagger::blocking::Ticker::on(b.clone(), &POLICY).seed(seed).collect();
+        let in_blocking: Vec<_> = stagger::blocking::Ticker::with_timer(b.clone(), &POLICY).seed(seed).collect();
         assert_eq!((ticks, a.sleeps()), (in_blocking, b.sleeps()));
     }
 }
@@ -126,7 +126,7 @@ fn dropping_or_stopping_it_drops_its_timer() {
     let armed = Arc::new(());
     let waiting = || {
         let held = Arc::clone(&armed);
-        let mut ticker = Ticker::on(SleepFn::new(move |_| Held(Arc::clone(&held))), &STEADY);
+        let mut ticker = Ticker::with_timer(SleepFn::new(move |_| Held(Arc::clone(&held))), &STEADY);
         assert!(block_on(ticker.tick()).is_some());
         assert!(polled(pin!(ticker.tick()), 1).is_pending());
         ticker
@@ -170,7 +170,7 @@ impl Sleep for Counting {
 #[test]
 fn one_sleep_is_made_and_armed_again_for_every_wait() {
     let timer = Counting::default();
-    let mut ticker = Ticker::on(&timer, &STEADY);
+    let mut ticker = Ticker::with_timer(&timer, &STEADY);
     for _ in 0..4 {
         assert!(block_on(ticker.tick()).is_some());
     }
@@ -180,7 +180,7 @@ fn one_sleep_is_made_and_armed_again_for_every_wait() {
 #[test]
 fn ticks_without_a_delay_touch_no_timer_and_let_other_tasks_run() {
     const ZERO: Policy = policy!(zero().unlimited_attempts());
-    let mut ticker = Ticker::on(Untouchable, &ZERO);
+    let mut ticker = Ticker::with_timer(Untouchable, &ZERO);
     let busy = async {
         while ticker.ticks() < 10_000 {
             ticker.tick().await;
@@ -212,7 +212,8 @@ async fn it_is_a_stream_that_stays_ended() {
     assert_eq!((&mut ticker).map(|tick| tick.number).collect::<Vec<_>>().await, [1, 2, 3, 4]);
     assert_eq!((ticker.next().await, start.elapsed()), (None, SECOND * 30));
 
-    let mut ticker = stagger::interval(SECOND * 10, stagger::Ratio::ZERO, stagger::Tokio).spread(Duration::ZERO);
+    let mut ticker =
+        stagger::reconnect::interval(SECOND * 10, stagger::Ratio::ZERO, stagger::time::Tokio).spread(Duration::ZERO);
     assert_eq!((&mut ticker).take(3).count().await, 3);
     assert_eq!(start.elapsed(), SECOND * 50);
     let once = stagger::cenkalti::new_ticker(stagger::cenkalti::StopBackOff);

@@ -3,14 +3,14 @@
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Clock as _, Instant, Ratio, Seed, ThreadSleep, Tokio, blocking, interval};
+use stagger::{Instant, Ratio, Seed, blocking, reconnect::interval, time::Clock as _, time::ThreadSleep, time::Tokio};
 
 use super::super::support::{assert_uniform, ms};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
-fn on(clock: &VirtualClock, jitter: Ratio, seed: u64) -> blocking::Ticker<stagger::Periodic, VirtualClock> {
+fn on(clock: &VirtualClock, jitter: Ratio, seed: u64) -> blocking::Ticker<stagger::reconnect::Periodic, VirtualClock> {
     blocking::interval(MINUTE, jitter, clock.clone()).seed(Seed::new(seed))
 }
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use stagger::testing::VirtualClock;
-use stagger::{Cancel, Instant, Policy, Seed, Tick, blocking, policy};
+use stagger::{Cancel, Instant, Policy, Seed, blocking, policy, reconnect::Tick};
 
 use super::super::support::{Untouchable, nanos};
 
@@ -18,7 +18,7 @@ fn numbers(ticks: impl Iterator<Item = Tick>) -> Vec<u64> {
 fn ticks_come_at_the_delays_of_the_policy_the_first_at_once() {
     const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(6));
     let clock = VirtualClock::new();
-    let ticks: Vec<_> = blocking::Ticker::on(clock.clone(), &POLICY).seed(SEED).collect();
+    let ticks: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).collect();
     let delays: Vec<_> = POLICY.delays(SEED).collect();
     assert_eq!((clock.sleeps(), ticks.len()), (delays.clone(), 6));
     let mut at = Instant::ZERO;
@@ -34,7 +34,7 @@ fn it_ends_with_the_schedule_after_one_tick_at_least_and_stays_ended() {
     const STOP: Policy = policy!(stop());
     const ONCE: Policy = policy!(exponential(ms(1), ms(2)).max_attempts(1));
     for policy in [&STOP, &ONCE] {
-        let mut ticker = blocking::Ticker::on(VirtualClock::new(), policy);
+        let mut ticker = blocking::Ticker::with_timer(VirtualClock::new(), policy);
         assert_eq!(numbers(ticker.by_ref()), [1]);
         assert_eq!((ticker.next(), ticker.ticks()), (None, 1));
         ticker.reset();
@@ -47,7 +47,7 @@ fn a_limit_of_time_counts_the_work_and_the_coming_delay() {
     let ticks = |limit: Duration| {
         let policy = Policy::constant(SECOND).jitter(stagger::Jitter::None).unlimited_attempts().max_elapsed(limit);
         let (policy, clock) = (policy.build().unwrap(), VirtualClock::new());
-        blocking::Ticker::on(clock.clone(), &policy).inspect(|_| clock.advance(SECOND * 2)).count()
+        blocking::Ticker::with_timer(clock.clone(), &policy).inspect(|_| clock.advance(SECOND * 2)).count()
     };
     // Ticks at 0, 3 and 6 s.
     assert_eq!([nanos(5_999_999_999), SECOND * 6, SECOND * 8].map(ticks), [2, 3, 3]);
@@ -58,7 +58,7 @@ fn a_limit_of_time_counts_the_work_and_the_coming_delay() {
 fn a_delay_runs_from_when_the_next_tick_is_asked_for() {
     const POLICY: Policy = policy!(constant(secs(1)).jitter(Jitter::None).max_attempts(4));
     let clock = VirtualClock::new();
-    let at: Vec<_> = blocking::Ticker::on(clock.clone(), &POLICY)
+    let at: Vec<_> = blocking::Ticker::with_timer(clock.clone(), &POLICY)
         .map(|tick| {
             clock.advance(SECOND * 10);
             tick.at.saturating_since(Instant::ZERO)
@@ -71,7 +71,7 @@ fn a_delay_runs_from_when_the_next_tick_is_asked_for() {
 fn a_spread_comes_before_the_first_tick() {
     const POLICY: Policy = policy!(constant(secs(1)).spread(secs(100)).max_attempts(2));
     let clock = VirtualClock::new();
-    let first = blocking::Ticker::on(clock.clone(), &POLICY).seed(SEED).next().unwrap();
+    let first = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED).next().unwrap();
     assert_eq!(first.at, Instant::ZERO.saturating_add(POLICY.first_spread(SEED)));
     assert!(first.at > Instant::ZERO);
 }
@@ -80,7 +80,7 @@ fn a_spread_comes_before_the_first_tick() {
 fn a_reset_begins_the_schedule_and_its_limits_again_with_other_draws() {
     const POLICY: Policy = policy!(exponential(secs(1), secs(1000)).max_attempts(4).max_elapsed(mins(10)));
     let clock = VirtualClock::new();
-    let mut ticker = blocking::Ticker::on(clock.clone(), &POLICY).seed(SEED);
+    let mut ticker = blocking::Ticker::with_timer(clock.clone(), &POLICY).seed(SEED);
     assert!(ticker.nth(2).is_some());
     clock.advance(SECOND * 590);
     ticker.reset();
@@ -96,7 +96,7 @@ fn a_reset_begins_the_schedule_and_its_limits_again_with_other_draws() {
 fn a_reset_before_the_first_tick_changes_nothing() {
     const POLICY: Policy = policy!(constant(secs(1)).max_attempts(2));
     let clock = VirtualClock::new();
-    let mut ticker = blocking::Ticker::on(clock.clone(), &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(clock.clone(), &POLICY);
     ticker.reset();
     assert_eq!(ticker.next().map(|tick| tick.at), Some(Instant::ZERO));
 }
@@ -104,7 +104,7 @@ fn a_reset_before_the_first_tick_changes_nothing() {
 #[test]
 fn stopped_nothing_comes_any_more_and_twice_is_as_good_as_once() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
-    let mut ticker = blocking::Ticker::on(VirtualClock::new(), &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(VirtualClock::new(), &POLICY);
     assert!(ticker.next().is_some());
     ticker.stop();
     ticker.stop();
@@ -137,13 +137,13 @@ fn one_tick_comes_even_if_it_was_cancelled_before() {
 #[test]
 fn a_delay_of_zero_never_touches_a_timer() {
     const ZERO: Policy = policy!(zero().max_attempts(100));
-    assert_eq!(blocking::Ticker::on(Untouchable, &ZERO).count(), 100);
+    assert_eq!(blocking::Ticker::with_timer(Untouchable, &ZERO).count(), 100);
 }
 
 #[test]
 fn a_timer_that_panics_does_not_hang_the_ticker() {
     const POLICY: Policy = policy!(constant(secs(1)).unlimited_attempts());
-    let mut ticker = blocking::Ticker::on(Untouchable, &POLICY);
+    let mut ticker = blocking::Ticker::with_timer(Untouchable, &POLICY);
     assert!(ticker.next().is_some());
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| ticker.next())).is_err());
     assert_eq!(ticker.next().map(|tick| tick.number), Some(2));
@@ -152,6 +152,6 @@ fn a_timer_that_panics_does_not_hang_the_ticker() {
 #[test]
 fn ticks_inside_an_attempt_of_a_call_go_on() {
     const POLICY: Policy = policy!(constant(ms(1)).max_attempts(5));
-    let ticks = || Ok::<_, ()>(blocking::Ticker::on(VirtualClock::new(), &POLICY).count());
+    let ticks = || Ok::<_, ()>(blocking::Ticker::with_timer(VirtualClock::new(), &POLICY).count());
     assert_eq!(blocking::retry(&POLICY, ticks).run(), Ok(5));
 }

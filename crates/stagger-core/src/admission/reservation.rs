@@ -1,0 +1,83 @@
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+use crate::text::{ParseError, Problem};
+use crate::{Instant, Seed};
+
+/// When one refused client should come back, reserved for it alone.
+///
+/// As text, for a header: the milliseconds to wait, rounded up, and the ticket to bring along: `1520;token=` and 32
+/// hexadecimal digits. The client takes the wait for a [`ServerHint::Reserved`](crate::ServerHint::Reserved).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// How long to wait.
+    pub after: Duration,
+    /// What to show on return.
+    pub token: ReservationToken,
+}
+
+/// What a client shows when it comes to its appointment.
+///
+/// It is signed with the server's secret, so that one cannot be made up by accident or for fun. That is no cryptography:
+/// whoever wants in by force is not kept out by an appointment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReservationToken {
+    slot: u64,
+    seal: u64,
+}
+
+impl ReservationToken {
+    pub(super) const fn seal(slot: Instant, secret: Seed) -> Self {
+        let slot = slot.as_nanos();
+        Self { slot, seal: secret.for_call(slot).get() }
+    }
+
+    /// The appointed time, if the ticket was sealed with this secret.
+    pub(super) const fn slot(&self, secret: Seed) -> Option<Instant> {
+        if secret.for_call(self.slot).get() == self.seal { Some(Instant::from_nanos(self.slot)) } else { None }
+    }
+}
+
+impl fmt::Display for ReservationToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.slot, self.seal)
+    }
+}
+
+impl FromStr for ReservationToken {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fault = || ParseError::new(Problem::Reservation, text);
+        // `from_str_radix` takes a sign, too.
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(fault());
+        }
+        let (slot, seal) = text.split_at(16);
+        let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| fault());
+        Ok(Self { slot: number(slot)?, seal: number(seal)? })
+    }
+}
+
+impl fmt::Display for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{};token={}", self.after.as_nanos().div_ceil(1_000_000), self.token)
+    }
+}
+
+impl FromStr for Reservation {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fault = || ParseError::new(Problem::Reservation, text);
+        let (millis, token) = text.split_once(';').ok_or_else(fault)?;
+        let token = token.trim_start().strip_prefix("token=").ok_or_else(fault)?;
+        let millis = millis.trim_end();
+        if millis.is_empty() || !millis.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(fault());
+        }
+        let millis = millis.parse().map_err(|_| fault())?;
+        Ok(Self { after: Duration::from_millis(millis), token: token.trim_end().parse()? })
+    }
+}

@@ -1,0 +1,83 @@
+//! An operator control for an incident: a client turns its retries down, then off, and back on, while it runs. On virtual time.
+//!
+//! ```sh
+//! cargo run -p stagger --example operator control
+//! ```
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::{ControlMode, Tokens};
+use stagger::control::RetryControls;
+use stagger::{Breaker, Instant, Policy, Ratio, Retrier, StopReason, policy};
+
+const POLICY: Policy = policy!(exponential(ms(100), secs(10)).max_attempts(4));
+const CALLS: u32 = 100;
+
+/// A server that is down, and how often it was asked.
+#[derive(Default)]
+struct Server(AtomicU32);
+
+impl Server {
+    async fn answer(&self) -> Result<(), &'static str> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err("no answer")
+    }
+
+    /// Attempts for each hundred calls.
+    async fn load(&self, api: &Retrier) -> u32 {
+        self.0.store(0, Ordering::Relaxed);
+        for _ in 0..CALLS {
+            let _ = api.run(|| self.answer()).await;
+        }
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::main(flavor = "current_thread", start_paused = true)]
+async fn main() -> Result<(), Box<dyn core::error::Error>> {
+    // What STAGGER_CONTROL says; nothing, as a rule.
+    let controls = RetryControls::from_env()?;
+    controls.set("*", ControlMode::Enforced);
+    let breaker = Arc::new(CircuitBreaker::new(stagger::seed()));
+    // So large that it is the operator control alone that is seen here.
+    let budget = Tokens::builder().capacity(1_000_000).build()?;
+    let api = Retrier::new(POLICY).named("api").budget(budget).controls(&controls);
+    let server = Server::default();
+
+    println!("{:<32}{:>4} attempts for {CALLS} calls", "before", server.load(&api).await);
+    for (line, want) in [
+        // Every retry is one more request for a server that is down: turned down,
+        ("api=20%", 120..=130),
+        // off,
+        ("api=no-retries", 100..=100),
+        // and on again.
+        ("api=enforced", 400..=400),
+    ] {
+        controls.apply(line)?;
+        let load = server.load(&api).await;
+        println!("{line:<32}{load:>4}");
+        assert!(want.contains(&load), "{line}: {load}");
+    }
+
+    // A breaker that nobody trusts yet is observed: it refuses nothing, and tells what it would have refused.
+    let db =
+        Retrier::new(POLICY).named("db").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>).controls(&controls);
+    controls.apply("db=observed 10%")?;
+    let load = server.load(&db).await;
+    let seen = breaker.snapshot(&Instant::ZERO);
+    println!("{:<32}{load:>4}, of which the breaker would have refused {}", "db=observed 10%", seen.would_have_refused);
+    assert!(load >= CALLS && seen.refusals == 0 && seen.would_have_refused > 0);
+
+    // Whoever mistypes in an incident is told so, and nothing has moved.
+    let error = controls.apply("api=no-retry; db").err().ok_or("it should be refused")?;
+    println!("{error}");
+    assert_eq!((error.problems().len(), controls.setting("db").share()), (2, Ratio::percent(10)));
+
+    controls.set("api", ControlMode::NoRetries);
+    let error = api.run(|| server.answer()).await.err().ok_or("the server is down")?;
+    println!("{error}");
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Budget, 1));
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `api=no-retries; db=observed; *=25%`: what is written, as settings.
+
+use super::{ControlError, ControlProblem};
+use crate::budget::{ControlMode, ControlSetting};
+use crate::{Ratio, text::ParseError};
+
+/// The settings of a line, each with its target, in the line's order.
+pub(super) fn parse(line: &str) -> Result<Vec<(&str, ControlSetting)>, ControlError> {
+    let (mut settings, mut faults) = (Vec::<(&str, ControlSetting)>::new(), Vec::new());
+    let entries = line.lines().filter_map(|line| line.split('#').next()).flat_map(|line| line.split(';'));
+    for entry in entries.map(str::trim).filter(|entry| !entry.is_empty()) {
+        // A setting has no such sign, and a name may.
+        let Some((target, words)) = entry.rsplit_once('=') else {
+            faults.push(ControlProblem::NoEqualsSign(entry.to_owned()));
+            continue;
+        };
+        let target = target.trim();
+        if target.is_empty() {
+            faults.push(ControlProblem::NoTarget(entry.to_owned()));
+        } else if settings.iter().any(|(named, _)| *named == target) {
+            faults.push(ControlProblem::Twice(target.to_owned()));
+        }
+        match setting(target, words) {
+            Ok(setting) => settings.push((target, setting)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    ControlError::unless_none(faults)?;
+    Ok(settings)
+}
+
+fn setting(target: &str, words: &str) -> Result<ControlSetting, ControlProblem> {
+    let (mut mode, mut share) = (None, None);
+    for word in words.split_whitespace() {
+        let is_second = match part(word)? {
+            Part::ControlMode(named) => mode.replace(named).is_some(),
+            Part::Share(ratio) => share.replace(ratio).is_some(),
+        };
+        if is_second {
+            return Err(ControlProblem::TwoSettings(target.to_owned()));
+        }
+    }
+    if mode.is_none() && share.is_none() {
+        return Err(ControlProblem::NoSetting(target.to_owned()));
+    }
+    Ok(ControlSetting::new(mode.unwrap_or_default(), share.unwrap_or(Ratio::ONE)))
+}
+
+enum Part {
+    ControlMode(ControlMode),
+    Share(Ratio),
+}
+
+fn part(word: &str) -> Result<Part, ControlProblem> {
+    if let Some(mode) = ControlMode::from_name(word) {
+        return Ok(Part::ControlMode(mode));
+    }
+    if !word.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return Err(ControlProblem::Word(word.to_owned()));
+    }
+    word.parse().map(Part::Share).map_err(|error: ParseError| ControlProblem::Share(error))
+}

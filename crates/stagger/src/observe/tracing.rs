@@ -1,0 +1,61 @@
+use super::{LogLimit, Verbosity};
+use crate::{observe::Action, observe::Event};
+
+/// A listener that makes `tracing` events, limited per target by a [`LogLimit`].
+///
+/// Their tracing target is `stagger`. These names are part of the interface:
+///
+/// | event | level | message | fields |
+/// |---|---|---|---|
+/// | another attempt | `DEBUG` | `retrying` | all, and `delay_ms`, `source` |
+/// | no further attempt | `WARN` | `giving up` | all, and `stop` |
+/// | it worked, after more than one attempt | `DEBUG` | `succeeded` | all |
+///
+/// All: `target_name`, `attempt` (from 1), `max_attempts` (0: no limit), `elapsed_ms`, `budget_left`, `error`,
+/// `silenced` (events of this target since the last line). A success at the first attempt makes no event.
+///
+/// ```
+/// let api = stagger::Retrier::new(stagger::Policy::DEFAULT).named("api").on_event(stagger::observe::tracing());
+/// # let _ = api;
+/// ```
+pub fn tracing() -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+    let limit = LogLimit::new();
+    move |event| {
+        if event.action == Action::Done && event.attempt <= 1 {
+            return;
+        }
+        let silenced = match limit.admit(event.target) {
+            Verbosity::Silent => return,
+            Verbosity::Full { since: silenced } | Verbosity::Summary { silenced } => silenced,
+        };
+        emit(event, silenced);
+    }
+}
+
+fn emit(event: &Event<'_>, silenced: u64) {
+    let millis = |length: core::time::Duration| length.as_secs_f64() * 1e3;
+    let max_attempts = event.max_attempts.map_or(0, core::num::NonZeroU32::get);
+    macro_rules! log {
+        ($level:ident, $message:literal $(, $name:ident = $value:expr)*) => {
+            tracing::$level!(
+                target: "stagger",
+                target_name = event.target,
+                attempt = event.attempt,
+                max_attempts,
+                elapsed_ms = millis(event.elapsed),
+                budget_left = event.budget_left,
+                error = event.error.map(tracing::field::debug),
+                silenced,
+                $($name = $value,)*
+                $message
+            )
+        };
+    }
+    match event.action {
+        Action::Done => log!(debug, "succeeded"),
+        Action::Retry { after, source } => {
+            log!(debug, "retrying", delay_ms = millis(after), source = source.name());
+        }
+        Action::Stop(stop) => log!(warn, "giving up", stop = stop.name()),
+    }
+}

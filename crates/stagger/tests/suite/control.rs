@@ -1,0 +1,298 @@
+//! RetryControls for incidents, by the names of their targets.
+
+use core::time::Duration;
+use std::env;
+use std::process::Command;
+use std::sync::Arc;
+
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
+use stagger::control::{ControlProblem, RetryControls};
+use stagger::testing::NoSleep;
+use stagger::{
+    Breaker, Budget, Error, FailureKind, Instant, NestedRetries, Outcome, Policy, Ratio, Retrier, Seed, StopReason,
+    guard::Enforcement, hedge, hedge::Hedge, policy,
+};
+use tokio::time::sleep;
+
+use super::support::ms;
+
+const POLICY: Policy = policy!(zero().max_attempts(4));
+
+/// Why a call that always fails ends, and after how many attempts.
+fn end(retrier: &Retrier) -> (StopReason, u32) {
+    let error: Error<&str> = retrier.blocking_call(|_| Err::<(), _>("no")).timer(NoSleep).run().unwrap_err();
+    (error.stop_reason(), error.attempts())
+}
+
+fn lent(budget: &dyn Budget, asked: usize) -> usize {
+    (0..asked).filter(|_| budget.try_acquire(FailureKind::Transient, &Instant::ZERO).is_some()).count()
+}
+
+fn breaker() -> Arc<CircuitBreaker> {
+    Arc::new(CircuitBreaker::new(Seed::new(1)))
+}
+
+fn three_tokens() -> Tokens {
+    Tokens::builder().capacity(3).cost(1).reward(0).build().unwrap()
+}
+
+fn setting(mode: ControlMode, percent: u32) -> ControlSetting {
+    ControlSetting::new(mode, Ratio::percent(percent))
+}
+
+#[test]
+fn retries_of_a_target_are_turned_down_and_off_and_back_on_while_the_program_runs() {
+    let controls = RetryControls::new();
+    let api = Retrier::new(POLICY).named("api").controls(&controls);
+    let other = Retrier::new(POLICY).named("other").controls(&controls);
+    assert_eq!(end(&api), (StopReason::Attempts, 4));
+    controls.set("api", ControlMode::NoRetries);
+    assert_eq!((end(&api), end(&other)), ((StopReason::Budget, 1), (StopReason::Attempts, 4)));
+    controls.set("api", Ratio::percent(50));
+    let retries: u32 = (0..100).map(|_| end(&api).1 - 1).sum();
+    // Of 199 that were asked for: a call whose retry passes asks for another.
+    assert_eq!(retries, 99);
+    controls.set("api", ControlMode::Enforced);
+    assert_eq!(end(&api), (StopReason::Attempts, 4));
+    let counted = controls.snapshots();
+    assert_eq!(counted.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["api", "other"]);
+    assert_eq!((counted[0].1.stopped, counted[0].1.limited), (1, 100));
+}
+
+#[test]
+fn a_budget_is_enforced_observed_and_off() {
+    let controls = RetryControls::new();
+    let api = Retrier::new(POLICY).named("api").budget(three_tokens()).controls(&controls);
+    assert_eq!((end(&api), end(&api)), ((StopReason::Attempts, 4), (StopReason::Budget, 1)));
+    for mode in [ControlMode::Observed, ControlMode::Off] {
+        controls.set("api", mode);
+        assert_eq!(end(&api), (StopReason::Attempts, 4), "{mode:?}");
+    }
+    let (_, counted) = controls.snapshots()[0];
+    assert_eq!((counted.refused, counted.would_have_refused), (1, 3));
+}
+
+#[test]
+fn a_breaker_is_enforced_observed_and_off_and_left_alone_by_what_stops_retries() {
+    let (controls, breaker) = (RetryControls::new(), breaker());
+    let api = Retrier::new(POLICY).named("api").shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
+    let api = api.controls(&controls);
+    breaker.force_open(&Instant::ZERO);
+    assert_eq!(end(&api), (StopReason::Breaker, 0));
+    for (line, want) in [
+        ("api=observed", Enforcement::Observed),
+        ("api=no-retries", Enforcement::Observed),
+        ("api=25%", Enforcement::Enforced),
+        ("api=off", Enforcement::Off),
+        ("*=enforced", Enforcement::Enforced),
+    ] {
+        controls.apply(line).unwrap();
+        assert_eq!(breaker.enforcement(), want, "{line}");
+    }
+}
+
+/// A program may observe a breaker by its own choice; who joins an operator control that nobody has touched does not undo it.
+#[test]
+fn joining_changes_nothing_until_something_is_said() {
+    let (controls, breaker) = (RetryControls::new(), breaker());
+    breaker.set_enforcement(Enforcement::Observed);
+    controls.breaker("api", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
+    assert_eq!(breaker.enforcement(), Enforcement::Observed);
+    controls.set("other", ControlMode::Off);
+    assert_eq!(breaker.enforcement(), Enforcement::Observed);
+    controls.set("api", ControlMode::Enforced);
+    assert_eq!(breaker.enforcement(), Enforcement::Enforced);
+}
+
+#[test]
+fn the_order_of_the_steps_does_not_matter() {
+    let controls = RetryControls::new();
+    controls.set("api", ControlMode::NoRetries);
+    controls.set("db", ControlMode::Observed);
+    let breaker = breaker();
+    let last = Retrier::new(POLICY).named("api").budget(three_tokens()).controls(&controls);
+    let first = Retrier::new(POLICY).controls(&controls).budget(three_tokens()).named("api");
+    assert_eq!([end(&last), end(&first)], [(StopReason::Budget, 1); 2]);
+    let first = Retrier::new(POLICY).controls(&controls).named("db").budget(three_tokens());
+    let _ = first.shared_breaker(Arc::clone(&breaker) as Arc<dyn Breaker>);
+    assert_eq!(breaker.enforcement(), Enforcement::Observed);
+}
+
+#[test]
+fn settings_wait_for_targets_that_join_later() {
+    let (controls, breaker) = (RetryControls::new(), breaker());
+    assert_eq!(controls.apply("api=no-retries; *=off 10%").unwrap(), ["api".into()]);
+    assert_eq!(lent(&controls.budget("api", Unlimited), 10), 0);
+    assert_eq!(lent(&controls.budget("db", Unlimited), 100), 10);
+    controls.breaker("db", &(Arc::clone(&breaker) as Arc<dyn Breaker>));
+    assert_eq!(breaker.enforcement(), Enforcement::Off);
+    assert!(controls.apply("api=enforced; db=enforced").unwrap().is_empty());
+}
+
+#[test]
+fn a_line_with_a_star_says_everything_and_one_without_only_what_it_names() {
+    let controls = RetryControls::new();
+    let _ = (controls.budget("api", Unlimited), controls.budget("db", Unlimited));
+    let settings = |names: [&str; 3]| names.map(|name| controls.setting(name).to_string());
+    controls.apply("api=no-retries; *=25%").unwrap();
+    assert_eq!(settings(["api", "db", "new"]), ["no-retries", "enforced 25%", "enforced 25%"]);
+    controls.apply("db=observed").unwrap();
+    assert_eq!(settings(["api", "db", "new"]), ["no-retries", "observed", "enforced 25%"]);
+    controls.apply("*=off; db=observed 5%").unwrap();
+    assert_eq!(settings(["api", "db", "new"]), ["off", "observed 5%", "off"]);
+    controls.set("*", ControlMode::Enforced);
+    assert_eq!(settings(["api", "db", "new"]), ["enforced"; 3]);
+    let moved = controls.snapshots();
+    assert!(moved.iter().all(|(_, seen)| (seen.mode, seen.share) == (ControlMode::Enforced, Ratio::ONE)), "{moved:?}");
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for (line, want) in [
+        ("api=off", setting(ControlMode::Off, 100)),
+        (" api = observed   25% ;;", setting(ControlMode::Observed, 25)),
+        ("api=25% observed", setting(ControlMode::Observed, 25)),
+        ("api=.5", setting(ControlMode::Enforced, 50)),
+        ("# all is well\ndb=off # for now; or not\n\napi=no-retries\n", setting(ControlMode::NoRetries, 100)),
+        ("", ControlSetting::default()),
+    ] {
+        let controls = RetryControls::new();
+        controls.apply(line).unwrap();
+        assert_eq!(controls.setting("api"), want, "{line:?}");
+    }
+    let controls = RetryControls::new();
+    controls.apply("a=b=off").unwrap();
+    assert_eq!(controls.setting("a=b"), setting(ControlMode::Off, 100));
+}
+
+#[test]
+fn a_line_with_a_fault_changes_nothing_and_every_fault_is_told_with_the_way_out() {
+    let controls = RetryControls::new();
+    let error = controls.apply("good=off; api; =off; db=; x=Off; y=120%; z=off observed; good=25%").unwrap_err();
+    assert_eq!(controls.setting("good"), ControlSetting::default());
+    let text = |name: &str| name.to_owned();
+    assert!(matches!(error.problems()[4], ControlProblem::Share(_)));
+    let share = error.problems()[4].clone();
+    assert_eq!(
+        error.problems(),
+        [
+            ControlProblem::NoEqualsSign(text("api")),
+            ControlProblem::NoTarget(text("=off")),
+            ControlProblem::NoSetting(text("db")),
+            ControlProblem::Word(text("Off")),
+            share,
+            ControlProblem::TwoSettings(text("z")),
+            ControlProblem::Twice(text("good")),
+        ]
+    );
+    assert_eq!(
+        error.to_string(),
+        "`api` names no setting; write it as target=setting, like api=no-retries; `=off` names no target; write one \
+         before the =, or * for all others; `db` has no setting; write enforced to put it back, or drop it; `Off` is \
+         neither a mode nor a share; use enforced, observed, off or no-retries, a share like 25%, or both; `120%` is \
+         not a share; write it as 20% or 0.2, from 0 to 1; `z` has two modes or two shares; keep one of each at most; \
+         `good` is set twice; keep one of them"
+    );
+}
+
+/// The environment of a process cannot be changed safely, so this test is its own child.
+#[test]
+fn the_environment_is_read_at_the_start() {
+    let me = "suite::controls::the_environment_is_read_at_the_start";
+    let child = |line: &str, want: &str| {
+        let program = env::current_exe().unwrap();
+        let mut command = Command::new(program);
+        command.args(["--exact", me, "--test-threads=1"]).env(RetryControls::ENV, line).env("WANT", want);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stdout));
+    };
+    let told = |controls: RetryControls| format!("{} {}", controls.setting("api"), controls.setting("db"));
+    let told = RetryControls::from_env().map_or_else(|error| error.to_string(), told);
+    match env::var("WANT") {
+        Ok(want) => assert_eq!(told, want),
+        Err(_) => {
+            assert_eq!(told, "enforced enforced");
+            child("api=no-retries;*=25%", "no-retries enforced 25%");
+            child("", "enforced enforced");
+            child("=off", "`=off` names no target; write one before the =, or * for all others");
+        }
+    }
+}
+
+#[test]
+fn breakers_are_not_kept_alive_and_are_there_once() {
+    let (controls, breaker) = (RetryControls::new(), breaker());
+    let shared = Arc::clone(&breaker) as Arc<dyn Breaker>;
+    for _ in 0..3 {
+        controls.breaker("api", &shared);
+    }
+    assert_eq!((Arc::strong_count(&breaker), Arc::weak_count(&breaker)), (2, 1));
+    drop(shared);
+    controls.set("api", ControlMode::Off);
+    assert_eq!((breaker.enforcement(), Arc::strong_count(&breaker)), (Enforcement::Off, 1));
+}
+
+#[test]
+fn all_that_join_under_one_name_share_its_control() {
+    let controls = RetryControls::new();
+    let (one, other) = (controls.budget("api", Unlimited), controls.budget("api", three_tokens()));
+    let shared = controls.shared_budget("api", Arc::new(three_tokens()));
+    controls.set("api", Ratio::percent(50));
+    assert_eq!((0..4).map(|_| lent(&one, 1) + lent(&other, 1) + lent(&*shared, 1)).sum::<usize>(), 6);
+    assert_eq!(controls.clone().snapshots()[0].1.limited, 6);
+}
+
+/// Without a budget of its own, there is nothing that would bound two layers together.
+#[test]
+fn a_control_is_no_budget_that_layers_could_share() {
+    let controls = RetryControls::new();
+    let outer = Retrier::new(POLICY).named("api").controls(&controls);
+    let inner = outer.clone().nested(NestedRetries::ShareBudget);
+    let attempts = |outer: &Retrier, inner: &Retrier| {
+        let mut attempts = 0;
+        let mut once = || {
+            attempts += 1;
+            Err::<(), _>("no")
+        };
+        let inside = |_| inner.blocking_call(|_| once()).timer(NoSleep).run().map_err(|_| "no");
+        let _ = outer.blocking_call(inside).timer(NoSleep).run();
+        attempts
+    };
+    assert_eq!(attempts(&outer, &inner), 4);
+    let (outer, inner) = (outer.budget(three_tokens()), inner.shared_budget(Arc::new(three_tokens())));
+    assert!(attempts(&outer, &inner) > 4);
+}
+
+/// Everything that was lent goes back to the budget behind the control, which hears of every attempt.
+#[test]
+fn a_shared_budget_under_a_control_is_asked_and_settled() {
+    let (controls, tokens) =
+        (RetryControls::new(), Arc::new(Tokens::builder().capacity(3).cost(1).reward(1).build().unwrap()));
+    let control = controls.shared_budget("api", Arc::clone(&tokens) as Arc<dyn Budget>);
+    let now = Instant::ZERO;
+    let (first, loan) = (control.on_first_attempt(&now), control.try_acquire(FailureKind::Transient, &now).unwrap());
+    assert_eq!((control.available(), tokens.snapshot().tokens), (Some(2), 2));
+    control.release(loan);
+    assert_eq!(tokens.snapshot().tokens, 3);
+    let _ = control.try_acquire(FailureKind::Transient, &now);
+    control.record(first, &Outcome::Success, &now);
+    assert_eq!(tokens.snapshot().tokens, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedges_are_stopped_with_the_retries() {
+    const HEDGE: Hedge = Hedge::after(Duration::from_millis(100));
+    let controls = RetryControls::new();
+    let budget = controls.budget("api", Unlimited);
+    for (mode, launched) in [(ControlMode::Enforced, 2), (ControlMode::NoRetries, 1), (ControlMode::Off, 2)] {
+        controls.set("api", mode);
+        let slow = || async {
+            sleep(ms(500)).await;
+            Ok::<_, &str>(())
+        };
+        let report = hedge::hedge(&HEDGE, slow).budget(&budget).with_report().await;
+        assert_eq!((report.result, report.launched), (Ok(()), launched), "{mode:?}");
+    }
+    assert_eq!(budget.snapshot().stopped, 1);
+}

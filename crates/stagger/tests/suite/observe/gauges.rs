@@ -1,0 +1,147 @@
+//! What guards are and have counted, collected when it is asked for.
+
+use std::sync::Arc;
+
+use stagger::breaker::CircuitBreaker;
+use stagger::budget::{ControlMode, ControlSetting, Tokens, Unlimited};
+use stagger::control::RetryControls;
+use stagger::observe::Gauges;
+use stagger::testing::VirtualClock;
+use stagger::{
+    Breaker, Budget, FailureKind, Instant, Outcome, Ratio, Seed, admission::Admission, guard::Enforcement,
+    time::Clock as _,
+};
+
+use super::support::{Logs, Metrics};
+use crate::suite::support::ms;
+
+fn key(name: &str, label: &str) -> (String, String) {
+    (format!("stagger_{name}"), label.to_owned())
+}
+
+fn fail(breaker: &CircuitBreaker, clock: &VirtualClock) {
+    let pass = breaker.admit(&clock.now()).unwrap();
+    breaker.record(pass, &Outcome::TRANSIENT, &clock.now());
+}
+
+#[test]
+fn what_is_left_of_a_budget_follows_it_and_is_no_number_while_it_cannot_be_told() {
+    let (metrics, controls) = (Metrics::new(), RetryControls::new());
+    let budget = Arc::new(controls.budget("api", Tokens::builder().capacity(3).cost(1).build().unwrap()));
+    let gauges = Gauges::new().budget("api", Arc::clone(&budget) as Arc<dyn Budget>);
+    let left = || {
+        metrics.during(|| gauges.record());
+        metrics.values("api")[&key("budget_left", "")]
+    };
+    assert_eq!(left(), 3.0);
+    let _ = budget.try_acquire(FailureKind::Transient, &Instant::ZERO);
+    assert_eq!(left(), 2.0);
+    controls.set("api", ControlMode::Observed);
+    assert!(left().is_nan());
+    controls.set("api", ControlMode::NoRetries);
+    assert_eq!(left(), 0.0);
+}
+
+#[test]
+fn a_breaker_is_in_one_state_and_its_counters_are_its_own() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
+    fail(&breaker, &clock);
+    let _ = breaker.admit(&clock.now()).unwrap_err();
+    breaker.set_enforcement(Enforcement::Observed);
+    let _ = (breaker.admit(&clock.now()), breaker.admit(&clock.now()));
+    // What was counted before it is collected for the first time is there, and asking twice does not count twice.
+    let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker));
+    metrics.during(|| (gauges.record(), gauges.record()));
+    let values = metrics.values("api");
+    for (state, is) in
+        [("closed", 0.0), ("open", 1.0), ("half_open", 0.0), ("forced_open", 0.0), ("forced_closed", 0.0)]
+    {
+        assert_eq!(values[&key("breaker_state", state)], is, "{state}");
+    }
+    assert_eq!(values[&key("breaker_enforced", "")], 0.0);
+    assert_eq!(values[&key("breaker_transitions_total", "")], 1.0);
+    assert_eq!(values[&key("breaker_refusals_total", "enforced")], 1.0);
+    assert_eq!(values[&key("breaker_refusals_total", "observed")], 2.0);
+    clock.advance(ms(60_000));
+    let _ = breaker.admit(&clock.now());
+    metrics.during(|| gauges.record());
+    let values = metrics.values("api");
+    assert_eq!((values[&key("breaker_state", "open")], values[&key("breaker_state", "half_open")]), (0.0, 1.0));
+}
+
+#[test]
+fn every_control_is_collected_and_each_refusal_by_its_cause() {
+    let (metrics, controls) = (Metrics::new(), RetryControls::new());
+    let gauges = Gauges::new().controls(&controls);
+    let api = controls.budget("api", Tokens::builder().capacity(1).cost(1).reward(0).build().unwrap());
+    let ask = |times| (0..times).filter_map(|_| api.try_acquire(FailureKind::Transient, &Instant::ZERO)).count();
+    let _ = ask(3);
+    controls.set("api", ControlMode::Observed);
+    let _ = ask(3);
+    controls.set("api", ControlMode::NoRetries);
+    let _ = ask(4);
+    controls.set("api", ControlSetting::new(ControlMode::Off, Ratio::percent(50)));
+    let _ = ask(10);
+    let _ = controls.budget("later", Unlimited);
+    metrics.during(|| (gauges.record(), gauges.record()));
+    let values = metrics.values("api");
+    for (cause, refusals) in [("budget", 2.0), ("observed", 3.0), ("no_retries", 4.0), ("share", 5.0)] {
+        assert_eq!(values[&key("control_refusals_total", cause)], refusals, "{cause}");
+    }
+    for (mode, is) in [("enforced", 0.0), ("observed", 0.0), ("off", 1.0), ("no-retries", 0.0)] {
+        assert_eq!(values[&key("control_mode", mode)], is, "{mode}");
+    }
+    assert_eq!(values[&key("control_share", "")], 0.5);
+    metrics.during(|| gauges.record());
+    assert_eq!(metrics.values("later")[&key("control_mode", "enforced")], 1.0);
+}
+
+#[test]
+fn an_admission_is_collected_by_the_clock_that_is_given() {
+    let (metrics, clock) = (Metrics::new(), VirtualClock::new());
+    let admission = Arc::new(Admission::per_second(10).burst(2).build().unwrap());
+    let gauges = Gauges::with_clock(clock.clone()).admission("door", Arc::clone(&admission));
+    let seen = || {
+        metrics.during(|| gauges.record());
+        let values = metrics.values("door");
+        ["waiting", "wait_seconds", "room"].map(|name| values[&key(&format!("admission_{name}"), "")])
+    };
+    clock.advance(ms(1_000));
+    assert_eq!(seen(), [0.0, 0.0, 2.0]);
+    (0..5).for_each(|_| {
+        admission.try_admit(clock.now());
+    });
+    let [waiting, wait, room] = seen();
+    assert_eq!((waiting, room), (4.0, 0.0));
+    clock.advance(ms(100));
+    let [later, less, _] = seen();
+    assert_eq!((later, ((wait - less) * 1e3).round()), (3.0, 100.0));
+}
+
+#[test]
+fn a_change_is_one_event_and_being_asked_is_none() {
+    let (logs, clock, controls) = (Logs::default(), VirtualClock::new(), RetryControls::new());
+    let breaker = Arc::new(CircuitBreaker::builder(Seed::new(1)).consecutive(1).build().unwrap());
+    let _ = controls.budget("api", Unlimited);
+    let gauges = Gauges::with_clock(clock.clone()).breaker("api", Arc::clone(&breaker)).controls(&controls);
+    let told = || {
+        logs.during(|| (0..3).for_each(|_| gauges.record()));
+        logs.take()
+    };
+    assert!(told().is_empty());
+    fail(&breaker, &clock);
+    let fields = |state, was, cause, n| {
+        format!(r#"target_name="api" state="{state}" was="{was}" cause="{cause}" transitions={n}"#)
+    };
+    assert_eq!(told(), [format!("WARN|breaker changed|{}", fields("open", "closed", "consecutive", 1))]);
+    clock.advance(ms(60_000));
+    let pass = breaker.admit(&clock.now()).unwrap();
+    breaker.record(pass, &Outcome::Success, &clock.now());
+    assert_eq!(told(), [format!("INFO|breaker changed|{}", fields("closed", "open", "probes", 2))]);
+    controls.apply("api=observed 25%").unwrap();
+    assert_eq!(told(), [r#"WARN|operator control changed|target_name="api" setting="observed 25%" was="enforced""#]);
+    controls.set("*", ControlMode::Enforced);
+    assert_eq!(told(), [r#"INFO|operator control changed|target_name="api" setting="enforced" was="observed 25%""#]);
+    assert!(told().is_empty());
+}

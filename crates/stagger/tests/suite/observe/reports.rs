@@ -1,0 +1,124 @@
+//! What ends with a report, counted.
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use futures_lite::future::block_on;
+use stagger::batch::Batch;
+use stagger::queue::{DelayQueue, RetryQueue};
+use stagger::testing::VirtualClock;
+use stagger::{Outcome, Policy, Retrier, StopReason, hedge, hedge::Hedge, observe, policy};
+use tokio::time::sleep;
+
+use super::support::{Logs, Metrics};
+use crate::suite::support::{Bank, Gate, ms};
+
+const POLICY: Policy = policy!(zero().max_attempts(3));
+
+/// The metrics that come of it, by name and label.
+fn counted(metrics: &Metrics) -> impl Fn(&str, &str) -> f64 + use<> {
+    let values = metrics.values("it");
+    move |name, label| values[&(format!("stagger_{name}"), label.to_owned())]
+}
+
+/// Calls that end in each way, as they are told apart: worked at once, worked after a retry, failed.
+#[test]
+fn a_success_after_a_retry_is_told_from_one_without() {
+    let metrics = Metrics::new();
+    let it = Retrier::new(POLICY).named("it").on_event(observe::metrics());
+    metrics.during(|| {
+        for failures in [0, 0, 1, 2, 9] {
+            let mut left = failures;
+            let _ = it.blocking(|| {
+                left -= 1;
+                if left < 0 { Ok(()) } else { Err("no") }
+            });
+        }
+    });
+    let value = counted(&metrics);
+    let calls = |kind| value("calls_total", kind);
+    assert_eq!((calls("successful_without_retry"), calls("successful_with_retry")), (2.0, 2.0));
+    assert_eq!((calls("failed_with_retry"), value("stops_total", "attempts")), (1.0, 1.0));
+    assert_eq!((value("attempts_total", ""), value("retries_total", "schedule")), (10.0, 5.0));
+}
+
+#[test]
+fn a_call_that_the_breaker_refused_made_no_attempt() {
+    let metrics = Metrics::new();
+    let it = Retrier::new(POLICY).named("it").breaker(Gate::open(Duration::MAX)).on_event(observe::metrics());
+    let error = metrics.during(|| it.blocking(|| Err::<(), _>("no")).unwrap_err());
+    assert_eq!((error.stop_reason(), error.attempts()), (StopReason::Breaker, 0));
+    let value = counted(&metrics);
+    assert_eq!((value("attempts_total", ""), value("stops_total", "breaker")), (0.0, 1.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedges_are_counted_as_launched_won_and_refused() {
+    let (metrics, logs, policy) = (Metrics::new(), Logs::default(), Hedge::after(ms(100)).with_max_copies(2));
+    let call = async |budget: Bank, slow: u64| {
+        let mut attempts = 0;
+        let operation = || {
+            attempts += 1;
+            let took = if attempts <= slow { ms(500 * attempts) } else { Duration::ZERO };
+            async move {
+                sleep(took).await;
+                Ok::<_, &str>(())
+            }
+        };
+        let report = hedge::hedge(&policy, operation).budget(&budget).with_report().await;
+        logs.during(|| metrics.during(|| observe::record_hedged("it", &report)));
+    };
+    call(Bank::of(9), 0).await;
+    assert!(logs.take().is_empty(), "a call without a copy is no event");
+    call(Bank::of(9), 1).await;
+    call(Bank::of(1), 2).await;
+    let value = counted(&metrics);
+    let hedges = ["launched", "won", "refused"].map(|result| value("hedges_total", result));
+    assert_eq!(hedges, [2.0, 1.0, 1.0]);
+    let fields =
+        |refused, winner| format!(r#"DEBUG|hedged|target_name="it" launched=1 refused={refused} winner={winner}"#);
+    assert_eq!(logs.take(), [fields(0, 1), fields(1, 0)]);
+}
+
+#[test]
+fn the_items_of_a_batch_are_counted_by_what_came_of_them() {
+    let (metrics, logs, clock) = (Metrics::new(), Logs::default(), VirtualClock::new());
+    let finished = |fails: &[(&str, Outcome)]| {
+        let mut batch = Batch::with_timer(clock.clone(), &POLICY, [("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
+        batch = batch.dead_letter(NonZeroU32::MIN, drop);
+        while block_on(batch.next_attempt()) {
+            fails.iter().for_each(|(id, outcome)| batch.failed(id, *outcome, "no").unwrap());
+        }
+        let finished = batch.finish();
+        logs.during(|| metrics.during(|| observe::record_batch("it", &finished)));
+    };
+    finished(&[("a", Outcome::Permanent), ("b", Outcome::Cancelled)]);
+    let value = counted(&metrics);
+    let items = |result| value("batch_items_total", result) as usize;
+    assert_eq!((items("worked"), items("failed"), items("dead")), (2, 1, 1));
+    assert_eq!(logs.take(), [r#"WARN|items failed|target_name="it" worked=2 failed=1 dead=1"#]);
+    finished(&[]);
+    assert_eq!((counted(&metrics)("batch_items_total", "worked"), logs.take().len()), (4.0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_tells_what_is_pending_overdue_and_refused() {
+    let (metrics, mut queue) = (Metrics::new(), RetryQueue::new(POLICY).capacity(2));
+    queue.push("soon", ms(1_000)).unwrap();
+    queue.push("late", ms(60_000)).unwrap();
+    assert!(queue.push("refused", ms(1)).is_err());
+    let seen = |queue: &RetryQueue<_, _>| {
+        metrics.during(|| observe::record_queue("it", &queue.snapshot()));
+        let value = counted(&metrics);
+        ["pending", "overdue_seconds", "refused_total"].map(|name| value(&format!("queue_{name}"), ""))
+    };
+    assert_eq!(seen(&queue), [2.0, 0.0, 1.0]);
+    tokio::time::advance(ms(6_000)).await;
+    let [pending, overdue, _] = seen(&queue);
+    assert_eq!((pending, overdue.round()), (2.0, 5.0));
+    assert!(queue.next().await.unwrap().is_ok());
+    assert_eq!(seen(&queue), [1.0, 0.0, 1.0]);
+    let mut plain = DelayQueue::new().capacity(0);
+    assert!(plain.push("refused", ms(1)).is_err());
+    assert_eq!(plain.snapshot().refused, 1);
+}
