@@ -79,12 +79,13 @@ impl Classifier {
                     outcome(rejected.status(), Keyed::No, hint).into()
                 }
             },
-            ConnectionError::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))
-            | ConnectionError::Tls(_)
-            | ConnectionError::InvalidRequest(_) => Outcome::Permanent.into(),
-            // These errors are about the request. Errors in what the server sent are below.
-            ConnectionError::Protocol(
-                ProtocolError::InvalidHeader(_) | ProtocolError::WrongHttpMethod | ProtocolError::WrongHttpVersion,
+            ConnectionError::Tls(_) | ConnectionError::InvalidRequest(_)
+            // These protocol errors are about the request; all others are transient.
+            | ConnectionError::Protocol(
+                ProtocolError::SecWebSocketSubProtocolError(_)
+                | ProtocolError::InvalidHeader(_)
+                | ProtocolError::WrongHttpMethod
+                | ProtocolError::WrongHttpVersion,
             ) => Outcome::Permanent.into(),
             ConnectionError::Io(error) => io_outcome(error).into(),
             _ => Outcome::TRANSIENT.into(),

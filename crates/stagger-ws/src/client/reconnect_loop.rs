@@ -160,7 +160,7 @@ impl ReconnectLoop {
 
     /// Returns the number of attempts since the last healthy connection.
     #[must_use]
-    pub const fn attempt(&self) -> u32 {
+    pub const fn attempts(&self) -> u32 {
         self.machine.attempt()
     }
 
@@ -173,7 +173,7 @@ impl ReconnectLoop {
         }
     }
 
-    /// Creates the connection and lends it the place where it records its end.
+    /// Creates the connection, which records its end in `self.end`.
     pub(super) fn connection(&mut self, parts: ConnectionParts) -> Connection<'_> {
         self.end = None;
         Connection::new(parts, &mut self.end)

@@ -24,7 +24,7 @@ pub struct ConnectionPermit {
     /// The code of the first close frame.
     code: Option<u16>,
     requested_at: Instant,
-    /// Released after the connection is counted as closed, so that the limit holds for the counts, too.
+    /// Released after the connection is counted as closed, so that no connection is admitted before that.
     _place: Place,
 }
 

@@ -12,7 +12,7 @@ use super::drain::{CloseRequest, DrainState};
 /// The open connections of a server.
 #[derive(Default)]
 pub(super) struct ConnectionRegistry {
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     drain_begun: Notify,
     /// All open connections, notified or not.
     active: AtomicUsize,
@@ -20,7 +20,7 @@ pub(super) struct ConnectionRegistry {
 }
 
 #[derive(Default)]
-struct State {
+struct RegistryState {
     /// Connections that have not been asked to close, oldest first.
     open: BTreeMap<u64, oneshot::Sender<CloseRequest>>,
     next_id: u64,
@@ -113,7 +113,7 @@ impl ConnectionRegistry {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RegistryState> {
         // No code in here panics while the state is inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

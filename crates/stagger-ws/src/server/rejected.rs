@@ -53,8 +53,8 @@ impl UpgradeRejected {
 impl fmt::Display for UpgradeRejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLimited(Admit::At(appointment)) => {
-                write!(f, "upgrade rejected: rate limited; reservation in {:?}", appointment.after)
+            Self::RateLimited(Admit::At(reservation)) => {
+                write!(f, "upgrade rejected: rate limited; reservation in {:?}", reservation.after)
             }
             Self::RateLimited(Admit::Full(wait)) => {
                 write!(f, "upgrade rejected: rate limited; no reservation available; retry after {wait:?}")

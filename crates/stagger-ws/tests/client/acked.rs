@@ -71,7 +71,7 @@ async fn messages_acknowledged_between_two_connections_are_not_resent() {
     assert_eq!(server.received(), [vec![1, 2, 3], vec![3]]);
 }
 
-/// They were unread in the connection when it ended.
+// They were unread in the connection when it ended.
 #[tokio::test(start_paused = true)]
 async fn acknowledgements_received_before_the_connection_ended_count() {
     let server = AckingServer::new(AckMode::Nothing);
@@ -99,8 +99,8 @@ async fn duplicate_acknowledgements_change_nothing() {
     let server = AckingServer::new(AckMode::Nothing);
     let client = server.client();
     send(&client, 1..=3).await;
-    for say in ["up to 2", "up to 1", "one 2", "up to 2"] {
-        server.send(say);
+    for ack in ["up to 2", "up to 1", "one 2", "up to 2"] {
+        server.send(ack);
     }
     sleep(ms(10)).await;
     assert_eq!(numbers(&client.handle().unacked()), [3]);
@@ -146,7 +146,7 @@ async fn the_sink_waits_for_room() {
     assert_eq!(numbers(&client.handle().unacked()), [4]);
 }
 
-/// Wherever it is cancelled, a call loses no message that has been accepted.
+// Wherever it is cancelled, a call loses no message that has been accepted.
 #[tokio::test(start_paused = true)]
 async fn cancelling_loses_no_message() {
     let server = AckingServer::new(AckMode::Nothing);
@@ -174,7 +174,7 @@ async fn close_returns_unacknowledged_and_unsent_messages() {
     assert_eq!(client.send(numbered(6)).await.unwrap_err().kind(), SendErrorKind::Closed);
 }
 
-/// The close is requested before they are read.
+// The close is requested before they are read.
 #[tokio::test(start_paused = true)]
 async fn acknowledgements_received_while_closing_count() {
     let server = AckingServer::new(AckMode::Nothing);
@@ -260,7 +260,7 @@ async fn without_an_ack_timeout_a_slow_server_keeps_its_connection() {
     assert!(matches!(*client.handle().client().state().borrow(), ConnectionState::Open));
 }
 
-/// The stream is not read, and there are more acknowledgements than the inbox holds.
+// The stream is not read, and there are more acknowledgements than the inbox holds.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_only_sends_does_not_have_to_read() {
     let server = AckingServer::new(AckMode::Acknowledge);
@@ -305,7 +305,7 @@ async fn resent_messages_precede_messages_without_acknowledgement() {
     assert_eq!(numbers(&client.handle().unacked()), [1, 2, 3]);
 }
 
-/// The peer does not read, and the pipe holds 64 KiB.
+// The peer does not read, and the pipe holds 64 KiB.
 #[tokio::test(start_paused = true)]
 async fn messages_being_written_are_kept_when_the_connection_is_lost() {
     let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1))], vec![Upgrade, Hang]]);

@@ -98,7 +98,7 @@ impl AckingServer {
     async fn serve(self, io: DuplexStream, mut commands: mpsc::UnboundedReceiver<Command>) {
         let Ok(mut socket) = accept_async(io).await else { return };
         loop {
-            let say = tokio::select! {
+            let reply = tokio::select! {
                 biased;
                 command = commands.recv() => match command {
                     Some(Command::Send(text)) => text,
@@ -115,7 +115,7 @@ impl AckingServer {
                     format!("up to {n}")
                 }
             };
-            if socket.send(Message::text(say)).await.is_err() {
+            if socket.send(Message::text(reply)).await.is_err() {
                 return;
             }
         }

@@ -6,7 +6,7 @@ use stagger_ws::{Client, ConnectionState, Event, Message};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::peer::Step::{Echo, Hang, Upgrade, Wait};
-use super::peer::{close, refusal, text};
+use super::peer::{close, rejection, text};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
 /// Abbreviates an event.
@@ -38,7 +38,7 @@ pub(super) async fn events(client: &mut Client) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn open_messages_and_close_are_yielded_in_order() {
     let server = ScriptedServer::new([
-        refusal(503, ""),
+        rejection(503, ""),
         vec![Upgrade, text("a"), text("b"), Wait(secs(60)), close(1001, ""), Hang],
         vec![Upgrade, text("c"), close(1000, ""), Hang],
     ]);
@@ -80,7 +80,7 @@ async fn after_giving_up_the_outbox_is_kept_and_reconnect_now_sends_it() {
     assert_eq!(events(&mut client).await, ["open 1", "one", "two", "three"]);
 }
 
-/// An unread error does not end a stream that continues.
+// An unread error does not end a stream that continues.
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_before_the_error_is_read_continues_the_stream() {
     let server = ScriptedServer::new([vec![], vec![Upgrade, text("a"), Hang]]);
@@ -176,7 +176,7 @@ async fn an_unread_client_buffers_no_more_than_its_inbox() {
     assert!(read <= 9, "{read}");
 }
 
-/// The client does not read while its message waits to be sent, and the connection is lost meanwhile.
+// The client does not read while its message waits to be sent, and the connection is lost meanwhile.
 #[tokio::test(start_paused = true)]
 async fn sending_without_reading_does_not_deadlock_on_a_full_inbox() {
     let flood = vec![text("x"); 100];

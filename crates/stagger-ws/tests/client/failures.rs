@@ -10,7 +10,7 @@ use stagger_ws::{ClientBuilder, ReconnectAdvice, codes};
 use tokio::time::timeout;
 
 use super::peer::Step::{Hang, Upgrade, Wait};
-use super::peer::{close, header, refusal};
+use super::peer::{close, header, rejection};
 use super::reconnect_loop::run;
 use super::scripted_server::{DOUBLING, ScriptedServer, secs};
 
@@ -119,7 +119,7 @@ async fn every_status_is_classified() {
         (505, false),
         (522, true),
     ] {
-        let server = ScriptedServer::new([refusal(status, ""), vec![Upgrade, close(1000, "")]]);
+        let server = ScriptedServer::new([rejection(status, ""), vec![Upgrade, close(1000, "")]]);
         let result = run(&mut server.over_pipes().reconnect_loop()).await;
         assert_eq!(result.is_ok(), comes_back, "{status}");
         if let Err(fatal) = result {
@@ -132,7 +132,7 @@ async fn every_status_is_classified() {
 async fn retry_after_is_a_minimum_with_a_spread() {
     let mut waits = Vec::new();
     for seed in 0..40 {
-        let server = ScriptedServer::new([refusal(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
+        let server = ScriptedServer::new([rejection(503, "Retry-After: 20\r\n"), vec![Upgrade, close(1000, "")]]);
         run(&mut server.over_pipes().seed(Seed::new(seed)).reconnect_loop()).await.unwrap();
         waits.push(server.times()[1]);
     }
@@ -143,7 +143,7 @@ async fn retry_after_is_a_minimum_with_a_spread() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_beyond_max_hint_gives_up() {
-    let server = ScriptedServer::new([refusal(503, "Retry-After: 100000\r\n")]);
+    let server = ScriptedServer::new([rejection(503, "Retry-After: 100000\r\n")]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), fatal.attempts()), (StopReason::Hint, 1));
 }
@@ -151,7 +151,7 @@ async fn a_retry_after_beyond_max_hint_gives_up() {
 #[tokio::test(start_paused = true)]
 async fn rejected_credentials_are_renewed_once_and_then_fatal() {
     for (retries, status, requests) in [(1, 401, 2), (1, 403, 2), (0, 401, 1), (3, 403, 4)] {
-        let server = ScriptedServer::new(vec![refusal(status, ""); 6]);
+        let server = ScriptedServer::new(vec![rejection(status, ""); 6]);
         let asked = AuthRejections::default();
         let mut reconnect = asked.record(server.over_pipes()).max_auth_retries(retries).reconnect_loop();
         let fatal = run(&mut reconnect).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn rejected_credentials_are_renewed_once_and_then_fatal() {
 
 #[tokio::test(start_paused = true)]
 async fn reconnect_now_resets_rejected_credentials() {
-    let server = ScriptedServer::new(vec![refusal(401, ""); 9]);
+    let server = ScriptedServer::new(vec![rejection(401, ""); 9]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     for requests in [2, 4, 6] {
         assert_eq!(run(&mut reconnect).await.unwrap_err().stop_reason(), StopReason::Permanent);
@@ -181,13 +181,13 @@ async fn reconnect_now_resets_rejected_credentials() {
 async fn accepted_credentials_reset_the_count_of_rejections() {
     let day = || vec![Upgrade, Wait(secs(86_400)), close(1001, ""), Hang];
     let server = ScriptedServer::new([
-        refusal(401, ""),
+        rejection(401, ""),
         day(),
         day(),
-        refusal(401, ""),
+        rejection(401, ""),
         day(),
-        refusal(401, ""),
-        refusal(401, ""),
+        rejection(401, ""),
+        rejection(401, ""),
     ]);
     let asked = AuthRejections::default();
     let fatal = run(&mut asked.record(server.over_pipes()).reconnect_loop()).await.unwrap_err();
@@ -209,10 +209,10 @@ async fn auth_close_codes_renew_credentials_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_error_shows_the_location_without_its_query() {
-    let server = ScriptedServer::new([refusal(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
+    let server = ScriptedServer::new([rejection(307, "Location: wss://user:pass@other.test/v2?token=secret\r\n")]);
     let fatal = run(&mut server.over_pipes().reconnect_loop()).await.unwrap_err();
-    let stagger_ws::ConnectionError::Rejected(refusal) = fatal.cause() else { panic!("{fatal}") };
-    assert_eq!(refusal.location(), Some("wss://user:pass@other.test/v2?token=secret"));
+    let stagger_ws::ConnectionError::Rejected(rejected) = fatal.cause() else { panic!("{fatal}") };
+    assert_eq!(rejected.location(), Some("wss://user:pass@other.test/v2?token=secret"));
     for shown in [format!("{fatal}"), format!("{fatal:?}")] {
         assert!(shown.contains("other.test/v2") && !shown.contains("secret") && !shown.contains("pass"), "{shown}");
     }
@@ -220,7 +220,7 @@ async fn a_redirect_error_shows_the_location_without_its_query() {
 
 #[tokio::test(start_paused = true)]
 async fn followed_redirects_do_not_send_credentials_to_other_hosts() {
-    let to = |place: &str| refusal(302, &format!("Location: {place}\r\n"));
+    let to = |place: &str| rejection(302, &format!("Location: {place}\r\n"));
     let server = ScriptedServer::new([to("/v2"), to("ws://other.test/v3"), vec![Upgrade, close(1000, "")]]);
     let mut reconnect = server
         .over_pipes()

@@ -26,13 +26,13 @@ struct Connections {
 struct Counted(Arc<Mutex<Connections>>, String);
 
 impl Counted {
-    fn new(connections: &Arc<Mutex<Connections>>, who: String) -> Self {
+    fn new(connections: &Arc<Mutex<Connections>>, client: String) -> Self {
         let mut counts = connections.lock().unwrap();
-        let count = counts.now.entry(who.clone()).or_default();
+        let count = counts.now.entry(client.clone()).or_default();
         *count += 1;
         let count = *count;
         counts.most = counts.most.max(count);
-        Self(Arc::clone(connections), who)
+        Self(Arc::clone(connections), client)
     }
 }
 
@@ -47,13 +47,13 @@ impl Drop for Counted {
 /// Echoes messages.
 #[allow(clippy::result_large_err, reason = "it is the callback's type")]
 async fn serve(stream: TcpStream, connections: Arc<Mutex<Connections>>) {
-    let mut who = String::new();
+    let mut client = String::new();
     let path = |request: &Request, response: Response| {
-        who = request.uri().path().to_owned();
+        client = request.uri().path().to_owned();
         Ok(response)
     };
     let Ok(mut socket) = accept_hdr_async(stream, path).await else { return };
-    let _counted = Counted::new(&connections, who);
+    let _counted = Counted::new(&connections, client);
     while let Some(Ok(message)) = socket.next().await {
         if socket.send(message).await.is_err() {
             break;

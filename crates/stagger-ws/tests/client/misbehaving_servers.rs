@@ -6,11 +6,11 @@ use stagger_ws::{Event, Message};
 use tokio::time::sleep;
 
 use super::peer::Step::{Answer, Echo, Hang, Send, Upgrade};
-use super::peer::{close, frame, refusal, text};
+use super::peer::{close, frame, rejection, text};
 use super::reconnect_loop::run;
 use super::scripted_server::{ScriptedServer, ms, secs};
 
-/// A last connection, which the server accepts and ends normally.
+/// Returns the steps of a connection that the server accepts and ends normally.
 fn normal_end() -> Vec<super::peer::Step> {
     vec![Upgrade, close(1000, ""), Hang]
 }
@@ -98,7 +98,7 @@ async fn policy_violations_stop_and_credentials_are_renewed_once() {
     let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.cause().close_code(), server.arrivals().len()), (Some(1008), 1));
 
-    let server = ScriptedServer::new([refusal(401, ""), refusal(401, ""), normal_end()]);
+    let server = ScriptedServer::new([rejection(401, ""), rejection(401, ""), normal_end()]);
     let fatal = run(&mut server.over_sockets().await.reconnect_loop()).await.unwrap_err();
     assert_eq!((fatal.stop_reason(), server.arrivals().len()), (StopReason::Permanent, 2));
 }
@@ -146,7 +146,7 @@ async fn close_codes_for_restart_and_overload_set_the_wait() {
 
 #[tokio::test]
 async fn after_giving_up_the_outbox_is_sent_over_the_next_connection() {
-    let server = ScriptedServer::new([vec![], refusal(503, ""), vec![Upgrade, Echo]]);
+    let server = ScriptedServer::new([vec![], rejection(503, ""), vec![Upgrade, Echo]]);
     let policy = Policy::constant(ms(1)).max_attempts(2).build().unwrap();
     let mut client = server.over_sockets().await.policy(policy).connect();
     let sent = ["one", "two", "three"];

@@ -107,7 +107,7 @@ async fn a_withdrawn_message_is_never_sent() {
     assert_eq!(events(&mut client).await, ["lost Some(1)", "open 2"]);
 }
 
-/// Removing one long message makes room for several short ones.
+// Removing one long message makes room for several short ones.
 #[tokio::test(start_paused = true)]
 async fn room_for_several_messages_wakes_several_senders() {
     let server = ScriptedServer::new([]);
@@ -199,7 +199,7 @@ async fn waiting_senders_are_notified_when_the_client_gives_up_or_is_closed() {
     }
 }
 
-/// A message that was being written when the connection broke is not sent twice, and its sender gets an error.
+// A message that was being written when the connection broke is not sent twice, and its sender gets an error.
 #[tokio::test(start_paused = true)]
 async fn messages_being_written_are_lost_with_the_connection_and_reported() {
     // The peer does not read, and the pipe holds 64 KiB.

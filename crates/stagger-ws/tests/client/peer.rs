@@ -25,7 +25,7 @@ pub(super) enum Step {
     Echo,
 }
 
-pub(super) fn refusal(status: u16, headers: &str) -> Vec<Step> {
+pub(super) fn rejection(status: u16, headers: &str) -> Vec<Step> {
     vec![Step::Answer(format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n"))]
 }
 
@@ -43,19 +43,19 @@ pub(super) fn frame(first: u8, payload: &[u8]) -> Step {
     Step::Send([&[first, length], payload].concat())
 }
 
-/// Runs the steps, and passes the head of the request to `heard`.
-pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, heard: impl Fn(String)) {
+/// Runs the steps, and passes the head of the request to `on_request`.
+pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, on_request: impl Fn(String)) {
     for step in steps {
         let gone = match step {
             Step::Answer(answer) => {
-                heard(head(&mut io).await);
+                on_request(head(&mut io).await);
                 io.write_all(answer.as_bytes()).await.is_err()
             }
             Step::Upgrade => {
                 let head = head(&mut io).await;
                 let key = header(&head, "sec-websocket-key").unwrap_or_default();
                 let accept = derive_accept_key(key.as_bytes());
-                heard(head);
+                on_request(head);
                 let answer = format!(
                     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
                 );
@@ -73,7 +73,7 @@ pub(super) async fn serve(mut io: impl AsyncRead + AsyncWrite + Unpin, steps: Ve
             Step::Record => {
                 let mut bytes = Vec::new();
                 let _ = io.read_to_end(&mut bytes).await;
-                heard(format!("{bytes:02x?}"));
+                on_request(format!("{bytes:02x?}"));
                 true
             }
             Step::Echo => {

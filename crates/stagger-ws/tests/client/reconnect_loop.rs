@@ -8,7 +8,7 @@ use stagger_ws::{Connection, Message, ReconnectLoop};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::peer::Step::{Echo, Hang, Record, Upgrade, Wait};
-use super::peer::{close, frame, refusal, text};
+use super::peer::{close, frame, rejection, text};
 use super::scripted_server::{DOUBLING, ScriptedServer, ms, secs};
 
 /// Reads a connection until it ends.
@@ -43,8 +43,8 @@ async fn messages_go_both_ways() {
 async fn the_loss_of_a_healthy_connection_spreads_and_further_failures_back_off() {
     let server = ScriptedServer::new([
         vec![Upgrade, Wait(secs(60))],
-        refusal(503, ""),
-        refusal(503, ""),
+        rejection(503, ""),
+        rejection(503, ""),
         vec![Upgrade, close(1000, "")],
     ]);
     let mut reconnect = server.over_pipes().policy(DOUBLING.spread(secs(10)).build().unwrap()).reconnect_loop();
@@ -86,7 +86,7 @@ async fn after_giving_up_only_reconnect_now_starts_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_call_continues_with_the_same_wait_and_attempt() {
-    let server = ScriptedServer::new([refusal(503, ""), vec![Wait(secs(3)), Upgrade, Hang]]);
+    let server = ScriptedServer::new([rejection(503, ""), vec![Wait(secs(3)), Upgrade, Hang]]);
     let mut reconnect = server.over_pipes().reconnect_loop();
     // The rejection is immediate, the second attempt comes after 1 s, and its upgrade 3 s later.
     for _ in 0..39 {
@@ -186,7 +186,7 @@ async fn the_keepalive_wakes_the_task_that_polled_last() {
     assert_eq!(before.elapsed(), secs(2 + 20 + 5));
 }
 
-/// Frames that were not read do not count as silence of the peer.
+// Frames that were not read do not count as silence of the peer.
 #[tokio::test(start_paused = true)]
 async fn a_peer_is_alive_after_a_long_pause_in_reading() {
     let server = ScriptedServer::new([vec![Upgrade, Wait(secs(1)), text("early"), Echo]]);

@@ -106,7 +106,7 @@ async fn a_rejected_position_ends_the_connection_and_backs_off() {
     assert_eq!(positions(&server), ["0", "9", "0"].map(|last| Some(String::from(last))));
 }
 
-/// However long the negotiation takes, a connection that never opened is not healthy.
+// However long the negotiation takes, a connection that never opened is not healthy.
 #[tokio::test(start_paused = true)]
 async fn a_silent_negotiation_hits_the_connect_timeout_and_is_not_healthy() {
     let server = ScriptedServer::new([vec![Upgrade, Hang], vec![Upgrade, Hang], vec![Upgrade, text("fresh"), Hang]]);
@@ -140,7 +140,7 @@ async fn commands_are_handled_during_the_negotiation() {
     assert!(client.connected().await.is_err());
 }
 
-/// The echo of the first message decides nothing, and queued messages keep waiting.
+// The echo of the first message decides nothing, and queued messages keep waiting.
 #[tokio::test(start_paused = true)]
 async fn only_the_first_message_is_sent_during_the_negotiation() {
     let server = ScriptedServer::new([vec![Upgrade, Echo], vec![Upgrade, text("fresh"), Echo]]);
@@ -149,7 +149,7 @@ async fn only_the_first_message_is_sent_during_the_negotiation() {
     assert_eq!(events(&mut client).await, ["connect_timeout Some(1)", "open 2", "fresh", "from 0", "later"]);
 }
 
-/// As with a server that first reports what it has stored.
+// As with a server that first reports what it has stored.
 #[tokio::test(start_paused = true)]
 async fn messages_acknowledged_during_the_negotiation_are_not_resent() {
     let server = AckingServer::new(AckMode::Nothing);
@@ -168,7 +168,7 @@ async fn messages_acknowledged_during_the_negotiation_are_not_resent() {
     assert_eq!(server.received(), [vec![1, 2, 3], vec![3]]);
 }
 
-/// Such as a login before resent messages.
+// Such as a login before resent messages.
 #[tokio::test(start_paused = true)]
 async fn the_first_message_precedes_resent_messages() {
     let server = AckingServer::new(AckMode::Nothing);

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use super::acking_server::{AckMode, AckingServer, Command, acks, numbered};
 use super::events::events;
 use super::peer::Step::{Echo, Hang, Upgrade, Wait};
-use super::peer::refusal;
+use super::peer::rejection;
 use super::reconnect_loop::run;
 use super::scripted_server::{ScriptedServer, secs};
 
@@ -52,7 +52,7 @@ fn metrics_of<T>(work: impl Future<Output = T>) -> BTreeMap<(String, String), f6
 fn attempts_connections_and_downtime_are_counted() {
     let metrics = metrics_of(async {
         let server =
-            ScriptedServer::new([refusal(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
+            ScriptedServer::new([rejection(503, ""), vec![Upgrade, Wait(secs(60))], vec![], vec![Upgrade, Hang]]);
         let mut client = server.over_pipes().named("feed").outbox(Outbox::drop_oldest(1)).connect();
         for text in ["a", "b"] {
             client.handle().try_send(Message::text(text)).unwrap();
@@ -154,8 +154,10 @@ fn attempts_have_a_span_with_the_host_and_without_secrets() {
         .finish();
     tracing::subscriber::with_default(subscriber, || {
         paused().block_on(async {
-            let script =
-                [refusal(503, "Set-Cookie: secret\r\n"), refusal(307, "Location: ws://server.test/?token=secret\r\n")];
+            let script = [
+                rejection(503, "Set-Cookie: secret\r\n"),
+                rejection(307, "Location: ws://server.test/?token=secret\r\n"),
+            ];
             let server = ScriptedServer::new(script);
             let mut reconnect = server
                 .over_pipes()

@@ -57,7 +57,7 @@ async fn a_thousand_simultaneous_clients_are_admitted_at_the_rate() {
     assert_eq!(in_busiest_second(&times), PER_SECOND as usize);
     // One client is admitted immediately. Each of the others has its own reservation, 5 ms after the previous one.
     let one = SECOND / PER_SECOND;
-    let waits: BTreeSet<_> = reservations.iter().flatten().map(|appointment| appointment.after).collect();
+    let waits: BTreeSet<_> = reservations.iter().flatten().map(|reservation| reservation.after).collect();
     assert!(waits.iter().copied().eq((1..CLIENTS).map(|n| one * n)), "{waits:?}");
     assert!(reservations.iter().all(|reservations| reservations.len() <= 1), "a client needed more than two attempts");
     assert_eq!(start.elapsed(), one * (CLIENTS - 1));
@@ -65,7 +65,7 @@ async fn a_thousand_simultaneous_clients_are_admitted_at_the_rate() {
     assert_eq!((seen.accepted, seen.rejected.rate_limited), (u64::from(CLIENTS), u64::from(CLIENTS - 1)));
 }
 
-/// The same over sockets, where clients may be late but never early.
+// The same over sockets, where clients may be late but never early.
 #[tokio::test]
 async fn over_sockets_a_thousand_clients_have_distinct_reservations() {
     stagger_kit::descriptors(2 * u64::from(CLIENTS)).unwrap();
@@ -79,18 +79,18 @@ async fn over_sockets_a_thousand_clients_have_distinct_reservations() {
     for _ in 0..CLIENTS {
         clients.spawn(connect_until_admitted(move || async move { TcpStream::connect(address).await.unwrap() }));
     }
-    let came = clients.join_all().await;
+    let admitted = clients.join_all().await;
     let took = start.elapsed();
     assert!(took >= SECOND / rate * (CLIENTS - 1), "{took:?}");
     // Clients that arrive while there is room are admitted without a reservation; no reservation is given twice.
-    let given: Vec<_> =
-        came.iter().flat_map(|(_, reservations)| reservations).map(|appointment| appointment.token).collect();
-    let different: HashSet<_> = given.iter().collect();
+    let tokens: Vec<_> =
+        admitted.iter().flat_map(|(_, reservations)| reservations).map(|reservation| reservation.token).collect();
+    let distinct: HashSet<_> = tokens.iter().collect();
     assert!(
-        given.len() > CLIENTS as usize / 2 && different.len() == given.len(),
+        tokens.len() > CLIENTS as usize / 2 && distinct.len() == tokens.len(),
         "{} of {}",
-        different.len(),
-        given.len()
+        distinct.len(),
+        tokens.len()
     );
     assert_eq!(sockets.active(), CLIENTS as usize);
     assert_eq!(sockets.snapshot().upgrades, u64::from(CLIENTS));
@@ -119,7 +119,7 @@ async fn at_capacity_the_wait_is_sent_in_seconds_and_in_milliseconds() {
     connect(&sockets).await;
 }
 
-/// A slot is taken only when the request has arrived, and the time for sending it is limited.
+// A slot is taken only when the request has arrived, and the time for sending it is limited.
 #[tokio::test(start_paused = true)]
 async fn incomplete_or_invalid_requests_take_no_slot_and_time_out() {
     let sockets = unlimited().max_connections(1).handshake_timeout(3 * SECOND).build().unwrap();
@@ -136,7 +136,7 @@ async fn incomplete_or_invalid_requests_take_no_slot_and_time_out() {
     connect(&sockets).await;
 }
 
-/// The query often contains a token.
+// The query often contains a token.
 #[tokio::test(start_paused = true)]
 async fn accepted_contains_the_request_and_its_debug_output_no_query() {
     let (accepted, _client) = connect(&unlimited().build().unwrap()).await;
@@ -144,7 +144,7 @@ async fn accepted_contains_the_request_and_its_debug_output_no_query() {
     assert!(!format!("{accepted:?}").contains("secret"));
 }
 
-/// Further connections wait in the kernel's backlog.
+// Further connections wait in the kernel's backlog.
 #[tokio::test]
 async fn hanging_handshakes_are_limited_by_max_handshakes() {
     let sockets = unlimited().max_handshakes(2).handshake_timeout(SECOND / 5).build().unwrap();
@@ -178,7 +178,7 @@ fn invalid_settings_are_rejected_with_a_suggestion() {
     assert!(SettingsError::Keepalive.to_string().contains("None to disable"));
 }
 
-/// All clones, and other users of the same admission, share one state.
+// All clones, and other users of the same admission, share one state.
 #[tokio::test(start_paused = true)]
 async fn an_admission_can_be_shared() {
     let admission = Arc::new(Admission::per_second(1).burst(1).build().unwrap());

@@ -69,16 +69,16 @@ async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
     let sockets = Sockets::builder(admission).build().unwrap();
     let (address, upgrades, _stop, _server) = serve(&sockets);
     let _first = dial(address).await.unwrap();
-    let appointment = slot(&rejection_headers(dial(address).await.unwrap_err())).unwrap();
-    assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
+    let reservation = slot(&rejection_headers(dial(address).await.unwrap_err())).unwrap();
+    assert!(reservation.after <= SECOND / 2 && reservation.after > Duration::ZERO, "{reservation:?}");
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
-    tokio::time::sleep(appointment.after).await;
-    let ticket = appointment.token.to_string();
-    ask(TcpStream::connect(address).await.unwrap(), Some(&ticket)).await.unwrap();
+    tokio::time::sleep(reservation.after).await;
+    let token = reservation.token.to_string();
+    ask(TcpStream::connect(address).await.unwrap(), Some(&token)).await.unwrap();
     assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }
 
-/// The arguments of a handler are extracted in order.
+// The arguments of a handler are extracted in order.
 #[tokio::test]
 async fn a_request_without_upgrade_takes_no_slot() {
     let sockets = unlimited().max_connections(1).build().unwrap();
@@ -138,7 +138,7 @@ async fn a_dead_peer_is_reaped() {
     assert_eq!(sockets.active(), 0);
 }
 
-/// The client is gone before the response, so no WebSocket is created, and the application is not told.
+// The client is gone before the response, so no WebSocket is created, and the application is not notified.
 #[tokio::test]
 async fn an_incomplete_upgrade_releases_its_slot() {
     let sockets = unlimited().max_connections(1).build().unwrap();

@@ -6,8 +6,8 @@ use stagger_ws::server::listen;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Linux queues one connection more than the backlog. It does not answer further ones, whose SYN is sent again after a
-/// second.
+// Linux queues one connection more than the backlog. It does not answer further ones, whose SYN is sent again after a
+// second.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn beyond_the_backlog_the_kernel_does_not_answer() {

@@ -59,7 +59,7 @@ async fn the_limit_holds_while_clients_vanish_without_a_close() {
     assert_eq!(seen.closed.into_iter().collect::<Vec<_>>(), [("1006", seen.accepted)]);
 }
 
-/// Each way for a client to end its connection, and the code that is counted.
+// Each way for a client to end its connection, and the code that is counted.
 #[tokio::test]
 async fn a_slot_is_released_however_the_client_disconnects() {
     let leave = |n| async move {

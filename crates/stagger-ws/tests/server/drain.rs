@@ -69,7 +69,7 @@ async fn connections_are_closed_in_batches() {
     assert_eq!((seen.drained_in_time, seen.drained_timed_out, seen.active, seen.closed["1012"]), (500, 0, 0, 500));
 }
 
-/// Whenever the clients are closed, the next server receives them at its rate.
+// Whenever the clients are closed, the next server receives them at its rate.
 #[tokio::test(start_paused = true)]
 async fn close_remaining_spreads_the_remaining_clients_at_the_reconnect_rate() {
     let sockets = unlimited().build().unwrap();
@@ -120,7 +120,7 @@ async fn a_client_that_does_not_reply_to_the_close_is_dropped_and_delays_no_othe
     assert_eq!((sockets.snapshot().drained_in_time, sockets.snapshot().drained_timed_out), (2, 1));
 }
 
-/// The task waits forever for something else.
+// The task waits forever for something else.
 #[tokio::test(start_paused = true)]
 async fn a_drain_ends_even_if_an_application_does_not_poll() {
     let sockets = unlimited().close_timeout(3 * SECOND).build().unwrap();
@@ -171,7 +171,7 @@ async fn a_task_that_only_sends_is_closed_at_its_next_message_with_advice() {
     assert_eq!(sockets.snapshot().closed["1012"], 1);
 }
 
-/// Both halves wait for room on the same pipe, but the library remembers only one waker.
+// Both halves wait for room on the same pipe, but the library remembers only one waker.
 #[tokio::test(start_paused = true)]
 async fn the_halves_of_a_split_socket_wake_each_other() {
     let sockets = unlimited().keepalive(None).close_timeout(60 * SECOND).build().unwrap();
@@ -192,7 +192,7 @@ async fn the_halves_of_a_split_socket_wake_each_other() {
     timeout(SECOND, reader).await.expect("the reader is done").unwrap();
 }
 
-/// For WebSockets of another kind.
+// For WebSockets of another kind.
 #[tokio::test(start_paused = true)]
 async fn a_permit_without_a_socket_gets_the_close_request() {
     let sockets = unlimited().build().unwrap();

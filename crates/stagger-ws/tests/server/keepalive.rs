@@ -27,13 +27,13 @@ async fn dead_peers_are_reaped_interval_plus_timeout_after_their_last_frame() {
     let start = Instant::now();
     for n in 0..100_u32 {
         let (Accepted { mut socket, .. }, mut client) = connect(&sockets).await;
-        let says = n % 2 == 0;
-        if says {
+        let sends_message = n % 2 == 0;
+        if sends_message {
             client.send("still here".into()).await.unwrap();
         }
         silent.push(client);
         applications.spawn(async move {
-            if says {
+            if sends_message {
                 socket.next().await.unwrap().unwrap();
             }
             let error = socket.next().await.unwrap().unwrap_err();
@@ -47,7 +47,7 @@ async fn dead_peers_are_reaped_interval_plus_timeout_after_their_last_frame() {
     assert_eq!((seen.reaped, seen.closed["1006"], seen.active), (100, 100, 0));
 }
 
-/// Each frame restarts the clock.
+// Each frame restarts the clock.
 #[tokio::test(start_paused = true)]
 async fn each_frame_restarts_the_keepalive() {
     let sockets = sockets();

@@ -22,17 +22,17 @@ struct Store(Arc<Mutex<HashMap<String, u64>>>);
 
 impl Store {
     /// Stores the number if it is the next one. Returns the last stored number.
-    fn take(&self, who: &str, number: u64) -> u64 {
+    fn take(&self, client: &str, number: u64) -> u64 {
         let mut stored = self.0.lock().unwrap();
-        let last = stored.entry(who.to_owned()).or_default();
+        let last = stored.entry(client.to_owned()).or_default();
         if number == *last + 1 {
             *last = number;
         }
         *last
     }
 
-    fn last(&self, who: &str) -> u64 {
-        self.0.lock().unwrap().get(who).copied().unwrap_or_default()
+    fn last(&self, client: &str) -> u64 {
+        self.0.lock().unwrap().get(client).copied().unwrap_or_default()
     }
 }
 
@@ -139,8 +139,8 @@ async fn all_move(clients: usize, takes: u32, [from, to]: [Site; 2], client: imp
     assert_eq!((to.arrivals.lock().unwrap().len(), from.arrivals.lock().unwrap().len()), (clients, clients));
     let busiest = to.busiest_second();
     assert!(busiest <= takes as usize, "{busiest} arrivals in a second, the rate is {takes}");
-    for (who, last) in counts {
-        assert_eq!(to.store.last(&who), last, "{who}");
+    for (client, last) in counts {
+        assert_eq!(to.store.last(&client), last, "{client}");
         assert!(last > 0);
     }
 }

@@ -29,13 +29,13 @@ pub(crate) fn unlimited() -> SocketsBuilder {
     Sockets::builder(admission).websocket_config(small())
 }
 
-/// Requests an upgrade, with the token of a reservation if there is one.
-pub(crate) async fn ask<S>(stream: S, ticket: Option<&str>) -> Result<WebSocketStream<S>, Error>
+/// Sends an upgrade request, with the token of a reservation if there is one.
+pub(crate) async fn ask<S>(stream: S, token: Option<&str>) -> Result<WebSocketStream<S>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = "ws://server.example/feed?token=secret".into_client_request()?;
-    request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+    request.headers_mut().extend(token.map(|token| (Some(TICKET.parse().unwrap()), token.parse().unwrap())));
     client_async_with_config(request, stream, Some(small())).await.map(|(socket, _)| socket)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn rejection_headers(error: Error) -> HeaderMap {
     response.headers().clone()
 }
 
-/// Requests an upgrade that is rejected. Returns the headers of the response.
+/// Sends an upgrade request that is rejected. Returns the headers of the response.
 pub(crate) async fn request_rejected(sockets: &Sockets) -> HeaderMap {
     let (ours, theirs) = duplex(4096);
     let (accepted, answer) = tokio::join!(sockets.accept(ours), ask(theirs, None));
@@ -94,15 +94,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = S>,
 {
-    let (mut reservations, mut ticket) = (Vec::new(), None);
+    let (mut reservations, mut token) = (Vec::new(), None);
     loop {
-        match ask(dial().await, ticket.as_deref()).await {
+        match ask(dial().await, token.as_deref()).await {
             Ok(socket) => return (socket, reservations),
             Err(error) => {
-                let appointment = slot(&rejection_headers(error)).expect("an appointment");
-                reservations.push(appointment);
-                ticket = Some(appointment.token.to_string());
-                sleep(appointment.after).await;
+                let reservation = slot(&rejection_headers(error)).expect("a reservation");
+                reservations.push(reservation);
+                token = Some(reservation.token.to_string());
+                sleep(reservation.after).await;
             }
         }
     }

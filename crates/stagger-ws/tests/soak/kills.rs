@@ -1,4 +1,4 @@
-//! The claim.
+//! The test itself.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -13,13 +13,13 @@ use super::fleet::Fleet;
 use super::plan::Plan;
 use super::{server, store};
 
-/// After the kill with this number, memory is as large as it gets.
+/// Memory is measured after the kill with this number, when it has reached its maximum.
 const SETTLED: u32 = 10;
 
 #[test]
-fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_once() {
+fn every_client_reconnects_after_every_kill_and_every_message_is_stored_once() {
     let plan = Plan::from_env();
-    descriptors(plan.clients as u64).expect("room for so many connections, here and in the server");
+    descriptors(plan.clients as u64).expect("file descriptors for all connections, in this process and in the server");
     let path = env::temp_dir().join(format!("stagger-ws-soak-{}", process::id()));
     let port = Port::reserve().unwrap();
     let ready = Ready::Line(Stream::Stdout, server::READY.into());
@@ -29,16 +29,16 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
     let begin = Instant::now();
     let (mut settled, mut back) = (None, Vec::new());
     let fleet = runtime.block_on(async { Fleet::launch(plan.clients, port.number(), plan.every) });
-    runtime.block_on(fleet.all_there());
+    runtime.block_on(fleet.all_connected());
     for kill in 1..=plan.kills {
         runtime.block_on(async { sleep(plan.calm).await });
         server.kill();
-        runtime.block_on(fleet.all_gone());
+        runtime.block_on(fleet.all_disconnected());
         server.restart().unwrap();
         let restarted = Instant::now();
-        runtime.block_on(fleet.all_there());
+        runtime.block_on(fleet.all_connected());
         back.push(restarted.elapsed());
-        println!("kill {kill}: everyone back after {:?}", restarted.elapsed());
+        println!("kill {kill}: all clients reconnected after {:?}", restarted.elapsed());
         if kill == SETTLED {
             runtime.block_on(async { sleep(plan.calm).await });
             settled = Some(resident_kib());
@@ -48,7 +48,7 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
     let last = resident_kib();
     let seen = std::sync::Arc::clone(&fleet.seen);
     let sent = runtime.block_on(fleet.finish());
-    // A task that has ended is counted a moment longer.
+    // A task that has ended is still counted for a moment.
     let left = runtime.block_on(async {
         let none_left = async {
             while tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0 {
@@ -61,8 +61,8 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
 
     back.sort();
     println!(
-        "{} kills under {} clients in {:.1} s: {} connections, {} messages there, {} of them sent again, {} back; \
-         everyone back after {:?} at best, {:?} in the middle, {:?} at worst; {last} KiB resident{}",
+        "{} kills with {} clients in {:.1} s: {} connections, {} messages sent, {} of them resent, {} received; \
+         all clients reconnected after {:?} (minimum), {:?} (median), {:?} (maximum); {last} KiB resident{}",
         plan.kills,
         plan.clients,
         begin.elapsed().as_secs_f64(),
@@ -79,8 +79,8 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
     assert_eq!(seen.opened.load(Ordering::Relaxed), plan.clients as u64 * u64::from(plan.kills + 1));
     assert!(seen.ticks.load(Ordering::Relaxed) >= plan.clients as u64);
     let mut stored: HashMap<String, Vec<u64>> = HashMap::new();
-    for (who, number) in store::read(&path).unwrap() {
-        stored.entry(who).or_default().push(number);
+    for (client, number) in store::read(&path).unwrap() {
+        stored.entry(client).or_default().push(number);
     }
     for (n, last) in sent.into_iter().enumerate() {
         assert_eq!(stored[&format!("client-{n}")], Vec::from_iter(1..=last), "client {n}");
@@ -91,9 +91,9 @@ fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_onc
     fs::remove_file(path).unwrap();
 }
 
-/// What of this process is in memory.
+/// Returns the resident memory of this process.
 fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line for it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line VmRSS");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

@@ -159,12 +159,12 @@ use crate::client::request::RequestProvider;
 /// }
 ///
 /// let mut gateway = Gateway::default();
-/// let mut say = |text: &'static str| gateway.on_handshake_message(&Message::text(text));
-/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
-/// assert_eq!(say("ready s1"), ResumeStatus::Fresh);
-/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("resume s1 0")));
-/// assert_eq!(say("invalid"), ResumeStatus::Rejected);
-/// assert_eq!(say("hello"), ResumeStatus::Send(Message::text("identify")));
+/// let mut receive = |text: &'static str| gateway.on_handshake_message(&Message::text(text));
+/// assert_eq!(receive("hello"), ResumeStatus::Send(Message::text("identify")));
+/// assert_eq!(receive("ready s1"), ResumeStatus::Fresh);
+/// assert_eq!(receive("hello"), ResumeStatus::Send(Message::text("resume s1 0")));
+/// assert_eq!(receive("invalid"), ResumeStatus::Rejected);
+/// assert_eq!(receive("hello"), ResumeStatus::Send(Message::text("identify")));
 /// ```
 pub trait Resume: Send + 'static {
     /// Adds the position to the next upgrade request. Does nothing by default.

@@ -14,7 +14,7 @@ use crate::ReconnectAdvice;
 use crate::server::SocketMessage;
 use crate::server::sockets::Shared;
 
-/// The registered close code "Service Restart".
+/// The close code "Service Restart" of the IANA registry.
 const SERVICE_RESTART: u16 = 1012;
 /// Extra time after the last close timeout, in which tasks notice that their connection has ended.
 const GRACE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
 'use strict';
-// Notes what comes, sends it back, and closes as it is told.
+// Writes every message to a file, echoes it, and closes on request.
 
 const { appendFileSync } = require('fs');
 const { WebSocketServer } = require('ws');

@@ -1,4 +1,4 @@
-"""Notes what comes, sends it back, and closes as it is told."""
+"""Writes every message to a file, echoes it, and closes on request."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ def note(line):
         notes.write(line + "\n")
 
 
-async def converse(socket):
+async def handle(socket):
     note("open")
     async for text in socket:
         note(text)
@@ -23,7 +23,7 @@ async def converse(socket):
 
 
 async def main():
-    async with websockets.serve(converse, "127.0.0.1", int(os.environ["PORT"])):
+    async with websockets.serve(handle, "127.0.0.1", int(os.environ["PORT"])):
         print("listening", flush=True)
         await asyncio.Future()
 
