@@ -70,6 +70,6 @@ pub enum ConnectionState {
     /// The client has stopped. With an error, it gave up. Without one, the server ended the connection normally, or the
     /// client was closed.
     ///
-    /// [`Handle::reconnect_now`](crate::Handle::reconnect_now) starts a client again that was not closed.
+    /// [`Handle::reconnect_now`](crate::Handle::reconnect_now) restarts the client unless it was closed.
     Closed(Option<Fatal>),
 }

@@ -141,7 +141,7 @@ impl ConnectionTask {
 
     async fn next_wakeup(&mut self, phase: TaskPhase) -> Wakeup {
         let Self { reconnect, session } = self;
-        let mut happens = pin!(reconnect.next_event());
+        let mut event = pin!(reconnect.next_event());
         poll_fn(|cx| {
             if let Poll::Ready(command) = session.poll_command(cx) {
                 return Poll::Ready(Wakeup::Command(command));
@@ -149,7 +149,7 @@ impl ConnectionTask {
             // The result does not matter: without a connection there are no messages to deliver.
             let _ = session.buffer.poll_deliver(&mut session.events, cx);
             match phase {
-                TaskPhase::Running => happens.as_mut().poll(cx).map(Wakeup::Loop),
+                TaskPhase::Running => event.as_mut().poll(cx).map(Wakeup::Loop),
                 TaskPhase::Idle | TaskPhase::Finished => Poll::Pending,
             }
         })

@@ -321,7 +321,7 @@ pub(in crate::client) async fn enqueue(
                 return Ok(());
             }
             Enqueue::Rejected(error) => return Err(error),
-            Enqueue::NoRoom(again, same) => (message, completion) = (again, same),
+            Enqueue::NoRoom(returned, reply) => (message, completion) = (returned, reply),
         }
         free.await;
     }
