@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use crate::support::{SECOND, ask, dial, eventually, on_loopback, rejection_headers, unlimited};
+use crate::support::{SECOND, dial, eventually, on_loopback, rejection_headers, request_upgrade, unlimited};
 
 /// An application with its own state, which contains the sockets.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ async fn a_rejected_client_gets_a_response_and_the_handler_is_not_called() {
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
     tokio::time::sleep(reservation.after).await;
     let token = reservation.token.to_string();
-    ask(TcpStream::connect(address).await.unwrap(), Some(&token)).await.unwrap();
+    request_upgrade(TcpStream::connect(address).await.unwrap(), Some(&token)).await.unwrap();
     assert_eq!(sockets.snapshot().rejected.rate_limited, 1);
 }
 

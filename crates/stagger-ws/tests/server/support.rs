@@ -30,7 +30,7 @@ pub(crate) fn unlimited() -> SocketsBuilder {
 }
 
 /// Sends an upgrade request, with the token of a reservation if there is one.
-pub(crate) async fn ask<S>(stream: S, token: Option<&str>) -> Result<WebSocketStream<S>, Error>
+pub(crate) async fn request_upgrade<S>(stream: S, token: Option<&str>) -> Result<WebSocketStream<S>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -49,7 +49,7 @@ pub(crate) fn rejection_headers(error: Error) -> HeaderMap {
 /// Sends an upgrade request that is rejected. Returns the headers of the response.
 pub(crate) async fn request_rejected(sockets: &Sockets) -> HeaderMap {
     let (ours, theirs) = duplex(4096);
-    let (accepted, answer) = tokio::join!(sockets.accept(ours), ask(theirs, None));
+    let (accepted, answer) = tokio::join!(sockets.accept(ours), request_upgrade(theirs, None));
     assert!(matches!(accepted, Err(AcceptError::Rejected(_))), "{accepted:?}");
     rejection_headers(answer.unwrap_err())
 }
@@ -64,7 +64,7 @@ pub(crate) async fn connect(sockets: &Sockets) -> (Accepted<DuplexStream>, Clien
 /// Opens a connection over a pipe with a buffer of `room` bytes.
 pub(crate) async fn connect_through(sockets: &Sockets, room: usize) -> (Accepted<DuplexStream>, Client) {
     let (ours, theirs) = duplex(room);
-    let (accepted, client) = tokio::join!(sockets.accept(ours), ask(theirs, None));
+    let (accepted, client) = tokio::join!(sockets.accept(ours), request_upgrade(theirs, None));
     (accepted.unwrap(), client.unwrap())
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn on_loopback() -> (TcpListener, SocketAddr) {
 }
 
 pub(crate) async fn dial(address: SocketAddr) -> tungstenite::Result<WebSocketStream<TcpStream>> {
-    ask(TcpStream::connect(address).await?, None).await
+    request_upgrade(TcpStream::connect(address).await?, None).await
 }
 
 /// Connects at its reservations until it is admitted. Returns the reservations.
@@ -96,7 +96,7 @@ where
 {
     let (mut reservations, mut token) = (Vec::new(), None);
     loop {
-        match ask(dial().await, token.as_deref()).await {
+        match request_upgrade(dial().await, token.as_deref()).await {
             Ok(socket) => return (socket, reservations),
             Err(error) => {
                 let reservation = slot(&rejection_headers(error)).expect("a reservation");
