@@ -98,7 +98,7 @@ pub enum AdmissionError {
     Rate,
     /// The burst is 0.
     Burst,
-    /// The max_wait wait is shorter than the time of one admission.
+    /// The longest wait is shorter than the time of one admission.
     MaxWait,
 }
 
@@ -107,7 +107,9 @@ impl fmt::Display for AdmissionError {
         f.write_str(match self {
             Self::Rate => "the rate is not within 1 and 1,000,000,000 a second: say what the server can take",
             Self::Burst => "the burst is 0, so nobody could come in without an appointment: use 1 or more",
-            Self::MaxWait => "the max_wait wait is shorter than the time of one admission: raise max_wait, or the rate",
+            Self::MaxWait => {
+                "the longest wait (max_wait) is shorter than the time of one admission: raise max_wait or the rate"
+            }
         })
     }
 }

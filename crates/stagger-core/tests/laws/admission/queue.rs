@@ -108,7 +108,7 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
         (Admission::per_second(0), AdmissionError::Rate, "say what the server can take"),
         (Admission::per_second(2_000_000_000), AdmissionError::Rate, "say what the server can take"),
         (Admission::per_second(1).burst(0), AdmissionError::Burst, "use 1 or more"),
-        (Admission::per_second(1).max_wait(ms(999)), AdmissionError::MaxWait, "raise longest"),
+        (Admission::per_second(1).max_wait(ms(999)), AdmissionError::MaxWait, "raise max_wait"),
     ] {
         let error = builder.build().unwrap_err();
         assert_eq!(error, want);
