@@ -52,7 +52,11 @@ fn the_strategy_table_says_what_the_model_gives() {
     let [none, _, _, full, _, _, constant, _, spread] = measured.map(|(_, _, fleet)| fleet);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     for said in [
-        format!("contain {} of the fleet with full jitter and {} without jitter", percent(full.peak), percent(none.peak)),
+        format!(
+            "contain {} of the fleet with full jitter and {} without jitter",
+            percent(full.peak),
+            percent(none.peak)
+        ),
         format!("A spread reduces the share to {}.", percent(spread.peak)),
         format!("{:.1} attempts per client, the same as with a constant delay of one second", none.attempts),
         format!("{:.0} times as long", none.nearly_all / constant.nearly_all),

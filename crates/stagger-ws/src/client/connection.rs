@@ -68,7 +68,7 @@ pub(super) struct ConnectionParts {
 impl<'r> Connection<'r> {
     pub(super) fn new(parts: ConnectionParts, end: &'r mut Option<ConnectionEnd>) -> Self {
         let ConnectionParts { socket, response, attempt, downtime, keepalive, close_timeout } = parts;
-        let keepalive = keepalive.map(|(every, dead_after)| KeepaliveTimer::new(every, dead_after));
+        let keepalive = keepalive.map(|(interval, timeout)| KeepaliveTimer::new(interval, timeout));
         let (activity, ping) = (Activity::None, PingFlush::Done);
         Self { socket, response, keepalive, close_timeout, activity, ping, attempt, downtime, end }
     }
@@ -103,10 +103,10 @@ impl<'r> Connection<'r> {
 
     /// Runs the closing handshake, and passes each message that still arrives to `on_message`.
     pub(super) async fn close_handshake<T>(&mut self, on_message: impl Fn(&Message) -> T) {
-        let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+        let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let socket = &mut self.socket;
         let handshake = async {
-            if socket.send(Message::Close(Some(goodbye))).await.is_ok() {
+            if socket.send(Message::Close(Some(frame))).await.is_ok() {
                 while let Some(Ok(message)) = socket.next().await {
                     on_message(&message);
                 }

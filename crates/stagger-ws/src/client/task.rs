@@ -322,8 +322,8 @@ impl Session {
         self.ack_timer.poll(window.due(), cx).is_ready().then_some(ConnectionError::AckTimeout { after })
     }
 
-    /// Ends the connection if it can no longer be written to. Everything received has been read by then. Without this
-    /// check a client that only sends would never notice the loss.
+    /// Ends the connection if it can no longer be written to. Everything for which there was room has been read by
+    /// then. Without this check a client that only sends would never notice the loss.
     fn ended_if(connection: &mut Connection<'_>, write_error: Option<ConnectionError>) -> Poll<Option<Command>> {
         match write_error {
             None => Poll::Pending,

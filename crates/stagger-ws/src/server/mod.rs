@@ -2,7 +2,7 @@
 //!
 //! [`Sockets`] holds the shared state of all WebSockets of one server. It admits as many clients as the server can take
 //! and assigns a reservation to each of the others, detects dead peers, moves clients to the next server at the rate
-//! which that can take, and counts all of it. The application's own code stays as it is: each admitted connection has a
+//! that it accepts, and exposes counters. The application's own code stays as it is: each admitted connection has a
 //! [`ConnectionPermit`], which releases its slot however the connection ends, and [`ConnectionPermit::wrap`] turns a
 //! WebSocket into a [`Socket`], a `Stream` and `Sink` of the same messages.
 //!

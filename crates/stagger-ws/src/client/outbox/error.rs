@@ -11,7 +11,7 @@ pub enum SendErrorKind {
     NotConnected,
     /// The outbox is full.
     Full,
-    /// The message exceeds the size limit of the outbox.
+    /// The message exceeds the size limit of the outbox, or the write buffer of the connection.
     TooLong,
     /// A newer message replaced it.
     Dropped,
@@ -32,7 +32,7 @@ impl fmt::Display for SendErrorKind {
         f.write_str(match self {
             Self::NotConnected => "not connected",
             Self::Full => "the outbox is full",
-            Self::TooLong => "the message exceeds the outbox's size limit",
+            Self::TooLong => "the message exceeds the size limit of the outbox or of the write buffer",
             Self::Dropped => "a newer message replaced it",
             Self::Expired => "it waited longer than its time to live",
             Self::Lost => "the connection was lost while it was being written",
