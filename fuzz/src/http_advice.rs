@@ -1,5 +1,5 @@
-//! What a server says about coming back: whatever it sends, nothing panics, what can be read is read alike by whoever reads
-//! it, and a date that was read can be written and read again.
+//! Response headers with retry advice: any value parses without a panic, parsing is deterministic, and a parsed date can be
+//! formatted and parsed again.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,9 +8,9 @@ use stagger_core::ServerHint;
 use stagger_http::advice::{RetryAfter, hint, parse_http_date, retry_after};
 use stagger_http::grpc;
 
-/// `pairs` are headers, by the number of their name, which are received at this Unix time.
+/// Parses `pairs`, which are headers with the number of their name, as received at this Unix time in seconds.
 pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
-    // Until the year 9999, the last of which a date can be written.
+    // At most the year 9999, the last that a date can have.
     let now = UNIX_EPOCH + Duration::from_secs(seconds % 253_402_300_800);
     let mut headers = HeaderMap::new();
     for (name, value) in &pairs {
@@ -19,13 +19,13 @@ pub fn check((seconds, pairs): (u64, Vec<(u8, Vec<u8>)>)) {
             headers.append(HeaderName::from_static(name), value);
         }
         if let Ok(text) = core::str::from_utf8(value) {
-            read_again(text, now);
+            check_text(text, now);
         }
     }
-    let said = hint(&headers, || now);
-    assert_eq!(said, hint(&headers, || now));
+    let parsed = hint(&headers, || now);
+    assert_eq!(parsed, hint(&headers, || now));
     if let (Some(wait), false) = (retry_after(&headers, now), pairs.iter().any(|(name, _)| name % 8 < 3)) {
-        assert_eq!(said, Some(ServerHint::AtLeast(wait)), "the seconds count where there is nothing finer");
+        assert_eq!(parsed, Some(ServerHint::AtLeast(wait)), "Retry-After counts if no header has milliseconds");
     }
     let _ = (grpc::outcome(&headers), grpc::pushback(&headers));
 }
@@ -41,10 +41,10 @@ const NAMES: [&str; 8] = [
     "grpc-retry-pushback-ms",
 ];
 
-fn read_again(text: &str, now: SystemTime) {
+fn check_text(text: &str, now: SystemTime) {
     if let Some(date) = parse_http_date(text, now) {
         let written = httpdate::fmt_http_date(date);
-        assert_eq!(parse_http_date(&written, now), Some(date), "{text:?} was read as {written}");
+        assert_eq!(parse_http_date(&written, now), Some(date), "{text:?} parses as {written}");
     }
     if let Some(RetryAfter::Wait(_)) = RetryAfter::parse(text, now) {
         assert!(text.trim_matches([' ', '\t']).bytes().all(|byte| byte.is_ascii_digit()), "{text:?}");

@@ -1,7 +1,6 @@
-//! What must hold for every input: one module for each fuzz target.
+//! Properties that hold for every input, one module per fuzz target.
 //!
-//! The targets themselves, in `targets/`, only hand the input over. A check that fails panics, and the fuzzer keeps
-//! the input.
+//! The targets in `targets/` only pass the input on. A check that fails panics, and the fuzzer saves the input.
 
 #![forbid(unsafe_code)]
 

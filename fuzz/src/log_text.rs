@@ -1,9 +1,9 @@
-//! Any text is a log that can be judged, or an error that names its lines.
+//! Any text parses as a log that can be checked, or as an error with the numbers of its lines.
 
 use stagger_core::Policy;
 use stagger_sim::lint::log::{findings, read};
 
-/// Reads `text` as a log of delays.
+/// Parses `text` as a log of delays.
 pub fn check(text: &str) {
     let lines = text.lines().count();
     match read(text) {

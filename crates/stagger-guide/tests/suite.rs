@@ -1,8 +1,9 @@
-//! What the pages of the guide say, held. Where the other crate is to be had, it is asked.
+//! Checks the statements in the pages of the guide, against the other crate where it is available.
 
 #[cfg(test)]
 mod suite {
     mod choosing;
+    mod conformance;
     mod contention;
     mod delays;
     mod fleet;

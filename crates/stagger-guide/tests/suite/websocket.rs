@@ -1,4 +1,4 @@
-//! The two tables of the page about WebSockets, held to the client.
+//! Checks the two tables of the page about WebSockets against the client.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 const PAGE: &str = include_str!("../../../../docs/guide/websocket.md");
 
-/// The rows of the table with this head: what is named, and what then.
+/// Returns the rows of the table with this header: the condition and the reaction.
 fn table(head: &str) -> Vec<(String, String)> {
     let (_, rows) = PAGE.split_once(&format!("| {head} | then |\n|---|---|\n")).expect("a table");
     let rows = rows.lines().take_while(|line| line.starts_with('|'));
@@ -18,13 +18,13 @@ fn table(head: &str) -> Vec<(String, String)> {
     cells.map(|(named, then)| (named.trim().to_owned(), then.trim().to_owned())).collect()
 }
 
-/// The numbers that a text names.
+/// Returns the numbers in a text.
 fn numbers(text: &str) -> Vec<u16> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 #[test]
-fn every_close_code_does_what_the_page_says() {
+fn every_close_code_has_the_effect_in_the_page() {
     let rows = table("the server closes with");
     for code in 1000..=4999 {
         let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
@@ -44,8 +44,8 @@ fn every_close_code_does_what_the_page_says() {
     }
 }
 
-/// How often a client asks a server that always answers this, if it may ask three times, and why it stops.
-async fn asked(status: u16) -> (u32, StopReason) {
+/// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it stops.
+async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
     let mut links = ReconnectLoop::builder()
         .url("ws://server.test/")
@@ -68,7 +68,7 @@ async fn asked(status: u16) -> (u32, StopReason) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_does_what_the_page_says() {
+async fn every_rejection_has_the_effect_in_the_page() {
     let rows = table("the server answers the upgrade with");
     for status in 300..=599 {
         let class = format!("{}xx", status / 100);
@@ -78,8 +78,8 @@ async fn every_refusal_does_what_the_page_says() {
             "stop" => (1, StopReason::Permanent),
             "fresh credentials, once" => (2, StopReason::Permanent),
             "backoff" => (3, StopReason::Attempts),
-            other => panic!("{other}: nothing that a client does"),
+            other => panic!("{other}: not a reaction of the client"),
         };
-        assert_eq!(asked(status).await, want, "{status}: {then}");
+        assert_eq!(attempts(status).await, want, "{status}: {then}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is said, over what, and how each kind of connection is asked for it.
+//! The transports, and what each kind of connection does in a case.
 
 use core::cell::RefCell;
 use core::hint::black_box;
@@ -13,24 +13,24 @@ use tokio::runtime::Runtime;
 
 use crate::tokio_runtime;
 
-/// What bytes go over.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {
-    /// Both ends of one.
+/// A byte stream between two ends.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Creates both ends.
     fn pair() -> impl Future<Output = (Self, Self)> + Send
     where
         Self: Sized;
 }
 
-/// No kernel: what is measured is the code.
-impl Wire for DuplexStream {
+/// A pipe in memory, without the kernel.
+impl Transport for DuplexStream {
     async fn pair() -> (Self, Self) {
-        // Room for any message here.
+        // Larger than any message of the cases.
         duplex(16 << 10)
     }
 }
 
-/// What a message costs on one machine.
-impl Wire for TcpStream {
+/// A TCP connection over loopback.
+impl Transport for TcpStream {
     async fn pair() -> (Self, Self) {
         async fn connected() -> io::Result<(TcpStream, TcpStream)> {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -40,28 +40,28 @@ impl Wire for TcpStream {
             theirs.set_nodelay(true)?;
             Ok((ours, theirs))
         }
-        connected().await.expect("a connection to this machine")
+        connected().await.expect("loopback connections work")
     }
 }
 
-/// A connection of some kind. At its other end, what comes is sent back.
-pub(super) trait Talk: Sized + 'static {
-    /// Opens one.
+/// A kind of connection. The other end echoes each message.
+pub(super) trait EchoConnection: Sized + 'static {
+    /// Opens a connection.
     async fn open() -> Self;
 
-    /// Sends a message and waits until it is back.
+    /// Sends a message and waits for its echo.
     async fn exchange(&mut self, message: Message);
 
-    /// Waits for what comes, and nothing does.
+    /// Waits for messages, of which there are none.
     fn idle(self) -> impl Future<Output = ()> + Send + 'static;
 }
 
-/// The same for all of them; tungstenite's own reading buffer of 128 KiB would hide everything else.
+/// Returns the configuration of all connections. The default read buffer of 128 KiB would dominate the memory figures.
 pub(super) fn config() -> WebSocketConfig {
     WebSocketConfig::default().read_buffer_size(4 << 10).write_buffer_size(4 << 10)
 }
 
-/// Sends back what comes.
+/// Echoes each message.
 pub(super) async fn echo<S, E>(mut socket: S)
 where
     S: Stream<Item = Result<Message, E>> + Sink<Message> + Unpin,
@@ -73,7 +73,7 @@ where
     }
 }
 
-/// There and back again.
+/// Sends a message and waits for its echo.
 pub(super) async fn exchange<S>(socket: &mut S, message: Message)
 where
     S: Stream + Sink<Message> + Unpin,
@@ -82,17 +82,17 @@ where
     black_box(socket.next().await.is_some());
 }
 
-/// A connection that is kept from turn to turn.
-pub(super) struct Kept<T>(Runtime, RefCell<T>);
+/// A connection that stays open between turns.
+pub(super) struct OpenConnection<T>(Runtime, RefCell<T>);
 
-impl<T: Talk> Kept<T> {
+impl<T: EchoConnection> OpenConnection<T> {
     pub(super) fn open() -> Self {
         let runtime = tokio_runtime::connected();
         let connection = runtime.block_on(T::open());
         Self(runtime, RefCell::new(connection))
     }
 
-    pub(super) fn talk(&self, message: &Message, times: u64) {
+    pub(super) fn exchange(&self, message: &Message, times: u64) {
         let mut connection = self.1.borrow_mut();
         self.0.block_on(async {
             for _ in 0..times {

@@ -1,4 +1,4 @@
-//! Where dependants are built.
+//! The directory in which dependants are built.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,19 +11,19 @@ use super::build::Build;
 use super::dependant::Dependant;
 use crate::lockfile;
 
-/// A temporary directory, removed at the end.
+/// A temporary directory, removed on drop.
 #[derive(Debug)]
-pub(super) struct Workshop(TempDir);
+pub(super) struct BuildDirectory(TempDir);
 
-impl Workshop {
-    pub(super) fn open() -> io::Result<Self> {
+impl BuildDirectory {
+    pub(super) fn create() -> io::Result<Self> {
         tempfile::tempdir().map(Self)
     }
 
-    /// Builds a program that depends on one crate, from nothing; the inner error says why it does not build.
+    /// Builds a program that depends on one crate, from scratch. The inner error is the reason why it does not build.
     ///
-    /// It starts from this workspace's lock file, so that the versions are those that are compared elsewhere and
-    /// cargo needs no network to find them.
+    /// The lock file is that of this workspace, so that the versions are those of the other sections, and cargo needs no
+    /// network access.
     pub(super) fn build(&self, dependant: &Dependant) -> io::Result<Result<Build, String>> {
         let package = self.0.path().join("package");
         let target = self.0.path().join("target");
@@ -32,7 +32,7 @@ impl Workshop {
         fs::write(package.join("Cargo.lock"), lockfile::TEXT)?;
         fs::write(package.join("src/main.rs"), dependant.program)?;
         let built = cargo_build(&package, &target);
-        // Nothing of one build may be left for the next.
+        // A build must not reuse anything of the previous one.
         for directory in [package, target] {
             if directory.exists() {
                 fs::remove_dir_all(directory)?;
@@ -52,7 +52,7 @@ fn cargo_build(package: &Path, target: &Path) -> io::Result<Result<Build, String
         .output()?;
     let seconds = start.elapsed().as_secs_f64();
     if output.status.success() {
-        return Build::of(&String::from_utf8_lossy(&output.stdout), seconds).map(Ok);
+        return Build::from_messages(&String::from_utf8_lossy(&output.stdout), seconds).map(Ok);
     }
     let message = String::from_utf8_lossy(&output.stderr);
     let first = message.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
