@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use http::{Request, Uri};
 use stagger_core::{Policy, Seed};
-use stagger_ws::{Reconnector, WebSocketConfig};
+use stagger_ws::{ReconnectLoop, WebSocketConfig};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -29,7 +29,7 @@ pub(super) fn small_buffers() -> WebSocketConfig {
     WebSocketConfig::default().read_buffer_size(1 << 10).write_buffer_size(1 << 10)
 }
 
-/// Runs one client: a [`Reconnector`] with the policy under test, as an application would use it, until it gives up.
+/// Runs one client: a [`ReconnectLoop`] with the policy under test, as an application would use it, until it gives up.
 pub(super) async fn client(
     config: Arc<ClientConfig>,
     seed: Seed,
@@ -39,7 +39,7 @@ pub(super) async fn client(
     connect_permits: Arc<Semaphore>,
 ) {
     let mut first = connect_permits.acquire().await.ok();
-    let mut links = reconnector(&config, seed, source, &log, &status);
+    let mut links = reconnect_loop(&config, seed, source, &log, &status);
     while let Ok(Some(mut link)) = links.next_connection().await {
         log.record(Event::Connected);
         status.connected();
@@ -52,16 +52,16 @@ pub(super) async fn client(
     status.gave_up();
 }
 
-fn reconnector(
+fn reconnect_loop(
     config: &ClientConfig,
     seed: Seed,
     source: Option<Ipv4Addr>,
     log: &Arc<EventLog>,
     status: &Arc<FleetStatus>,
-) -> Reconnector {
+) -> ReconnectLoop {
     let (uri, to) = (config.uri.clone(), config.address);
     let (sent, failed) = ((Arc::clone(log), Arc::clone(status)), (Arc::clone(log), Arc::clone(status)));
-    Reconnector::builder()
+    ReconnectLoop::builder()
         .request(move |_| {
             let (log, status) = &sent;
             log.record(Event::Sent);
@@ -82,9 +82,9 @@ fn reconnector(
         .seed(seed)
         .connect_timeout(config.connect_timeout)
         // All clients connect within a second, so their pings would be synchronized.
-        .no_heartbeat()
-        .websocket(small_buffers())
-        .reconnector()
+        .no_keepalive()
+        .websocket_config(small_buffers())
+        .reconnect_loop()
 }
 
 async fn connect(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {

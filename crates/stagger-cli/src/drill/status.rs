@@ -2,7 +2,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, PoisonError};
 
-use stagger_ws::Cause;
+use stagger_ws::ConnectionError;
 
 use crate::plot::Unit;
 
@@ -45,8 +45,8 @@ impl FleetStatus {
         add(&self.attempts);
     }
 
-    pub(super) fn failed(&self, cause: &Cause) {
-        if let Cause::Io(error) = cause
+    pub(super) fn failed(&self, cause: &ConnectionError) {
+        if let ConnectionError::Io(error) = cause
             && is_exhaustion(error)
         {
             add(&self.exhausted);
@@ -128,9 +128,9 @@ mod tests {
     fn local_exhaustion_is_distinguished_from_a_server_failure() {
         let status = FleetStatus::default();
         for kind in [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable, ErrorKind::ConnectionReset] {
-            status.failed(&Cause::Io(Arc::new(kind.into())));
+            status.failed(&ConnectionError::Io(Arc::new(kind.into())));
         }
-        status.failed(&Cause::Lost);
+        status.failed(&ConnectionError::Lost);
         assert_eq!((status.snapshot().failed, status.exhausted()), (4, 1));
         #[cfg(unix)]
         assert!(is_exhaustion(&rustix::io::Errno::MFILE.into()));
