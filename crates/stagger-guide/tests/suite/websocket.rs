@@ -30,8 +30,8 @@ fn every_close_code_has_the_effect_in_the_page() {
         let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
         let (_, then) = named.or_else(|| rows.iter().find(|(named, _)| named.contains("not named"))).expect("a row");
         let meaning = match rfc6455().action(code, "") {
-            CloseAction::End => "the end, and no error".to_owned(),
-            CloseAction::Fatal => "stop: the same bytes will fail again".to_owned(),
+            CloseAction::End => "the stream ends without an error".to_owned(),
+            CloseAction::Fatal => "stop: the same bytes would fail again".to_owned(),
             CloseAction::Reconnect => "reconnect".to_owned(),
             CloseAction::ReconnectUnhealthy => "reconnect, and the connection does not count as healthy".to_owned(),
             CloseAction::Reauthenticate => "fresh credentials, once".to_owned(),
