@@ -12,7 +12,8 @@ use core::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::admission::Admission;
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_ws::Advice;
 use stagger_ws::server::{Accepted, Drain, Sockets, listen};
 use tokio::net::TcpStream;
@@ -44,9 +45,9 @@ async fn come_in(address: SocketAddr) -> Result<(Client, u32), tungstenite::Erro
         let stream = TcpStream::connect(address).await?;
         match client_async_with_config(request.clone(), stream, Some(small())).await {
             Ok((client, _)) => return Ok((client, attempt)),
-            Err(tungstenite::Error::Http(refusal)) if slot(refusal.headers()).is_some() => {
-                let Some(appointment) = slot(refusal.headers()) else { break };
-                request.headers_mut().insert(TICKET, appointment.token.to_string().parse()?);
+            Err(tungstenite::Error::Http(refusal)) if reservation(refusal.headers()).is_some() => {
+                let Some(appointment) = reservation(refusal.headers()) else { break };
+                request.headers_mut().insert(RESERVATION_TOKEN, appointment.token.to_string().parse()?);
                 sleep(appointment.after).await;
             }
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 use clap::ValueEnum;
 use stagger_core::Policy;
 use stagger_http::grpc::Codes;
-use stagger_http::service_config::{Attempts, MethodConfig, MethodName, Retries, ServiceConfig};
+use stagger_http::service_config::{AttemptPolicy, MethodConfig, MethodName, MethodRetries, ServiceConfig};
 
 use crate::error::CliError;
 
@@ -37,8 +37,8 @@ impl Export {
 
 fn grpc(policy: &Policy) -> Result<Exported, CliError> {
     let refused = |error| CliError::usage(format_args!("--export grpc: {error}"));
-    let (retries, unsaid) = Retries::new(policy, Codes::UNAVAILABLE).map_err(refused)?;
-    let every = MethodConfig::new([MethodName::Every], Attempts::Retried(retries));
+    let (retries, unsaid) = MethodRetries::from_policy(policy, Codes::UNAVAILABLE).map_err(refused)?;
+    let every = MethodConfig::new([MethodName::All], AttemptPolicy::Retry(retries));
     let config = ServiceConfig::new(vec![every]).map_err(refused)?;
     let lost = unsaid.iter().map(|unsaid| format!("left out: {unsaid}"));
     Ok(Exported { text: format!("{config}\n"), notes: lost.chain(LEFT_TO_DO.map(str::to_owned)).collect() })
@@ -65,7 +65,7 @@ mod tests {
     fn what_is_exported_is_read_as_the_policy_that_it_was() {
         let exported = Export::Grpc.policy(&"grpc-a6 base=250ms cap=3s".parse().unwrap()).unwrap();
         let config: ServiceConfig = exported.text.parse().unwrap();
-        let Attempts::Retried(retries) = config.methods()[0].attempts() else { panic!("{}", exported.text) };
+        let AttemptPolicy::Retry(retries) = config.methods()[0].attempt_policy() else { panic!("{}", exported.text) };
         assert_eq!(*retries.policy(), "grpc-a6 base=250ms cap=3s".parse().unwrap());
     }
 }

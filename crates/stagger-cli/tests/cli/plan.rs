@@ -146,7 +146,7 @@ fn exported_to_grpc_a_policy_is_a_service_config_and_what_it_leaves_out_is_said_
         let widest = seen.stderr.lines().map(str::len).max();
         assert!(seen.stderr.is_ascii() && widest <= columns.parse().ok(), "{seen:#?}");
     }
-    see(&mut plan(&["-p", "stop", "--export", "grpc"])).exits(2).prints("").says("leave retryPolicy out");
+    see(&mut plan(&["-p", "stop", "--export", "grpc"])).exits(2).prints("").says("omit retryPolicy");
     see(&mut plan(&["--json", "--export", "grpc"])).exits(2).prints("").says("--export");
 }
 

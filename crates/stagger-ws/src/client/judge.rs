@@ -2,7 +2,8 @@ use std::io;
 use std::time::SystemTime;
 
 use stagger::{FailureKind, Outcome, Policy, Seed, ServerHint, classify, machine::Generation, schedule::draw};
-use stagger_http::status::{Keyed, outcome};
+use stagger_http::Idempotency;
+use stagger_http::status::outcome;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 
 use super::Cause;
@@ -73,8 +74,8 @@ impl Judge {
                 // A success that is no upgrade, or a redirection that is not followed: the same the next time.
                 ..=399 => Outcome::Permanent.into(),
                 _ => {
-                    let hint = stagger_http::advice::hint(refusal.headers(), SystemTime::now);
-                    outcome(refusal.status(), Keyed::No, hint).into()
+                    let hint = stagger_http::hint::server_hint(refusal.headers(), SystemTime::now);
+                    outcome(refusal.status(), Idempotency::ByMethod, hint).into()
                 }
             },
             Cause::Protocol(ProtocolError::SecWebSocketSubProtocolError(_)) | Cause::Tls(_) | Cause::Unusable(_) => {

@@ -4,8 +4,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::sync::Arc;
 
-use stagger_http::admission::Place;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use super::sockets::Shared;
@@ -25,7 +24,7 @@ pub struct Conn {
     code: Option<u16>,
     asked: Instant,
     /// Given back after the connection is counted as closed, so that nobody is let in before.
-    _place: Place,
+    _permit: OwnedSemaphorePermit,
 }
 
 enum Told {
@@ -39,10 +38,10 @@ impl Conn {
     pub(super) fn new(
         shared: Arc<Shared>,
         (id, tell): (u64, oneshot::Receiver<Closing>),
-        place: Place,
+        permit: OwnedSemaphorePermit,
         asked: Instant,
     ) -> Self {
-        Self { shared, id, told: Told::NotYet(tell), code: None, asked, _place: place }
+        Self { shared, id, told: Told::NotYet(tell), code: None, asked, _permit: permit }
     }
 
     /// Takes care of a WebSocket from its beginning to its end. The upgrade is complete when this is called.

@@ -3,12 +3,12 @@ use core::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
 use stagger::admission::Admit;
-use stagger_http::admission::{refuse, retry_after};
+use stagger_http::admission::{set_rejection_headers, set_retry_after};
 
 /// Why an upgrade was not let in, and when its client should come back.
 ///
 /// As an answer it has the status 503, an empty body, and `Retry-After`; an appointment also has
-/// [`stagger-slot`](stagger_http::advice::SLOT), any other wait `retry-after-ms`.
+/// [`stagger-reservation`](stagger_http::header::RESERVATION), any other wait `retry-after-ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -34,8 +34,8 @@ impl Refusal {
     /// When to come back, into the headers of an answer.
     pub fn tell(&self, headers: &mut HeaderMap) {
         match *self {
-            Self::Rate(answer) => refuse(answer, headers),
-            Self::Connections(wait) | Self::Draining(wait) => retry_after(wait, headers),
+            Self::Rate(answer) => set_rejection_headers(answer, headers),
+            Self::Connections(wait) | Self::Draining(wait) => set_retry_after(wait, headers),
         }
     }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use stagger::{Seed, admission::Admission, admission::Admit, time::Clock as _, time::Tokio};
-use stagger_http::admission::{Places, ask};
+use stagger_http::admission::try_admit;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::counts::Counts;
@@ -24,7 +25,7 @@ pub(super) struct Shared {
     pub(super) settings: SocketsBuilder,
     pub(super) counts: Counts,
     pub(super) roll: Roll,
-    places: Places,
+    semaphore: Arc<Semaphore>,
     seed: Seed,
 }
 
@@ -35,9 +36,9 @@ impl Sockets {
     }
 
     pub(super) fn with(settings: SocketsBuilder) -> Self {
-        let places = Places::new(settings.most);
+        let semaphore = Arc::new(Semaphore::new(settings.most.min(Semaphore::MAX_PERMITS)));
         let (counts, roll) = (Counts::default(), Roll::default());
-        Self { shared: Arc::new(Shared { settings, counts, roll, places, seed: stagger::seed() }) }
+        Self { shared: Arc::new(Shared { settings, counts, roll, semaphore, seed: stagger::seed() }) }
     }
 
     /// Somebody asks for an upgrade, with these headers: is it let in?
@@ -106,13 +107,14 @@ impl Shared {
             return Err(draining(course));
         }
         // The place is taken first: a ticket that was let in is used up.
-        let place = self.places.take().ok_or(Refusal::Connections(self.settings.full_wait))?;
-        let answer = ask(&self.settings.admission, headers, Tokio.now());
+        let permit = Arc::clone(&self.semaphore).try_acquire_owned();
+        let permit = permit.map_err(|_| Refusal::Connections(self.settings.full_wait))?;
+        let answer = try_admit(&self.settings.admission, headers, Tokio.now());
         if answer != Admit::Now {
             return Err(Refusal::Rate(answer));
         }
         let entry = self.roll.enter().map_err(draining)?;
-        Ok(Conn::new(Arc::clone(self), entry, place, since))
+        Ok(Conn::new(Arc::clone(self), entry, permit, since))
     }
 
     pub(super) fn upgraded(&self, took: Duration) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use stagger::admission::Admission;
-use stagger_http::advice::hint;
+use stagger_http::hint::server_hint;
 use stagger_ws::server::{AcceptError, Keepalive, SettingsError, Sockets};
 use tokio::io::{AsyncWriteExt as _, duplex};
 use tokio::net::TcpStream;
@@ -99,7 +99,7 @@ async fn a_refusal_is_an_answer_with_everything_that_a_client_reads() {
     let _first = connect(&sockets).await;
     let headers = knock(&sockets).await;
     assert_eq!(["retry-after", "content-length", "connection"].map(|name| &headers[name]), ["1", "0", "close"]);
-    assert_eq!(hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
+    assert_eq!(server_hint(&headers, || unreachable!()), Some(stagger::ServerHint::Reserved(Duration::from_millis(5))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use axum::response::Response;
 use axum::routing::any;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::admission::Admission;
-use stagger_http::advice::slot;
+use stagger_http::hint::reservation;
 use stagger_ws::Advice;
 use stagger_ws::server::{Conn, Drain, Keepalive, Sockets};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -69,7 +69,7 @@ async fn who_may_not_come_in_has_an_answer_and_the_handler_is_not_asked() {
     let sockets = Sockets::builder(admission).build().unwrap();
     let (address, upgrades, _stop, _server) = serve(&sockets);
     let _first = dial(address).await.unwrap();
-    let appointment = slot(&refused(dial(address).await.unwrap_err())).unwrap();
+    let appointment = reservation(&refused(dial(address).await.unwrap_err())).unwrap();
     assert!(appointment.after <= SECOND / 2 && appointment.after > Duration::ZERO, "{appointment:?}");
     assert_eq!(upgrades.load(Ordering::Relaxed), 1);
     tokio::time::sleep(appointment.after).await;

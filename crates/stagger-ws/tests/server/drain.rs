@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use stagger_http::advice::hint;
+use stagger_http::hint::server_hint;
 use stagger_ws::Advice;
 use stagger_ws::server::{Accepted, Drain, Sockets};
 use tokio::task::JoinSet;
@@ -95,7 +95,7 @@ async fn while_it_drains_nobody_comes_in_and_everybody_is_told_to_come_later_tha
     let mut waits = Vec::new();
     for _ in 0..3 {
         let headers = knock(&sockets).await;
-        waits.push(hint(&headers, || unreachable!()).unwrap());
+        waits.push(server_hint(&headers, || unreachable!()).unwrap());
         assert!(headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 30);
     }
     let floor = |millis| stagger::ServerHint::AtLeast(Duration::from_millis(millis));

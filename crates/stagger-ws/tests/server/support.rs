@@ -6,7 +6,8 @@ use core::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::HeaderMap;
 use stagger::{admission::Admission, admission::Reservation};
-use stagger_http::advice::{TICKET, slot};
+use stagger_http::header::RESERVATION_TOKEN;
+use stagger_http::hint::reservation;
 use stagger_ws::server::{AcceptError, Accepted, Sockets, SocketsBuilder, listen};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,7 +36,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = "ws://server.example/feed?token=secret".into_client_request()?;
-    request.headers_mut().extend(ticket.map(|ticket| (Some(TICKET.parse().unwrap()), ticket.parse().unwrap())));
+    request.headers_mut().extend(ticket.map(|ticket| (Some(RESERVATION_TOKEN), ticket.parse().unwrap())));
     client_async_with_config(request, stream, Some(small())).await.map(|(socket, _)| socket)
 }
 
@@ -99,7 +100,7 @@ where
         match ask(dial().await, ticket.as_deref()).await {
             Ok(socket) => return (socket, told),
             Err(error) => {
-                let appointment = slot(&refused(error)).expect("an appointment");
+                let appointment = reservation(&refused(error)).expect("an appointment");
                 told.push(appointment);
                 ticket = Some(appointment.token.to_string());
                 sleep(appointment.after).await;
