@@ -9,8 +9,8 @@ use crate::{Progress, ScenarioError, Sweep, TimeSeries, fluid};
 /// Evaluates policies for a fleet, with no more clients than needed to distinguish policies.
 ///
 /// The figures depend only on clients / rate and backlog / rate, so a large fleet is represented by a smaller one in
-/// proportion. The exception is chance, which makes the peak of the smaller fleet higher, equally for all policies: by
-/// about 15 % if its server accepts 800 clients per second.
+/// proportion. The exception is random variation, which raises the peak of the smaller fleet, equally for all policies:
+/// by about 15 % if its server accepts 800 clients per second.
 pub(super) struct Evaluator {
     /// For the reported figures.
     full: ReconnectScenario,
@@ -51,8 +51,8 @@ impl Evaluator {
         let window = Duration::try_from_secs_f64(clients as f64 / capacity).unwrap_or(Duration::MAX);
         let min_recovery_time = window.saturating_add(outage);
         let horizon = min_recovery_time.saturating_mul(HORIZON_FACTOR).saturating_add(AN_HOUR).min(MAX_HORIZON);
-        let scenario = |most: u64| {
-            let simulated = clients.min(most);
+        let scenario = |max_clients: u64| {
+            let simulated = clients.min(max_clients);
             let rate = capacity * simulated as f64 / clients as f64;
             let backlog = (rate * BACKLOG_SECONDS).ceil().max(1.0) as u32;
             ReconnectScenario::builder(simulated).rate(rate).backlog(backlog).down_for(outage).horizon(horizon).build()
@@ -96,8 +96,8 @@ impl Evaluator {
         candidates(policies, screened.into_iter().map(|runs| runs.into_iter().flatten().next()))
     }
 
-    /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of attempts
-    /// of a client.
+    /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
+    /// attempts of a client.
     pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
         let seeds: Vec<_> = (1..=u64::from(self.runs())).map(|run| self.seed.for_call(run)).collect();
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {
