@@ -20,11 +20,11 @@ impl<'a> ClientPolicy<'a> {
         Self { policy, seeds: seed.for_call(0) }
     }
 
-    /// Handles the loss of a connection, at `now` in microseconds. Returns the delay before the first attempt; `None` if
-    /// there is none.
+    /// Handles the loss of a connection, at `now` in microseconds. Returns the delay before the first attempt; `None`
+    /// if there is none.
     ///
-    /// This and the following methods make the decisions of [`stagger_core::machine::ReconnectMachine`] with a fifth of its memory; the test
-    /// below compares them, delay by delay.
+    /// This and the following methods make the decisions of [`stagger_core::machine::ReconnectMachine`] with a fifth of
+    /// its memory; the test below compares them, delay by delay.
     pub(crate) fn on_disconnect(&self, id: u32, state: &mut RetryState, now: u64) -> Option<Duration> {
         *state = RetryState::new();
         let mut retry = self.retry(id, state);
@@ -46,8 +46,8 @@ impl<'a> ClientPolicy<'a> {
         let _ = self.retry(id, state).begin(Permits::NONE, || instant(now), &Guards::none());
     }
 
-    /// Handles a failed attempt, at `now` in microseconds. Returns the delay before the next attempt; `None` if the client
-    /// gives up.
+    /// Handles a failed attempt, at `now` in microseconds. Returns the delay before the next attempt; `None` if the
+    /// client gives up.
     #[inline(always)]
     pub(crate) fn on_failure(&self, id: u32, state: &mut RetryState, outcome: Outcome, now: u64) -> Option<Duration> {
         delay(&self.retry(id, state).decide_unguarded(outcome, || instant(now)))

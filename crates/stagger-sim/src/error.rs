@@ -44,8 +44,8 @@ impl ScenarioError {
     }
 }
 
-/// Returns whether `rate` can be simulated: beyond these limits (one in thirty years, one per nanosecond) times cannot be
-/// represented.
+/// Returns whether `rate` can be simulated: beyond these limits (one in thirty years, one per nanosecond) times cannot
+/// be represented.
 pub(crate) fn is_rate(rate: f64) -> bool {
     (1e-9..=1e9).contains(&rate)
 }

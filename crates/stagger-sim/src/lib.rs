@@ -1,9 +1,9 @@
 //! Simulation of retry storms under a virtual clock.
 //!
-//! Runs the same [`Policy`](stagger_core::Policy) as production code, with up to 67 million clients at once: what load does
-//! it put on the server, how long does it take until all clients are back, and how far is that from the optimum? The
-//! clients decide with [`stagger_core::machine::RetryMachine`] itself, each with its own seed and state; this crate has no copy of any
-//! formula.
+//! Runs the same [`Policy`](stagger_core::Policy) as production code, with up to 67 million clients at once: what load
+//! does it put on the server, how long does it take until all clients are back, and how far is that from the optimum?
+//! The clients decide with [`stagger_core::machine::RetryMachine`] itself, each with its own seed and state; this crate
+//! has no copy of any formula.
 //!
 //! | scenario | what happens |
 //! |---|---|
@@ -32,18 +32,19 @@
 //! [`lint`] finds settings that can cause a storm without running the policy, and suggests fixes.
 //!
 //! [`Sweep`] executes many runs in parallel, [`Progress`] reports their progress and cancels them; [`testing`] has
-//! assertions for your own tests, which fail if a policy can cause a storm. [`advise`] finds the best policies for a fleet.
+//! assertions for your own tests, which fail if a policy can cause a storm. [`advise`] finds the best policies for a
+//! fleet.
 //!
 //! # Features
 //!
-//! - `serde` (off by default; without it the core is the only dependency): the module `storm`, results as a document with a
-//!   schema, and JSON in `lint::log`, which reads the output of `stagger run --log json`.
+//! - `serde` (off by default; without it the core is the only dependency): the module `storm`, results as a document
+//!   with a schema, and JSON in `lint::log`, which reads the output of `stagger run --log json`.
 //!
 //! # Randomness
 //!
 //! Every random draw is a function of seed, client and attempt: a seed gives the same figures on every machine, with
-//! either [`Engine`] and any number of threads. Random quantities of the environment (when a client is disconnected, how
-//! long a message takes) are the same for every policy.
+//! either [`Engine`] and any number of threads. Random quantities of the environment (when a client is disconnected,
+//! how long a message takes) are the same for every policy.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

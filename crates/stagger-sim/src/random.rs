@@ -2,10 +2,11 @@ use stagger_core::Seed;
 
 use crate::engine::CLIENT_BITS;
 
-/// Random quantities of the environment, as opposed to the policy: when a client is disconnected, how long a message takes.
+/// Random quantities of the environment, as opposed to the policy: when a client is disconnected, how long a message
+/// takes.
 ///
-/// Every draw is a function of client and attempt, so neither the order of events nor the policy changes it: all policies
-/// run in the same environment, and differences between their figures are due to the policies.
+/// Every draw is a function of client and attempt, so neither the order of events nor the policy changes it: all
+/// policies run in the same environment, and differences between their figures are due to the policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Environment {
     disconnects: Seed,
@@ -33,7 +34,8 @@ impl Environment {
         ((self.disconnects.draw(client as u64) as u128 * (window as u128 + 1)) >> 64) as u64
     }
 
-    /// Returns the random bits for the messages after this attempt of a client; attempt 0 is the loss of the connection.
+    /// Returns the random bits for the messages after this attempt of a client; attempt 0 is the loss of the
+    /// connection.
     #[inline]
     pub(crate) const fn message_bits(self, client: u32, attempt: u32) -> MessageBits {
         let bits = self.messages.draw(((attempt as u64) << CLIENT_BITS) | client as u64);
@@ -47,20 +49,20 @@ mod tests {
 
     #[test]
     fn disconnect_times_cover_the_whole_window() {
-        let world = Environment::new(Seed::new(1));
-        let disconnects: Vec<_> = (0..1_000).map(|client| world.disconnect_time(client, 9)).collect();
+        let environment = Environment::new(Seed::new(1));
+        let disconnects: Vec<_> = (0..1_000).map(|client| environment.disconnect_time(client, 9)).collect();
         assert_eq!(disconnects.iter().min(), Some(&0));
         assert_eq!(disconnects.iter().max(), Some(&9));
-        assert_eq!(world.disconnect_time(3, 0), 0);
+        assert_eq!(environment.disconnect_time(3, 0), 0);
     }
 
     #[test]
     fn clients_and_attempts_have_distinct_draws() {
-        let world = Environment::new(Seed::new(1));
+        let environment = Environment::new(Seed::new(1));
         let mut seen = std::collections::HashSet::new();
         for client in 0..100 {
             for attempt in 0..100 {
-                let message_bits = world.message_bits(client, attempt);
+                let message_bits = environment.message_bits(client, attempt);
                 assert!(seen.insert((message_bits.answer, message_bits.next)), "client {client}, attempt {attempt}");
             }
         }

@@ -8,8 +8,8 @@ use crate::Progress;
 
 /// A parameter sweep: runs every strategy with every seed, in parallel on all cores.
 ///
-/// A run uses one core, and its figures do not depend on other runs. Results are in the order of strategies and seeds. At
-/// most as many runs as threads are in memory at once.
+/// A run uses one core, and its figures do not depend on other runs. Results are in the order of strategies and seeds.
+/// At most as many runs as threads are in memory at once.
 ///
 /// ```
 /// use stagger_core::{profile::Profile, Seed};
@@ -17,7 +17,8 @@ use crate::Progress;
 ///
 /// let scenario = ReconnectScenario::builder(1_000).rate(100.0).build()?;
 /// let strategies = ["web-socket", "socket.io"].map(|name| Profile::named(name).expect("a known profile").policy());
-/// let figures = Sweep::new().run(&strategies, &[Seed::new(1), Seed::new(2)], &Progress::new(), |policy, seed, progress| {
+/// let seeds = [Seed::new(1), Seed::new(2)];
+/// let figures = Sweep::new().run(&strategies, &seeds, &Progress::new(), |policy, seed, progress| {
 ///     scenario.run_with_progress(policy, seed, progress)
 /// });
 /// let attempts = |policy: usize| -> u64 { figures[policy].iter().flatten().map(|run| run.attempts).sum() };
@@ -41,8 +42,8 @@ impl Sweep {
         Self { threads: Some(threads) }
     }
 
-    /// Runs every strategy with every seed and waits for all runs. Returns a list for each strategy, with an entry for each
-    /// seed: `None` for runs that were cancelled before they completed.
+    /// Runs every strategy with every seed and waits for all runs. Returns a list for each strategy, with an entry for
+    /// each seed: `None` for runs that were cancelled before they completed.
     pub fn run<S: Sync, T: Send>(
         self,
         strategies: &[S],

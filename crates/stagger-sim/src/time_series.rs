@@ -81,8 +81,8 @@ impl TimeSeries {
 
 /// The number of attempts in flight over time, from their start and end times, with a resolution of a millisecond.
 ///
-/// Starts are recorded ahead of time, when a client begins to wait. Beyond an hour the resolution becomes coarser, so that
-/// the memory stays within 16 MB.
+/// Starts are recorded ahead of time, when a client begins to wait. Beyond an hour the resolution becomes coarser, so
+/// that the memory stays within 16 MB.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     changes: Vec<i32>,

@@ -1,5 +1,5 @@
-//! The same storm in a specialized loop: one formula, eight bytes per client, no figures. It measures the upper bound of
-//! this machine, to put measurements of other machines in proportion.
+//! The same storm in a specialized loop: one formula, eight bytes per client, no figures. It measures the upper bound
+//! of this machine, to put measurements of other machines in proportion.
 
 const WIDTH_BITS: u32 = 14;
 const CLIENT_BITS: u32 = 26;

@@ -7,8 +7,8 @@
 //!
 //! Above ten million clients, the heap is skipped.
 //!
-//! Times are CPU times where the system reports them (Linux), so that other load on the machine matters less. They still
-//! vary; the ratio of two rows is reliable.
+//! Times are CPU times where the system reports them (Linux), so that other load on the machine matters less. They
+//! still vary; the ratio of two rows is reliable.
 
 mod bare;
 

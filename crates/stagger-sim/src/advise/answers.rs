@@ -33,8 +33,8 @@ impl Answers {
     /// The number of clients above which retries need a budget and a breaker.
     pub(super) const MANY: u64 = 1_000;
 
-    /// Creates answers from a deployment context, of which purpose, clients, capacity, idempotency and deadline are used.
-    /// The deadline is the maximum time from the first need for the operation until it has succeeded.
+    /// Creates answers from a deployment context, of which purpose, clients, capacity, idempotency and deadline are
+    /// used. The deadline is the maximum time from the first need for the operation until it has succeeded.
     pub fn from_context(context: DeploymentContext) -> Self {
         Self { context, ..Self::default() }
     }
@@ -45,7 +45,8 @@ impl Answers {
         self
     }
 
-    /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available at once.
+    /// Sets how long the server is down. Not set means 0: all clients are disconnected, and the server is available at
+    /// once.
     pub const fn outage(mut self, outage: Duration) -> Self {
         self.outage = Some(outage);
         self
@@ -141,7 +142,7 @@ mod tests {
             let error = Answers::default().answer(question, "perhaps").unwrap_err().to_string();
             assert!(error.starts_with("invalid value `perhaps`; expected "), "{error}");
         }
-        assert!(Answers::default().answer(Question::Deadline, "inf").is_err(), "patience without end is not said");
+        assert!(Answers::default().answer(Question::Deadline, "inf").is_err(), "an infinite deadline is rejected");
     }
 
     #[test]

@@ -20,8 +20,9 @@ impl Answers {
             return with(Recommendation::DoNotRetry, Question::Transient, conclusion);
         }
         if self.context.idempotency == Some(Idempotency::No) {
-            let conclusion = "a failure does not tell whether the operation was executed, and a retry could execute it twice; \
-                             send an idempotency key that is the same for all attempts to make retries safe";
+            let conclusion = "a failure does not tell whether the operation was executed, and a retry could execute \
+                              it twice; send an idempotency key that is the same for all attempts to make retries \
+                              safe";
             return with(Recommendation::DoNotRetry, Question::Idempotent, conclusion);
         }
         let waited_for = !matches!(self.context.purpose, Some(Purpose::Background | Purpose::Reconnecting));

@@ -96,8 +96,8 @@ impl Evaluator {
         candidates(policies, screened.into_iter().map(|runs| runs.into_iter().flatten().next()))
     }
 
-    /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of attempts
-    /// of a client.
+    /// Simulates policies client by client, with seeds not used for screening. Also returns the maximum number of
+    /// attempts of a client.
     pub(super) fn simulate(&self, policies: &[Policy], progress: &Progress) -> Vec<(Candidate, u64)> {
         let seeds: Vec<_> = (1..=u64::from(self.runs())).map(|run| self.seed.for_call(run)).collect();
         let each = Sweep::new().run(policies, &seeds, progress, |policy, seed, progress| {

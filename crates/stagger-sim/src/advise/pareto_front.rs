@@ -64,8 +64,8 @@ pub(super) struct Objective {
 const NEVER: f64 = 1e9;
 
 impl Prediction {
-    /// Returns the two objectives, both to be minimized: peak, and recovery in seconds. Without recovery, policies with more
-    /// recovered clients are better.
+    /// Returns the two objectives, both to be minimized: peak, and recovery in seconds. Without recovery, policies with
+    /// more recovered clients are better.
     pub(super) fn objectives(&self) -> [f64; 2] {
         let recovery = self.recovery.map_or(NEVER * (2.0 - self.recovered_ratio), |recovery| recovery.as_secs_f64());
         [self.peak_second, recovery]
@@ -81,8 +81,8 @@ impl Prediction {
 impl Objective {
     /// Returns the index of the best candidate; `None` if there are no candidates.
     ///
-    /// With a deadline: the lowest peak above the capacity among the candidates that recover in time, and of these the one
-    /// that recovers soonest. Without a deadline, or if no candidate recovers in time: the lowest product of both
+    /// With a deadline: the lowest peak above the capacity among the candidates that recover in time, and of these the
+    /// one that recovers soonest. Without a deadline, or if no candidate recovers in time: the lowest product of both
     /// objectives.
     pub(super) fn best(&self, candidates: &[Candidate]) -> Option<usize> {
         let in_time = |candidate: &Candidate| {

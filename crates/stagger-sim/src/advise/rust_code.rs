@@ -2,8 +2,8 @@ use core::time::Duration;
 
 use stagger_core::{Jitter, Policy, PolicyBuilder, schedule::Backoff};
 
-/// Returns the policy as Rust code: an invocation of the macro `policy!`. Returns `None` if the policy has settings that
-/// the macro does not support.
+/// Returns the policy as Rust code: an invocation of the macro `policy!`. Returns `None` if the policy has settings
+/// that the macro does not support.
 ///
 /// ```
 /// use stagger_core::policy;

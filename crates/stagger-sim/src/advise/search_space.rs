@@ -104,8 +104,8 @@ impl SearchSpace {
                 jitters: &[Jitter::Full, Jitter::Equal],
                 spreads: Spreads::Yes,
                 attempts: Attempts::Unlimited,
-                rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the connection \
-                            has been stable",
+                rationale: "a long-lived connection: the first wave is spread, and the backoff resets only after the \
+                            connection has been stable",
             },
             // Without a purpose, assumes a typical call.
             None => call(

@@ -75,7 +75,8 @@ struct Calendar<C> {
     index_bits: u32,
     /// The sorted keys of the events of the current bin.
     keys: Vec<u64>,
-    /// The clients of the current bin in storage order, so that they are copied sequentially; keys hold their positions.
+    /// The clients of the current bin in storage order, so that they are copied sequentially; keys hold their
+    /// positions.
     clients: Vec<C>,
     /// The events of the current bin, if there are more than keys can index. Keys are then plain indices.
     crowded: Vec<Event>,

@@ -2,8 +2,8 @@ use super::event::Event;
 
 /// Storage for events with the state of their clients, in any number of bins, in one allocation.
 ///
-/// A bin is a linked list of chunks. A vector per bin would double its capacity when full and never release it; here a bin
-/// wastes half a chunk on average. A bin itself is four bytes, so the bins in use stay in the cache.
+/// A bin is a linked list of chunks. A vector per bin would double its capacity when full and never release it; here a
+/// bin wastes half a chunk on average. A bin itself is four bytes, so the bins in use stay in the cache.
 ///
 /// The state of a client is stored with its event instead of at a fixed position, so that memory is written and read
 /// sequentially. Only the sort within a bin, which fits into a cache, accesses it randomly.
@@ -50,8 +50,8 @@ impl<C: Copy> Chunks<C> {
         bin.0 += 1;
     }
 
-    /// Appends a chunk to the full one that ends where chunk `after` starts, or starts a new bin if `after` is 0. Returns the
-    /// start position of the new chunk.
+    /// Appends a chunk to the full one that ends where chunk `after` starts, or starts a new bin if `after` is 0.
+    /// Returns the start position of the new chunk.
     #[inline(never)]
     fn append_chunk(&mut self, after: u32) -> u32 {
         let chunk = match self.free {

@@ -1,15 +1,15 @@
 //! Discrete-event engines, which deliver events to a simulation in the order of their times.
 //!
-//! Each client has at most one pending event, so an event is a time and a client; the simulation decides what happens at
-//! that time. There are two engines with identical results:
+//! Each client has at most one pending event, so an event is a time and a client; the simulation decides what happens
+//! at that time. There are two engines with identical results:
 //!
 //! - [`heap`] takes one event after the other from a binary heap. It is the reference.
-//! - [`calendar`] is a calendar queue: it keeps events in time bins no wider than the minimum interval between two events of
-//!   a client, so a bin is complete when its turn comes. A bin is sorted as a whole, and the state of a client is stored
-//!   next to its event: memory is accessed sequentially, where the heap waits for random accesses.
+//! - [`calendar`] is a calendar queue: it keeps events in time bins no wider than the minimum interval between two
+//!   events of a client, so a bin is complete when its turn comes. A bin is sorted as a whole, and the state of a
+//!   client is stored next to its event: memory is accessed sequentially, where the heap waits for random accesses.
 //!
-//! Events of the same microsecond are ordered by client number, never by the order in which they were scheduled: that order
-//! depends on how long clients waited, and would favor those that waited long.
+//! Events of the same microsecond are ordered by client number, never by the order in which they were scheduled: that
+//! order depends on how long clients waited, and would favor those that waited long.
 
 mod calendar;
 mod chunks;
@@ -30,7 +30,8 @@ pub enum Engine {
     /// A calendar queue, for general use.
     #[default]
     Calendar,
-    /// A binary heap, the reference that the other engine is tested against. Twenty times slower with ten million clients.
+    /// A binary heap, the reference that the other engine is tested against. Twenty times slower with ten million
+    /// clients.
     Heap,
 }
 

@@ -11,7 +11,8 @@ use crate::reconnect::{FirstAttempt, ReconnectScenario, RetryAfter};
 pub(super) struct AttemptDelays {
     /// The delay before the first attempt.
     pub(super) first: Distribution,
-    /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client gives up.
+    /// The delay after each failed attempt; the last entry also applies to all later attempts. `None` if the client
+    /// gives up.
     pub(super) after: Vec<Option<Distribution>>,
 }
 
@@ -21,7 +22,8 @@ const MAX_ATTEMPTS: u32 = 256;
 /// Maximum one-way delay: the arrivals of a step are a sum over all steps in which they may have been sent.
 const MAX_ONE_WAY: Duration = Duration::from_secs(10);
 
-/// The delays of later retries are assumed to equal that of this one. With a multiplier of 1.1 it is 10¹⁰ times the base.
+/// The delays of later retries are assumed to equal that of this one. With a multiplier of 1.1 it is 10¹⁰ times the
+/// base.
 const MAX_RETRIES: u32 = 256;
 
 impl AttemptDelays {

@@ -21,8 +21,8 @@ pub struct FluidFigures {
     /// Time at which less than half a client was missing; `None` if never.
     pub t100: Option<Duration>,
     /// Mean time from the loss of a client's connection until it was connected, over connected clients. Assumes that
-    /// connected clients lost their connections at the mean time of all clients, which underestimates it if only the clients
-    /// that lost theirs first were connected.
+    /// connected clients lost their connections at the mean time of all clients, which underestimates it if only the
+    /// clients that lost theirs first were connected.
     pub recovered_mean: Duration,
 }
 

@@ -1,13 +1,13 @@
-//! The mean-field (fluid) approximation of [`reconnect`](crate::reconnect): instead of individual clients, it tracks shares
-//! of the clients, in cohorts by retry number.
+//! The mean-field (fluid) approximation of [`reconnect`](crate::reconnect): instead of individual clients, it tracks
+//! shares of the clients, in cohorts by retry number.
 //!
-//! Its cost does not depend on the number of clients, so it is fast enough for a search over policies and for interactive
-//! use. As an independent computation of the same figures, it also verifies the exact simulation: with a million clients
-//! both agree to 0.5 % in attempts.
+//! Its cost does not depend on the number of clients, so it is fast enough for a search over policies and for
+//! interactive use. As an independent computation of the same figures, it also verifies the exact simulation: with a
+//! million clients both agree to 0.5 % in attempts.
 //!
-//! Time advances in steps of 5 ms. Of the attempts that arrive in a step, as many are accepted as the backlog permits; the
-//! rest is distributed over the delays of the policy's [forecast](stagger_core::Policy::quantile) and the network delay in
-//! both directions. The model is deterministic: its figures do not include random variation among few clients.
+//! Time advances in steps of 5 ms. Of the attempts that arrive in a step, as many are accepted as the backlog permits;
+//! the rest is distributed over the delays of the policy's [forecast](stagger_core::Policy::quantile) and the network
+//! delay in both directions. The model is deterministic: its figures do not include random variation among few clients.
 //!
 //! Policies whose delays depend on previous delays have no cohorts, and some settings depend on more than the number of
 //! retries of a client: see [`NotSimulable`].

@@ -96,9 +96,9 @@ impl FluidSimulation {
             // Rounding errors can make it slightly negative.
             let arrives = arrived.iter().sum::<f64>().max(0.0);
             let accepted = self.serve(step, arrives);
-            let refused = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
-            for (attempt, distribution) in delays.after.iter().enumerate().filter(|_| refused > 0.0) {
-                let share = refused * arrived[attempt];
+            let rejected = if arrives > accepted { 1.0 - accepted / arrives } else { 0.0 };
+            for (attempt, distribution) in delays.after.iter().enumerate().filter(|_| rejected > 0.0) {
+                let share = rejected * arrived[attempt];
                 match distribution {
                     _ if share <= 0.0 => {}
                     Some(distribution) => {

@@ -85,8 +85,8 @@ impl<'a> PolicyAnalysis<'a> {
         }
     }
 
-    /// Returns the share of clients that wait exactly the cap before retry `n`, with a precision of 0.2 %; 0 if it is below
-    /// `least`.
+    /// Returns the share of clients that wait exactly the cap before retry `n`, with a precision of 0.2 %; 0 if it is
+    /// below `least`.
     pub(super) fn share_at_cap(&self, n: u32, least: f64) -> f64 {
         let (Some(cap), Some((shortest, longest))) = (self.policy.cap(), self.policy.bounds(n)) else { return 0.0 };
         if shortest == cap && longest == cap {
@@ -108,8 +108,8 @@ impl<'a> PolicyAnalysis<'a> {
         if below > 0.0 { 1.0 - below - width / 2.0 } else { 1.0 }
     }
 
-    /// Returns the longest time from the start of a call to the end of its last attempt; `None` if it is unlimited, or has
-    /// too many attempts to add up. Attempts take their timeout, if known.
+    /// Returns the longest time from the start of a call to the end of its last attempt; `None` if it is unlimited, or
+    /// has too many attempts to add up. Attempts take their timeout, if known.
     pub(super) fn worst_case(&self) -> Option<Duration> {
         let timeout = self.context.attempt_timeout.unwrap_or_default();
         let waits_and_attempts = self.attempts().filter(|attempts| *attempts <= COUNTABLE).and_then(|attempts| {

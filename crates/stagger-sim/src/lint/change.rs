@@ -32,8 +32,8 @@ pub(super) fn duration(key: &'static str, duration: Duration) -> (&'static str, 
 
 /// Creates the setting of a delay list; one second if the list is empty.
 pub(super) fn delays(list: impl Iterator<Item = Duration>) -> (&'static str, String) {
-    let told: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
-    ("delays", if told.is_empty() { "1s".to_owned() } else { told.join(",") })
+    let texts: Vec<String> = list.map(|delay| Compact(delay).to_string()).collect();
+    ("delays", if texts.is_empty() { "1s".to_owned() } else { texts.join(",") })
 }
 
 /// Creates a setting whose value is a word or a number.
@@ -45,8 +45,8 @@ pub(super) fn value(key: &'static str, value: impl fmt::Display) -> (&'static st
 const MOST_REPAIRS: usize = 6;
 
 impl Change {
-    /// Applies the change. Returns the changed policy, and the change extended by the settings that must be adjusted with
-    /// it; `None` if no adjustment makes the policy valid.
+    /// Applies the change. Returns the changed policy, and the change extended by the settings that must be adjusted
+    /// with it; `None` if no adjustment makes the policy valid.
     pub(super) fn applied_to(mut self, policy: &Policy) -> Option<(Self, Policy)> {
         for _ in 0..MOST_REPAIRS {
             let settings = match &mut self {

@@ -49,7 +49,8 @@ impl Finding {
 
 impl Suggestion {
     /// Returns the settings to change, in the policy language, like `jitter=full cap=10s`; or a complete policy if no
-    /// setting of this one helps. `None` if the fix lies outside the policy. With these settings the rule no longer applies.
+    /// setting of this one helps. `None` if the fix lies outside the policy. With these settings the rule no longer
+    /// applies.
     #[must_use]
     pub fn settings(&self) -> Option<String> {
         self.change.as_ref().map(|(change, _)| change.to_string())

@@ -3,6 +3,7 @@ use core::time::Duration;
 
 /// A goodness-of-fit test: how well measured or drawn delays match the forecast distribution.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GoodnessOfFit {
     /// The shortest and the longest draw, as fractions of the forecast interval.
     pub reach: (f64, f64),
@@ -28,8 +29,8 @@ const NEGLIGIBLE_END: f64 = 0.001;
 const POINTS: usize = 129;
 
 impl GoodnessOfFit {
-    /// Tests `drawn` against a forecast with these bounds. `drawn` must be sorted in ascending order; an empty sample is
-    /// never rejected.
+    /// Tests `drawn` against a forecast with these bounds. `drawn` must be sorted in ascending order; an empty sample
+    /// is never rejected.
     #[must_use]
     pub fn new(curve: &QuantileCurve, (min, max): (Duration, Duration), drawn: &[Duration]) -> Self {
         let count = drawn.len().max(1) as f64;

@@ -3,8 +3,8 @@
 //! [`check`] examines a [`Policy`](stagger_core::Policy) in its [`DeploymentContext`] by [rules](Rule::all()) with
 //! stable codes. Each [`Finding`] states the problem with the figures of this policy, why it matters, and how to fix
 //! it. If a change of the policy fixes it, the [`Suggestion`] is written in the policy language and has been verified.
-//! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`] returns
-//! the policy with all suggestions applied.
+//! Every figure is computed from the policy's own forecasts; no rule has a formula for delays of its own. [`fix`]
+//! returns the policy with all suggestions applied.
 //!
 //! [`log`] checks delays that were measured.
 //!

@@ -37,8 +37,8 @@ impl OccFigures {
         (self.calls_per_client() - 1.0) * (self.time_per_client() - 1.0)
     }
 
-    /// Returns the number of calls relative to the optimum for the same time: `c / (τ / (τ − 1))`. `None` if the time per
-    /// client is about W or less, because more attempts could not reduce it.
+    /// Returns the number of calls relative to the optimum for the same time: `c / (τ / (τ − 1))`. `None` if the time
+    /// per client is about W or less, because more attempts could not reduce it.
     #[must_use]
     pub fn calls_to_limit(&self) -> Option<f64> {
         let time = self.time_per_client();

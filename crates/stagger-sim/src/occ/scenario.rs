@@ -46,8 +46,8 @@ impl OccScenario {
         self.run_with_engine(Engine::Heap, policy, seed)
     }
 
-    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run). With few clients and short times the
-    /// heap is faster.
+    /// Runs the scenario on a given engine, with the same figures as [`run`](Self::run). With few clients and short
+    /// times the heap is faster.
     #[must_use]
     pub fn run_with_engine(&self, engine: Engine, policy: &Policy, seed: Seed) -> OccFigures {
         // This progress is not shared, so it is never cancelled.
@@ -68,8 +68,8 @@ impl OccScenario {
 }
 
 impl OccScenarioBuilder {
-    /// Sets the one-way delay of messages: normally distributed with this mean and standard deviation. Default 10 and 2 ms.
-    /// Range: a mean of at least a microsecond, both up to an hour.
+    /// Sets the one-way delay of messages: normally distributed with this mean and standard deviation. Default 10 and 2
+    /// ms. Range: a mean of at least a microsecond, both up to an hour.
     pub const fn one_way(self, mean: Duration, deviation: Duration) -> Self {
         Self { mean, deviation, ..self }
     }

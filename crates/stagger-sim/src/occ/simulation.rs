@@ -59,8 +59,8 @@ impl<'a> OccSimulation<'a> {
         (deviate * deviation + mean).abs() as u64
     }
 
-    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns the arrival time of its first
-    /// message; `None` if the client gives up.
+    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns the arrival time of its
+    /// first message; `None` if the client gives up.
     fn send(&mut self, id: u32, client: &mut Client, now: u64, after: Option<Duration>) -> Option<u64> {
         let Some(at) = after.map(|after| now.saturating_add(micros(after))).filter(|&at| at < MAX_TIME / 2) else {
             self.gave_up += 1;

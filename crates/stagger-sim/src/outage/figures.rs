@@ -57,8 +57,9 @@ impl OutageFigures {
         self.attempts.seconds().skip(self.outage_start.as_secs() as usize).max().unwrap_or(0)
     }
 
-    /// Returns the time from the end of the outage to recovery: to the start of the first five consecutive seconds in each of
-    /// which the number of successes is at least 90 % of the mean number of requests. `None` if it never recovered.
+    /// Returns the time from the end of the outage to recovery: to the start of the first five consecutive seconds in
+    /// each of which the number of successes is at least 90 % of the mean number of requests. `None` if it never
+    /// recovered.
     #[must_use]
     pub fn recovery(&self) -> Option<Duration> {
         let ended = self.outage_end.as_secs_f64().ceil() as usize;

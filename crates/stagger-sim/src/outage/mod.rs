@@ -2,23 +2,24 @@
 //!
 //! # The model
 //!
-//! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one policy and
-//!   its own guards: the budgets and breakers of [`stagger_core`], as in a real program ([`ProcessGuards`]).
-//! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow. An
-//!   attempt fails if no answer arrives within the timeout.
+//! - Requests arrive at random (a Poisson process), each at one of a number of client processes. A process has one
+//!   policy and its own guards: the budgets and breakers of [`stagger_core`], as in a real program ([`ProcessGuards`]).
+//! - Messages have a fixed one-way delay. A request makes one attempt, and further attempts as policy and guards allow.
+//!   An attempt fails if no answer arrives within the timeout.
 //! - The server has one queue and a fixed service time. If the queue is full, an attempt is rejected at once
-//!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it processes
-//!   every queued job, whether its result is still wanted or not.
+//!   ([throttled](stagger_core::FailureKind::Throttled)). The server does not notice that a client has timed out: it
+//!   processes every queued job, whether its result is still wanted or not.
 //! - During an [outage](OutageKind) the server rejects all attempts, or it stalls and the queue fills.
 //!
 //! # Limits and formulas
 //!
-//! No policy makes less than one attempt per request. If λ requests arrive per second and μ jobs are processed, a stall of
-//! length T leaves `q = λ · T` jobs in the queue, and without retries new requests are served in time again after
-//! `(q − μ · timeout) / (μ − λ)`. A storm sustains itself if jobs become stale in the queue, `queue / μ > timeout`, and load
-//! exceeds capacity, `λ · (1 + r) > μ`, where `r` is the number of retries per request if nothing succeeds: the retries of
-//! the policy, or what the budget allows. The system is then [metastable](OutageFigures::is_metastable): the outage is over,
-//! but requests still fail. Every process has the initial allowance of its budget, so a large fleet has a large total.
+//! No policy makes less than one attempt per request. If λ requests arrive per second and μ jobs are processed, a stall
+//! of length T leaves `q = λ · T` jobs in the queue, and without retries new requests are served in time again after
+//! `(q − μ · timeout) / (μ − λ)`. A storm sustains itself if jobs become stale in the queue, `queue / μ > timeout`, and
+//! load exceeds capacity, `λ · (1 + r) > μ`, where `r` is the number of retries per request if nothing succeeds: the
+//! retries of the policy, or what the budget allows. The system is then [metastable](OutageFigures::is_metastable): the
+//! outage is over, but requests still fail. Every process has the initial allowance of its budget, so a large fleet has
+//! a large total.
 
 mod figures;
 mod guards;

@@ -60,8 +60,8 @@ const COUNTS: RangeInclusive<u32> = 1..=1 << CLIENT_BITS;
 impl OutageScenario {
     pub(super) const MAX_REQUESTS: usize = 1 << CLIENT_BITS;
 
-    /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of all
-    /// other settings.
+    /// Starts a scenario with this mean number of requests per second, a billionth to a billion, and the defaults of
+    /// all other settings.
     pub const fn builder(rate: f64) -> OutageScenarioBuilder {
         OutageScenarioBuilder {
             rate,
@@ -83,8 +83,8 @@ impl OutageScenario {
         self.processes
     }
 
-    /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use randomness;
-    /// `seed` is the seed of the run.
+    /// Runs the scenario with this policy. `guards` is called once per process, with a seed for guards that use
+    /// randomness; `seed` is the seed of the run.
     #[must_use]
     pub fn run(&self, policy: &Policy, guards: impl Fn(Seed) -> ProcessGuards, seed: Seed) -> OutageFigures {
         self.run_with_engine(Engine::Heap, policy, guards, seed)
@@ -137,7 +137,8 @@ impl OutageScenarioBuilder {
         Self { capacity, ..self }
     }
 
-    /// Sets the maximum number of jobs at the server, including the one in progress. Default 3,000. Range: 1 to 67,108,864.
+    /// Sets the maximum number of jobs at the server, including the one in progress. Default 3,000. Range: 1 to
+    /// 67,108,864.
     pub const fn queue(self, queue: u32) -> Self {
         Self { queue, ..self }
     }

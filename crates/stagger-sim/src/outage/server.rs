@@ -42,19 +42,19 @@ impl Server {
         if self.done.len() >= self.room {
             return JobOutcome::QueueFull;
         }
-        let begin = self.done.back().map_or(at, |&last| last.max(at));
-        let done = if self.outage == OutageKind::Stall { self.done_after_stall(begin) } else { begin + self.service };
+        let start = self.done.back().map_or(at, |&last| last.max(at));
+        let done = if self.outage == OutageKind::Stall { self.done_after_stall(start) } else { start + self.service };
         self.done.push_back(done);
         JobOutcome::Done(done)
     }
 
-    /// Returns the completion time of a job that would start at `begin`, taking the stall into account.
-    fn done_after_stall(&self, begin: f64) -> f64 {
-        if begin >= self.from && begin < self.until {
+    /// Returns the completion time of a job that would start at `start`, taking the stall into account.
+    fn done_after_stall(&self, start: f64) -> f64 {
+        if start >= self.from && start < self.until {
             return self.until + self.service;
         }
-        let done = begin + self.service;
-        if begin < self.from && done > self.from { done + (self.until - self.from) } else { done }
+        let done = start + self.service;
+        if start < self.from && done > self.from { done + (self.until - self.from) } else { done }
     }
 }
 

@@ -91,8 +91,8 @@ impl ReconnectFigures {
         self.arrivals.peak(Duration::ZERO)
     }
 
-    /// Returns the maximum number of arrivals within 100 ms from `from` on, to exclude the first wave, which is the same for
-    /// all policies with the same base.
+    /// Returns the maximum number of arrivals within 100 ms from `from` on, to exclude the first wave, which is the
+    /// same for all policies with the same base.
     #[must_use]
     pub fn peak_from(&self, from: Duration) -> u64 {
         self.arrivals.peak(from)
@@ -116,11 +116,11 @@ impl ReconnectFigures {
     #[must_use]
     pub fn efficiency(&self) -> Efficiency {
         let best = self.clients as f64 / self.rate;
-        let everyone = self.t100.is_some();
+        let all_connected = self.t100.is_some();
         Efficiency {
-            attempts: everyone.then(|| self.clients as f64 / self.attempts as f64),
+            attempts: all_connected.then(|| self.clients as f64 / self.attempts as f64),
             time: self.t100.map(|last| (best / last.as_secs_f64()).min(1.0)),
-            mean_time: everyone.then(|| (best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
+            mean_time: all_connected.then(|| (best / 2.0 / self.recovered_mean.as_secs_f64()).min(1.0)),
         }
     }
 

@@ -2,22 +2,22 @@
 //!
 //! # The model
 //!
-//! - Client *i* loses its connection at a time that is uniform on `[0, disconnect_window]`, and notices it at once. It then
-//!   behaves like a program that uses [`stagger_core::machine::ReconnectMachine`], or makes its first attempt immediately
-//!   ([`FirstAttempt`]).
+//! - Client *i* loses its connection at a time that is uniform on `[0, disconnect_window]`, and notices it at once. It
+//!   then behaves like a program that uses [`stagger_core::machine::ReconnectMachine`], or makes its first attempt
+//!   immediately ([`FirstAttempt`]).
 //! - The one-way delay of each message is uniform between two bounds.
-//! - The server has a single acceptor that takes `1 / rate` for each handshake, and a backlog. An attempt that arrives at
-//!   *t* is accepted if fewer than `backlog` handshakes are pending then, and the client is connected when it receives the
-//!   answer. Otherwise the attempt is rejected at once, and the client learns of it after the one-way delay, with a hint if
-//!   the server sends any ([`RetryAfter`]). Until the server is up again ([`ReconnectScenarioBuilder::down_for`]) it rejects
-//!   all attempts, without a hint.
+//! - The server has a single acceptor that takes `1 / rate` for each handshake, and a backlog. An attempt that arrives
+//!   at *t* is accepted if fewer than `backlog` handshakes are pending then, and the client is connected when it
+//!   receives the answer. Otherwise the attempt is rejected at once, and the client learns of it after the one-way
+//!   delay, with a hint if the server sends any ([`RetryAfter`]). Until the server is up again
+//!   ([`ReconnectScenarioBuilder::down_for`]) it rejects all attempts, without a hint.
 //! - Clients have no timeouts. A client without further attempts gives up; attempts that would arrive after the horizon
 //!   are not made.
 //!
 //! # Limits
 //!
-//! No policy needs less than one attempt per client, `clients / rate` to connect all clients, and half of that on average:
-//! [`ReconnectFigures::efficiency`] compares a policy with these limits.
+//! No policy needs less than one attempt per client, `clients / rate` to connect all clients, and half of that on
+//! average: [`ReconnectFigures::efficiency`] compares a policy with these limits.
 
 mod figures;
 mod recorder;

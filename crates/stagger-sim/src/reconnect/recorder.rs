@@ -16,7 +16,10 @@ use crate::time::micros;
 /// let ms = Duration::from_millis;
 /// let scenario = ReconnectScenario::builder(1).rate(100.0).build()?;
 /// let mut recorder = ReconnectRecorder::new(&scenario);
-/// let attempts = [AttemptTrace { sent: ms(40), answered: Some(ms(50)) }, AttemptTrace { sent: ms(90), answered: Some(ms(110)) }];
+/// let attempts = [
+///     AttemptTrace { sent: ms(40), answered: Some(ms(50)) },
+///     AttemptTrace { sent: ms(90), answered: Some(ms(110)) },
+/// ];
 /// recorder.record_client(&ClientTrace { lost: ms(10), attempts: &attempts, outcome: ClientOutcome::Connected });
 ///
 /// let figures = recorder.figures(1);
@@ -32,8 +35,8 @@ pub struct ReconnectRecorder<'a> {
     clients: u32,
 }
 
-/// The trace of one client. Times are measured from the start of the scenario and must be non-decreasing. Complete: it is
-/// the input of [`ReconnectRecorder`].
+/// The trace of one client. Times are measured from the start of the scenario and must be non-decreasing. Complete: it
+/// is the input of [`ReconnectRecorder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTrace<'a> {
     /// Time at which the client lost its connection.
@@ -71,8 +74,8 @@ impl<'a> ReconnectRecorder<'a> {
         Self { scenario, tally: Tally::default(), clients: 0 }
     }
 
-    /// Returns the seed of a simulated client, numbered from 0. A real client with this seed that lost its first connection
-    /// draws the same delays.
+    /// Returns the seed of a simulated client, numbered from 0. A real client with this seed that lost its first
+    /// connection draws the same delays.
     #[must_use]
     pub fn client_seed(run: Seed, client: u32) -> Seed {
         ClientPolicy::seed_of_client(run, client)

@@ -54,8 +54,8 @@ pub enum FirstAttempt {
     /// [`Reconnect`](stagger_core::machine::ReconnectMachine).
     #[default]
     AfterDelay,
-    /// Immediately, or after the policy's spread; the schedule starts when that attempt fails. This is the behavior of a
-    /// plain call, and of several WebSocket clients.
+    /// Immediately, or after the policy's spread; the schedule starts when that attempt fails. This is the behavior of
+    /// a plain call, and of several WebSocket clients.
     Immediate,
 }
 
@@ -68,11 +68,11 @@ pub enum RetryAfter {
     None,
     /// The same minimum delay for all clients ([`ServerHint::AtLeast`]).
     Fixed(Duration),
-    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart than handshakes.
-    /// Clients without a reserved time are accepted if there is room.
+    /// The next free time, reserved for this client ([`ServerHint::Reserved`]). Reserved times are 2 % further apart
+    /// than handshakes. Clients without a reserved time are accepted if there is room.
     Staggered,
-    /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without a
-    /// reservation cannot overtake those that have one.
+    /// Reservations with tokens by [`Admission`], with the rate of the server and its backlog as burst. Clients without
+    /// a reservation cannot overtake those that have one.
     Reservations,
 }
 
@@ -179,7 +179,8 @@ impl ReconnectScenario {
 }
 
 impl ReconnectScenarioBuilder {
-    /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a billion.
+    /// Sets the number of handshakes per second that the server accepts. Default 1,000. Range: a billionth to a
+    /// billion.
     pub const fn rate(self, rate: f64) -> Self {
         Self { rate, ..self }
     }
@@ -189,8 +190,8 @@ impl ReconnectScenarioBuilder {
         Self { backlog, ..self }
     }
 
-    /// Sets the bounds of the one-way delay of messages, which is uniform between them. Default 10 and 40 ms. Range: up to
-    /// an hour. Delays below a millisecond make the simulation noticeably slower.
+    /// Sets the bounds of the one-way delay of messages, which is uniform between them. Default 10 and 40 ms. Range: up
+    /// to an hour. Delays below a millisecond make the simulation noticeably slower.
     pub const fn one_way(self, least: Duration, most: Duration) -> Self {
         Self { one_way: (least, most), ..self }
     }
@@ -220,8 +221,8 @@ impl ReconnectScenarioBuilder {
         Self { retry_after, ..self }
     }
 
-    /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first clients,
-    /// which are a random sample because all clients are statistically equal. Default 0.
+    /// Sets the number of clients whose attempts are recorded in [`ReconnectFigures::sample`]. These are the first
+    /// clients, which are a random sample because all clients are statistically equal. Default 0.
     pub const fn sample(self, clients: u32) -> Self {
         Self { sample: clients, ..self }
     }

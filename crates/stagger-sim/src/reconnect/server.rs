@@ -55,8 +55,8 @@ impl Acceptor {
         Self { handshake, max_backlog_time: handshake * f64::from(backlog), busy_until: 0.0, peak_backlog_time: 0.0 }
     }
 
-    /// Offers an attempt that arrives at `at`, which must not precede the previous arrival. Returns the time at which its
-    /// handshake is complete, in whole microseconds; `None` if the backlog is full.
+    /// Offers an attempt that arrives at `at`, which must not precede the previous arrival. Returns the time at which
+    /// its handshake is complete, in whole microseconds; `None` if the backlog is full.
     pub fn offer(&mut self, at: Duration) -> Option<Duration> {
         self.accept(micros(at)).map(|done| Duration::from_micros(done as u64))
     }
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn reserved_times_are_distinct_and_follow_accepted_handshakes() {
-        let mut slots = StaggeredServer { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
-        assert!(matches!(slots.arrive(0, &mut ()), Response::Accepted(1_000)));
-        let told: Vec<_> = (0..3)
-            .map(|_| match slots.arrive(0, &mut ()) {
+        let mut server = StaggeredServer { acceptor: Acceptor::new(1_000.0, 1), last: 0.0 };
+        assert!(matches!(server.arrive(0, &mut ()), Response::Accepted(1_000)));
+        let reserved: Vec<_> = (0..3)
+            .map(|_| match server.arrive(0, &mut ()) {
                 Response::Rejected(Some(ServerHint::Reserved(after))) => after.as_micros(),
                 _ => panic!("the backlog is full"),
             })
             .collect();
-        assert_eq!(told, [2_020, 3_040, 4_060]);
+        assert_eq!(reserved, [2_020, 3_040, 4_060]);
     }
 }

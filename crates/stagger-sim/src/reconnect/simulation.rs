@@ -46,8 +46,8 @@ impl<'a, S: Server> ReconnectSimulation<'a, S> {
         self.environment.disconnect_time(id, self.scenario.disconnect_window)
     }
 
-    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns its arrival time, which is at
-    /// least `least`; `None` if the client gives up or the attempt would arrive after the horizon.
+    /// Sends the client's next attempt after the delay `after`, starting at `now`. Returns its arrival time, which is
+    /// at least `least`; `None` if the client gives up or the attempt would arrive after the horizon.
     #[inline(always)]
     fn send(
         &mut self,

@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(from_value::<StormReport>(document).unwrap(), contentions());
     }
 
-    /// Compares the published schema with the code. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim --all-features
-    /// schema`.
+    /// Compares the published schema with the code. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim
+    /// --all-features schema`.
     #[test]
     fn the_published_schema_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/storm/stagger.storm-1.schema.json");

@@ -1,17 +1,19 @@
 //! Results of simulations and of measured storms as a document with the schema `stagger.storm/1`.
 //!
-//! Durations are numbers of seconds with names that end in `_s`, counts are whole numbers, ratios lie between 0 and 1, and a
-//! policy is its line in the policy language. A value that does not exist is `null`. Later versions of the schema may add
-//! fields; existing fields keep their names and meanings. The schema is `src/storm/stagger.storm-1.schema.json`.
+//! Durations are numbers of seconds with names that end in `_s`, counts are whole numbers, ratios lie between 0 and 1,
+//! and a policy is its line in the policy language. A value that does not exist is `null`. Later versions of the schema
+//! may add fields; existing fields keep their names and meanings. The schema is
+//! `src/storm/stagger.storm-1.schema.json`.
 //!
 //! ```
 //! use stagger_core::{Policy, Seed};
 //! use stagger_sim::reconnect::ReconnectScenario;
 //! use stagger_sim::storm::StormReport;
 //!
-//! let scenario = Scenario::builder(1_000).build()?;
+//! let scenario = ReconnectScenario::builder(1_000).build()?;
 //! let runs = [1, 2].map(Seed::new).map(|seed| (seed, scenario.run(&Policy::DEFAULT, seed)));
-//! let storm = StormReport::new(&scenario).with_strategy("default", &Policy::DEFAULT, runs.iter().map(|(seed, run)| (*seed, run)));
+//! let runs = runs.iter().map(|(seed, figures)| (*seed, figures));
+//! let storm = StormReport::new(&scenario).with_strategy("default", &Policy::DEFAULT, runs);
 //!
 //! let text = serde_json::to_string(&storm)?;
 //! assert!(text.starts_with(r#"{"schema":"stagger.storm/1","scenario":{"kind":"reconnect","clients":1000,"#));

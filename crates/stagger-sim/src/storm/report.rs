@@ -153,8 +153,8 @@ pub struct OccReport {
     pub calls_to_limit: Option<f64>,
 }
 
-/// The figures of a mass disconnect, computed with the fluid model. Numbers of clients are expected values, and therefore
-/// fractional.
+/// The figures of a mass disconnect, computed with the fluid model. Numbers of clients are expected values, and
+/// therefore fractional.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[non_exhaustive]

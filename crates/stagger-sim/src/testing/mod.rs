@@ -16,9 +16,9 @@
 //! # Ok::<(), stagger_sim::ScenarioError>(())
 //! ```
 //!
-//! A [`StormTest`] simulates a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage) under
-//! continuous traffic. Each runs once, when it is created, under a virtual clock. An assertion that fails panics at the line
-//! of its call, with the limit, all figures, and a plot of the load on the server:
+//! A [`StormTest`] simulates a [mass disconnect](crate::reconnect), an [`OverloadTest`] an [outage](crate::outage)
+//! under continuous traffic. Each runs once, when it is created, under a virtual clock. An assertion that fails panics
+//! at the line of its call, with the limit, all figures, and a plot of the load on the server:
 //!
 //! ```text
 #![doc = include_str!("example.txt")]
@@ -26,8 +26,9 @@
 //!
 //! # Speed
 //!
-//! A simulation of a hundred thousand clients takes about twenty milliseconds if this crate is compiled with optimizations
-//! (`cargo bench -p stagger-sim` measures it), and considerably longer without. To optimize only these two crates in tests:
+//! A simulation of a hundred thousand clients takes about twenty milliseconds if this crate is compiled with
+//! optimizations (`cargo bench -p stagger-sim` measures it), and considerably longer without. To optimize only these
+//! two crates in tests:
 //!
 //! ```toml
 //! [profile.dev.package]
@@ -37,8 +38,8 @@
 //!
 //! # Randomness
 //!
-//! The seed is fixed unless you pass one, so tests are deterministic: the figures are the same on every machine until the
-//! scenario or the policy changes. Leave a margin in your limits, so that they also hold for other seeds.
+//! The seed is fixed unless you pass one, so tests are deterministic: the figures are the same on every machine until
+//! the scenario or the policy changes. Leave a margin in your limits, so that they also hold for other seeds.
 
 mod overload;
 mod plot;

@@ -52,8 +52,8 @@ impl StormTest {
         self
     }
 
-    /// Asserts that at most `limit` attempts arrive within any second ([`ReconnectFigures::peak_second`]); compare it with the
-    /// capacity of the server.
+    /// Asserts that at most `limit` attempts arrive within any second ([`ReconnectFigures::peak_second`]); compare it
+    /// with the capacity of the server.
     ///
     /// # Panics
     /// Panics if the assertion fails.
@@ -68,8 +68,8 @@ impl StormTest {
         self
     }
 
-    /// Asserts that clients make at most `limit` attempts on average ([`ReconnectFigures::attempts_per_client`]); the minimum
-    /// is 1.
+    /// Asserts that clients make at most `limit` attempts on average ([`ReconnectFigures::attempts_per_client`]); the
+    /// minimum is 1.
     ///
     /// # Panics
     /// Panics if the assertion fails.

@@ -94,7 +94,8 @@ fn anchor(heading: &str) -> String {
     heading.chars().filter(|c| c.is_alphanumeric() || *c == '-').collect()
 }
 
-/// Compares the committed page with the findings. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim as_shipped`.
+/// Compares the committed page with the findings. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim
+/// as_shipped`.
 #[test]
 fn the_committed_page_is_up_to_date() {
     published(PAGE, &page());

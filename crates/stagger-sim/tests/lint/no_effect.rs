@@ -49,9 +49,9 @@ fn a_setting_is_reported_exactly_if_calls_draw_the_same_delays_without_it() {
         let facts = found(text, "", "S018").map_or(String::new(), |finding| finding.facts().join("\n"));
         for (key, change) in SETTINGS {
             // Explicit `none` and 1 are not reported.
-            let told = |text: &str| text.contains(&format!("{key}="));
-            if !told(text)
-                || ["cap=none", "jitter=none", "multiplier=1"].iter().any(|none| told(none) && text.contains(none))
+            let set = |text: &str| text.contains(&format!("{key}="));
+            if !set(text)
+                || ["cap=none", "jitter=none", "multiplier=1"].iter().any(|none| set(none) && text.contains(none))
             {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Tests with hostile scenarios: every setting at its limits and beyond, in every combination. They run or are rejected with
-//! a fix, and both engines agree.
+//! Tests with hostile scenarios: every setting at its limits and beyond, in every combination. They run or are rejected
+//! with a fix, and both engines agree.
 
 use core::time::Duration;
 
@@ -67,12 +67,12 @@ fn disconnects() -> impl Strategy<Value = Result<reconnect::ReconnectScenario, S
     let backlogs = prop_oneof![1 => Just(0), 2 => Just(1), 2 => Just(u32::MAX), 8 => 1..50_u32];
     let server = (counts(50), rates(), backlogs, hints());
     let times = (lengths(), lengths(), lengths(), lengths(), horizons(), first);
-    (server, times).prop_map(|((clients, rate, backlog, hints), (least, more, hits, down, horizon, first))| {
+    (server, times).prop_map(|((clients, rate, backlog, hints), (least, more, window, down, horizon, first))| {
         reconnect::ReconnectScenario::builder(clients)
             .rate(rate)
             .backlog(backlog)
             .one_way(least, least.saturating_add(more))
-            .disconnect_window(hits)
+            .disconnect_window(window)
             .down_for(down)
             .horizon(horizon)
             .first_attempt(first)
@@ -90,13 +90,13 @@ fn outages() -> impl Strategy<Value = Result<outage::OutageScenario, ScenarioErr
     let ends = [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-5, 1e12, f64::MAX];
     let requests = prop_oneof![12 => 0.1..200.0_f64, 1 => prop::sample::select(ends.to_vec())];
     (requests, rates(), sizes, kinds, times).prop_map(
-        |(requests, capacity, (queue, processes), kind, (way, timeout, begins, lasts, horizon))| {
+        |(requests, capacity, (queue, processes), kind, (way, timeout, start, duration, horizon))| {
             let rate = requests / horizon.as_secs_f64().max(1e-6);
             outage::OutageScenario::builder(rate)
                 .capacity(capacity)
                 .queue(queue)
                 .processes(processes)
-                .outage(kind, begins, lasts)
+                .outage(kind, start, duration)
                 .one_way(way)
                 .timeout(timeout)
                 .horizon(horizon)

@@ -1,5 +1,5 @@
-//! Building blocks of independent reference models: floating point, a heap, and another random generator. They share no code
-//! with the simulator that is compared with them.
+//! Building blocks of independent reference models: floating point, a heap, and another random generator. They share no
+//! code with the simulator that is compared with them.
 
 use core::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use stagger_core::Policy;
 
-/// The contents of a log.
+/// The contents of a log. Complete: it can be built from other sources than [`read`](super::read), too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// The delays, in line order.
@@ -15,7 +15,7 @@ pub struct Log {
     pub skipped_hints: usize,
 }
 
-/// A measured delay.
+/// A measured delay. Complete: it can be built from other sources than [`read`](super::read), too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// The line number, from 1.

@@ -8,6 +8,7 @@ pub struct LogError {
 
 /// A line that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LineError {
     /// The line number, from 1.
     pub line: usize,
@@ -48,8 +49,8 @@ impl LogError {
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.errors.iter().take(NAMED).enumerate() {
-            write!(f, "{}line {}: {}", if at == 0 { "" } else { "; " }, fault.line, fault.message)?;
+        for (at, line_error) in self.errors.iter().take(NAMED).enumerate() {
+            write!(f, "{}line {}: {}", if at == 0 { "" } else { "; " }, line_error.line, line_error.message)?;
         }
         match self.errors.len().saturating_sub(NAMED) {
             0 => Ok(()),

@@ -3,15 +3,15 @@
 //! Two line formats are accepted, also mixed:
 //!
 //! - **JSON** (with the feature `serde`): the output of `stagger run --log json`. Each `start` begins a new client, its
-//!   policy is recorded, and delays that were requested by the command are skipped. Any other object with `delay_s`, and
-//!   optionally `client`, `retry` and `time_s`, is accepted as well.
-//! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, separated by spaces, tabs or commas. Durations are in seconds or have a
-//!   unit (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay preceded this retry. TIME is the time of
-//!   the retry, relative to any reference that all lines share. A first line made of the words `delay`, `client`, `retry`
-//!   and `time` changes the order of the columns. `-` stands for an unknown value.
+//!   policy is recorded, and delays that were requested by the command are skipped. Any other object with `delay_s`,
+//!   and optionally `client`, `retry` and `time_s`, is accepted as well.
+//! - **Plain**: `DELAY [CLIENT [RETRY [TIME]]]`, separated by spaces, tabs or commas. Durations are in seconds or have
+//!   a unit (`1.5`, `250ms`). RETRY counts the retries of a call from 1: the delay preceded this retry. TIME is the
+//!   time of the retry, relative to any reference that all lines share. A first line made of the words `delay`,
+//!   `client`, `retry` and `time` changes the order of the columns. `-` stands for an unknown value.
 //!
-//! Empty lines and lines that begin with `#` are ignored. If a client is given without a retry, its lines are counted. A
-//! line that cannot be parsed is an error that names the line; no line is skipped silently.
+//! Empty lines and lines that begin with `#` are ignored. If a client is given without a retry, its lines are counted.
+//! A line that cannot be parsed is an error that names the line; no line is skipped silently.
 
 mod check;
 mod entry;

@@ -14,11 +14,11 @@ pub(in crate::lint) static BASE_OUT_OF_RANGE: Rule = Rule {
     title: "the base delay is unusual for this purpose",
     rationale: "the first retry should find a changed situation: much sooner it only adds load, much later it only \
                 adds latency",
-    details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 to \
-              100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a background \
-              job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. A long-lived \
-              connection may start with up to 5 s (RFC 6455, section 7.2.3). A good base is a few times the duration of \
-              a successful call.",
+    details: "Applies to exponential and linear backoff whose base lies outside the usual range for its purpose: 10 \
+              to 100 ms for a nearby API, 100 ms to 1 s for a database or a remote service, 1 s or more for a \
+              background job, and 10 ms to 1 s for interactive calls, serverless functions and unspecified purposes. \
+              A long-lived connection may start with up to 5 s (RFC 6455, section 7.2.3). A good base is a few times \
+              the duration of a successful call.",
     check: base_out_of_range,
 };
 
@@ -55,10 +55,10 @@ pub(in crate::lint) static BELOW_TICK: Rule = Rule {
     severity: Severity::Warning,
     title: "delays are finer than the timer resolution",
     rationale: "a timer fires on its ticks, so delays drawn between two ticks become equal and clients retry in step",
-    details: "Applies if a delay is shorter than a timer tick, or is drawn from an interval shorter than two ticks. The \
-              tick is 1 ms (the resolution of tokio's timer) unless `--tick` says otherwise; 15.6 ms is usual on Windows. \
-              The drivers of this library round to one of the two neighboring ticks at random, which preserves the mean \
-              but cannot separate delays that lie between the same two ticks.",
+    details: "Applies if a delay is shorter than a timer tick, or is drawn from an interval shorter than two ticks. \
+              The tick is 1 ms (the resolution of tokio's timer) unless `--tick` says otherwise; 15.6 ms is usual on \
+              Windows. The drivers of this library round to one of the two neighboring ticks at random, which \
+              preserves the mean but cannot separate delays that lie between the same two ticks.",
     check: below_tick,
 };
 

@@ -21,9 +21,11 @@ pub(in crate::lint) static NO_CAP: Rule = Rule {
     name: "no-cap",
     severity: Severity::Warning,
     title: "no cap",
-    rationale: "delays that double without a cap soon exceed every outage: the service is back, but its clients are not",
-    details: "Applies to exponential and linear backoff that grows and has no cap, even with few attempts, because the \
-              limit of attempts may be raised later. Caps of 10 to 60 s suit most uses, 1 to 5 s interactive calls.",
+    rationale: "delays that double without a cap soon exceed every outage: the service is back, but its clients are \
+                not",
+    details: "Applies to exponential and linear backoff that grows and has no cap, even with few attempts, because \
+              the limit of attempts may be raised later. Caps of 10 to 60 s suit most uses, 1 to 5 s interactive \
+              calls.",
     check: no_cap,
 };
 
@@ -55,8 +57,8 @@ pub(in crate::lint) static CAP_NEAR_BASE: Rule = Rule {
     title: "the cap is close to the base",
     rationale: "delays stop growing after a few retries, so a long outage receives as many attempts per second as a \
                 short one",
-    details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries are \
-              allowed to reach it. A client makes about T / cap attempts in an outage of length T.",
+    details: "Applies to exponential and linear backoff whose cap is less than ten times the base, if enough retries \
+              are allowed to reach it. A client makes about T / cap attempts in an outage of length T.",
     check: cap_near_base,
 };
 
@@ -83,10 +85,10 @@ pub(in crate::lint) static CAP_TOO_LONG: Rule = Rule {
     severity: Severity::Note,
     title: "delays exceed one minute",
     rationale: "a client that draws such a delay just before the service recovers stays disconnected for that long",
-    details: "Applies if a delay can exceed 60 s: through a cap above 60 s that retries reach, or through a delay list. \
-              The last clients are back about one cap after the service. Google Cloud's documentation of truncated \
-              exponential backoff names 32 s and 64 s as typical. For background work with expensive attempts, longer \
-              delays may be intended.",
+    details: "Applies if a delay can exceed 60 s: through a cap above 60 s that retries reach, or through a delay \
+              list. The last clients are back about one cap after the service. Google Cloud's documentation of \
+              truncated exponential backoff names 32 s and 64 s as typical. For background work with expensive \
+              attempts, longer delays may be intended.",
     check: cap_too_long,
 };
 

@@ -11,10 +11,11 @@ pub(in crate::lint) static RESET_ON_OPEN: Rule = Rule {
     name: "reset-on-open",
     severity: Severity::Warning,
     title: "the backoff resets whenever a connection opens",
-    rationale: "a server that accepts connections and closes them at once receives reconnects at the first delay, forever",
+    rationale: "a server that accepts connections and closes them at once receives reconnects at the first delay, \
+                forever",
     details: "Applies to `stable-after=0s` if there is anything to reset: growing delays, a limit, or a spread. A \
-              connection should stay open for a while before it counts as healthy; whether it did is decided when it is \
-              lost.",
+              connection should stay open for a while before it counts as healthy; whether it did is decided when it \
+              is lost.",
     check: reset_on_open,
 };
 

@@ -9,13 +9,14 @@ pub(in crate::lint) static SPREAD_TOO_SHORT: Rule = Rule {
     name: "spread-below-fleet",
     severity: Severity::Warning,
     title: "the first wave exceeds the server's capacity",
-    rationale: "backoff does not act on the first wave: clients that lose their connections together arrive faster than \
-                the server accepts them, and every rejected client retries",
-    details: "Applies if clients and capacity are known and the spread (without one, the interval of the first delay) is \
-              shorter than clients / capacity, the time the server needs to accept each client once. Does not apply to \
-              calls whose callers wait (interactive, serverless, near, far), which cannot be spread over seconds. The \
-              figures after \"estimate\" are closed forms: recovery takes at least clients / capacity, and with full \
-              jitter each client makes about (ln(2 (m - 1) T / base) - 1) / ln m attempts, where T = clients / capacity.",
+    rationale: "backoff does not act on the first wave: clients that lose their connections together arrive faster \
+                than the server accepts them, and every rejected client retries",
+    details: "Applies if clients and capacity are known and the spread (without one, the interval of the first \
+              delay) is shorter than clients / capacity, the time the server needs to accept each client once. Does \
+              not apply to calls whose callers wait (interactive, serverless, near, far), which cannot be spread \
+              over seconds. The figures after \"estimate\" are closed forms: recovery takes at least clients / \
+              capacity, and with full jitter each client makes about (ln(2 (m - 1) T / base) - 1) / ln m attempts, \
+              where T = clients / capacity.",
     check: spread_too_short,
 };
 
@@ -56,14 +57,14 @@ pub(in crate::lint) static NO_BUDGET: Rule = Rule {
     name: "no-budget",
     severity: Severity::Warning,
     title: "no budget limits the retries of all calls together",
-    rationale: "backoff spaces the retries of one call but does not reduce load: if the server is in trouble, every call \
-                fails and every call retries",
-    details: "Applies to more than 1,000 clients or 100 requests per second without a budget (pass `--budget` if there is \
-              one). Does not apply to long-lived connections, where a spread and reservations serve the same purpose. If \
-              load times attempts exceeds the capacity, a short stall can sustain itself: the server is busy with \
-              retries, which fail because it is busy. With thousands of clients that make few calls each, the initial \
-              allowances add up, so keep them small. See N. Bronson et al., \"Metastable Failures in Distributed \
-              Systems\", HotOS 2021, and the guide, \"Guards\", for the choice of a budget.",
+    rationale: "backoff spaces the retries of one call but does not reduce load: if the server is in trouble, every \
+                call fails and every call retries",
+    details: "Applies to more than 1,000 clients or 100 requests per second without a budget (pass `--budget` if \
+              there is one). Does not apply to long-lived connections, where a spread and reservations serve the \
+              same purpose. If load times attempts exceeds the capacity, a short stall can sustain itself: the \
+              server is busy with retries, which fail because it is busy. With thousands of clients that make few \
+              calls each, the initial allowances add up, so keep them small. See N. Bronson et al., \"Metastable \
+              Failures in Distributed Systems\", HotOS 2021, and the guide, \"Guards\", for the choice of a budget.",
     check: no_budget,
 };
 
@@ -112,9 +113,9 @@ pub(in crate::lint) static LAYERS: Rule = Rule {
     severity: Severity::Warning,
     title: "several layers retry, and their attempts multiply",
     rationale: "one request of a caller reaches the innermost layer as often as the product of all attempt limits",
-    details: "Applies to two or more layers (`--layers`), each assumed to use the attempts of this policy. Within one \
-              process, calls of this library detect that an outer layer retries and do not retry; across processes and in \
-              other libraries, choose the layer that retries yourself.",
+    details: "Applies to two or more layers (`--layers`), each assumed to use the attempts of this policy. Within \
+              one process, calls of this library detect that an outer layer retries and do not retry; across \
+              processes and in other libraries, choose the layer that retries yourself.",
     check: layers,
 };
 

@@ -9,9 +9,11 @@ pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
     name: "hint-above-limit",
     severity: Severity::Warning,
     title: "the server's usual Retry-After ends the call",
-    rationale: "a hint above `max-hint` is not followed: the call stops instead of waiting as long as the server asks",
-    details: "Applies if the hint that the server usually sends (`--retry-after`) is longer than `max-hint` or \
-              `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give up.",
+    rationale: "a hint above `max-hint` is not followed: the call stops instead of waiting as long as the server \
+                asks",
+    details: "Applies if the hint that the server usually sends (`--retry-after`) is longer than \
+              `max-hint` or `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give \
+              up.",
     check: hint_above_limit,
 };
 
@@ -20,8 +22,8 @@ fn hint_above_limit(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     if !analysis.retries() {
         return None;
     }
-    let refused = |limit: Option<core::time::Duration>| limit.filter(|limit| hint > *limit);
-    let (max_hint, max_elapsed) = (refused(policy.max_hint()), refused(policy.max_elapsed()));
+    let exceeded = |limit: Option<core::time::Duration>| limit.filter(|limit| hint > *limit);
+    let (max_hint, max_elapsed) = (exceeded(policy.max_hint()), exceeded(policy.max_elapsed()));
     let (which, limit) =
         max_hint.map(|limit| ("max-hint", limit)).or(max_elapsed.map(|limit| ("max-elapsed", limit)))?;
     let fact = format!("the server asks for {}; {which} is {}", brief(hint), brief(limit));
@@ -42,9 +44,9 @@ pub(in crate::lint) static RENDEZVOUS: Rule = Rule {
     severity: Severity::Warning,
     title: "hints are followed exactly",
     rationale: "all clients that receive the same hint come back at the same instant",
-    details: "Applies to `hint=exact`. With `at-least` (the default), a hint is a minimum, and callers are spread above \
-              it. A time that the server reserved for one client is honored to the tick in every mode. Does not apply to \
-              a single client.",
+    details: "Applies to `hint=exact`. With `at-least` (the default), a hint is a minimum, and callers are spread \
+              above it. A time that the server reserved for one client is honored to the tick in every mode. Does \
+              not apply to a single client.",
     check: rendezvous,
 };
 

@@ -9,9 +9,10 @@ pub(in crate::lint) static NOT_IDEMPOTENT: Rule = Rule {
     severity: Severity::Warning,
     title: "the operation is not idempotent",
     rationale: "after a timeout it is unknown whether the request was executed, and a retry may execute it again",
-    details: "Applies if the operation is declared not idempotent and the policy retries. An idempotency key that is the \
-              same for all attempts lets the server recognize repetitions and makes retries safe (`--idempotent key`). A \
-              request that was certainly not processed may always be sent again; the drivers do so once, without a policy.",
+    details: "Applies if the operation is declared not idempotent and the policy retries. An idempotency key that is \
+              the same for all attempts lets the server recognize repetitions and makes retries safe (`--idempotent \
+              key`). A request that was certainly not processed may always be sent again; the drivers do so once, \
+              without a policy.",
     check: not_idempotent,
 };
 

@@ -14,10 +14,10 @@ pub(in crate::lint) static NO_JITTER: Rule = Rule {
     title: "no jitter",
     rationale: "clients that fail together retry together, every time, and the waves never flatten",
     details: "Applies if the delay before some retry, other than the first one and those at the cap, is the same for \
-              every client: an interval of a single length. Exponential backoff without jitter makes as many attempts as \
-              a constant delay of one second and takes many times as long, because its waves stay as narrow as they \
-              were. Does not apply to a single client (`clients` = 1). See M. Brooker, \"Exponential Backoff And \
-              Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
+              every client: an interval of a single length. Exponential backoff without jitter makes as many \
+              attempts as a constant delay of one second and takes many times as long, because its waves stay as \
+              narrow as they were. Does not apply to a single client (`clients` = 1). See M. Brooker, \"Exponential \
+              Backoff And Jitter\", AWS, 2015, and the table in the guide, \"Choosing a strategy\".",
     check: no_jitter,
 };
 
@@ -53,10 +53,10 @@ pub(in crate::lint) static LOST_AT_CAP: Rule = Rule {
     severity: Severity::Warning,
     title: "jitter is lost at the cap",
     rationale: "the cap is applied after the random draw and cuts it off, so clients retry in step in long outages",
-    details: "Applies if at least a tenth of the clients wait exactly the cap before some retry although the policy has \
-              jitter; the share is computed from the distribution of the delay. This happens in libraries that draw \
-              first and cap afterward: socket.io, tenacity, Polly, resilience4j, stubborn-io, and decorrelated jitter as \
-              it was published. The jitters of this library are drawn below the cap and lose nothing.",
+    details: "Applies if at least a tenth of the clients wait exactly the cap before some retry although the policy \
+              has jitter; the share is computed from the distribution of the delay. This happens in libraries that \
+              draw first and cap afterward: socket.io, tenacity, Polly, resilience4j, stubborn-io, and decorrelated \
+              jitter as it was published. The jitters of this library are drawn below the cap and lose nothing.",
     check: lost_at_cap,
 };
 
@@ -84,22 +84,22 @@ fn lost_at_cap(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     // The shares only grow, so the last one decides whether the rule applies.
     let last = *at_cap.last().filter(|last| share(**last) >= MIN_SHARE)?;
     let first = at_cap.partition_point(|n| share(*n) < MIN_SHARE);
-    let everyone = first + at_cap[first..].partition_point(|n| share(*n) < ALL_CLIENTS);
-    let told = |retries: &[u32]| {
-        let told: Vec<String> = retries.iter().map(|n| format!("retry {n}: {}", percent(share(*n)))).collect();
-        told.join(", ")
+    let all_clients = first + at_cap[first..].partition_point(|n| share(*n) < ALL_CLIENTS);
+    let shares = |retries: &[u32]| {
+        let texts: Vec<String> = retries.iter().map(|n| format!("retry {n}: {}", percent(share(*n)))).collect();
+        texts.join(", ")
     };
-    let (fact, of_clients) = match at_cap.get(everyone) {
+    let (fact, of_clients) = match at_cap.get(all_clients) {
         Some(n) => {
-            let before = &at_cap[first..everyone.min(first + 3)];
-            let of_clients = (!before.is_empty()).then(|| format!("share of clients before that: {}", told(before)));
+            let before = &at_cap[first..all_clients.min(first + 3)];
+            let of_clients = (!before.is_empty()).then(|| format!("share of clients before that: {}", shares(before)));
             (format!("from retry {n} on every client waits exactly {}", brief(cap)), of_clients)
         }
         None => {
             let first = at_cap.get(first).copied().unwrap_or(last);
             let ends = [first, last];
             let ends = if first == last { &ends[..1] } else { &ends[..] };
-            let of_clients = format!("share of clients: {}", told(ends));
+            let of_clients = format!("share of clients: {}", shares(ends));
             (format!("from retry {first} on many clients wait exactly {}", brief(cap)), Some(of_clients))
         }
     };
@@ -116,13 +116,13 @@ pub(in crate::lint) static FIRST_IN_STEP: Rule = Rule {
     name: "first-delay-in-step",
     severity: Severity::Warning,
     title: "the first retries of all clients coincide",
-    rationale: "a failure that affects all clients at once, such as a restart or a network failure, makes all of them \
-                retry at the same instant",
-    details: "Applies if the first delay is zero, or the same for every client, and no spread precedes it. (If no retry \
-              has jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the load on \
-              whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up to 5 s. For \
-              long-lived connections the remedy is a spread: it delays the first action of every client, whereas jitter \
-              only spreads clients over one base.",
+    rationale: "a failure that affects all clients at once, such as a restart or a network failure, makes all of \
+                them retry at the same instant",
+    details: "Applies if the first delay is zero, or the same for every client, and no spread precedes it. (If no \
+              retry has jitter and the first delay is not zero, S001 reports it.) A first delay of zero doubles the \
+              load on whatever fails. RFC 6455, section 7.2.3, asks WebSocket clients for a random first delay of up \
+              to 5 s. For long-lived connections the remedy is a spread: it delays the first action of every client, \
+              whereas jitter only spreads clients over one base.",
     check: first_in_step,
 };
 
@@ -131,8 +131,8 @@ const SPREAD: Duration = profile::WEB_SOCKET.policy().spread();
 
 fn first_in_step(analysis: &PolicyAnalysis<'_>) -> Option<Diagnosis> {
     let (least, most) = *analysis.delays.first()?;
-    let told_already = !analysis.is_jittered() && !most.is_zero();
-    if analysis.has_single_client() || least != most || !analysis.policy.spread().is_zero() || told_already {
+    let reported_by_s001 = !analysis.is_jittered() && !most.is_zero();
+    if analysis.has_single_client() || least != most || !analysis.policy.spread().is_zero() || reported_by_s001 {
         return None;
     }
     let fact = if analysis.longest().is_zero() {

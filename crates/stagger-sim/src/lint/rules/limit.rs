@@ -13,9 +13,9 @@ pub(in crate::lint) static TOO_MANY_ATTEMPTS: Rule = Rule {
     severity: Severity::Warning,
     title: "too many attempts for this purpose",
     rationale: "the user has left, or the function has been billed, long before the last attempt",
-    details: "Applies to more than 5 attempts of an interactive call and more than 3 in a serverless function; unlimited \
-              attempts exceed both. 2 or 3 are recommended for both. Each further attempt adds load to a server that is \
-              in trouble, for an answer that is no longer needed.",
+    details: "Applies to more than 5 attempts of an interactive call and more than 3 in a serverless function; \
+              unlimited attempts exceed both. 2 or 3 are recommended for both. Each further attempt adds load to a \
+              server that is in trouble, for an answer that is no longer needed.",
     check: too_many_attempts,
 };
 
@@ -39,9 +39,9 @@ pub(in crate::lint) static NO_RETRY_LIMIT: Rule = Rule {
     severity: Severity::Warning,
     title: "neither attempts nor elapsed time are limited",
     rationale: "a call that fails permanently is retried forever, and such calls accumulate",
-    details: "Applies if neither `max-attempts` nor `max-elapsed` is set. A long-lived connection (`--for reconnecting`) \
-              may be retried forever. If a deadline, a lease or an invocation limit is known, S012 compares the policy \
-              with it instead.",
+    details: "Applies if neither `max-attempts` nor `max-elapsed` is set. A long-lived connection (`--for \
+              reconnecting`) may be retried forever. If a deadline, a lease or an invocation limit is known, S012 \
+              compares the policy with it instead.",
     check: no_retry_limit,
 };
 
@@ -86,12 +86,12 @@ pub(in crate::lint) static TOO_LONG: Rule = Rule {
     name: "longer-than-allowed",
     severity: Severity::Warning,
     title: "the call may take longer than allowed",
-    rationale: "after the deadline the answer is useless, after the lease another worker does the same work, and at the \
-                end of the invocation the function is killed while it waits",
-    details: "Applies if the worst case (the spread, the longest delays, and as many attempt timeouts, if known) exceeds \
-              the deadline, the lease or the invocation limit. `max-elapsed` bounds it: the call ends at once with its \
-              last error if the next retry would start too late. It does not interrupt an attempt in progress, so the \
-              suggestion leaves room for one.",
+    rationale: "after the deadline the answer is useless, after the lease another worker does the same work, and at \
+                the end of the invocation the function is killed while it waits",
+    details: "Applies if the worst case (the spread, the longest delays, and as many attempt timeouts, if known) \
+              exceeds the deadline, the lease or the invocation limit. `max-elapsed` bounds it: the call ends at \
+              once with its last error if the next retry would start too late. It does not interrupt an attempt in \
+              progress, so the suggestion leaves room for one.",
     check: too_long,
 };
 
@@ -136,10 +136,11 @@ pub(in crate::lint) static ATTEMPTS_TOO_LONG: Rule = Rule {
     name: "attempts-outlast-deadline",
     severity: Severity::Warning,
     title: "the attempts alone exceed the deadline",
-    rationale: "if the server answers slowly, which is when retries are needed, the last attempts are cut off or never \
-                made",
-    details: "Applies if the attempt timeout times the number of attempts exceeds the deadline, without any delay between \
-              attempts. Without a limit of attempts it applies if a single attempt timeout exceeds the deadline.",
+    rationale: "if the server answers slowly, which is when retries are needed, the last attempts are cut off or \
+                never made",
+    details: "Applies if the attempt timeout times the number of attempts exceeds the deadline, without any delay \
+              between attempts. Without a limit of attempts it applies if a single attempt timeout exceeds the \
+              deadline.",
     check: attempts_too_long,
 };
 

@@ -13,13 +13,13 @@ pub(in crate::lint) static NO_EFFECT: Rule = Rule {
     severity: Severity::Note,
     title: "a setting has no effect",
     rationale: "the setting was made for a reason, and it does not do what it says",
-    details: "Settings that contradict each other are rejected when a policy is built. This rule reports valid settings \
-              that cancel each other out: a cap, multiplier, step, floor or jitter without which every delay would be the \
-              same; settings for retries of a policy without retries; attempts for which `max-elapsed` leaves no time, or \
-              a time limit that most calls exceed before their first retry; listed delays after the last attempt; hint \
-              settings if every hint ends the call or changes nothing; `stable-after` if there is nothing to reset; a \
-              base for throttling or local exhaustion that equals its default. The best known example is systemd's \
-              `RestartMaxDelaySec` without `RestartSteps`.",
+    details: "Settings that contradict each other are rejected when a policy is built. This rule reports valid \
+              settings that cancel each other out: a cap, multiplier, step, floor or jitter without which every \
+              delay would be the same; settings for retries of a policy without retries; attempts for which \
+              `max-elapsed` leaves no time, or a time limit that most calls exceed before their first retry; listed \
+              delays after the last attempt; hint settings if every hint ends the call or changes nothing; \
+              `stable-after` if there is nothing to reset; a base for throttling or local exhaustion that equals its \
+              default. The best known example is systemd's `RestartMaxDelaySec` without `RestartSteps`.",
     check: no_effect,
 };
 

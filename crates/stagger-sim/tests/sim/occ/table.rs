@@ -11,8 +11,8 @@ use crate::sim::reference::moments;
 /// Mean and standard deviation.
 type Moments = (f64, f64);
 
-/// Clients, strategy, calls and time in milliseconds, with the standard deviations over a thousand runs; and the resulting
-/// `(c − 1)(τ − 1)`, and calls relative to the optimum for the same time.
+/// Clients, strategy, calls and time in milliseconds, with the standard deviations over a thousand runs; and the
+/// resulting `(c − 1)(τ − 1)`, and calls relative to the optimum for the same time.
 #[rustfmt::skip]
 const ROWS: &[(u64, &str, Moments, Moments, f64, Option<f64>)] = &[
     (10, "None", (50.8, 4.0), (379.0, 34.0), 3.66, Some(2.4)),
@@ -35,8 +35,8 @@ const ROWS: &[(u64, &str, Moments, Moments, f64, Option<f64>)] = &[
 const THEIR_RUNS: f64 = 1_000.0;
 const RUNS: u64 = 1_000;
 
-/// Returns a strategy of the article. Its simulator counts the first failure as 1 before it computes a delay, so its first
-/// window is twice its base of 5 ms.
+/// Returns a strategy of the article. Its simulator counts the first failure as 1 before it computes a delay, so its
+/// first window is twice its base of 5 ms.
 fn policy(strategy: &str) -> Policy {
     let exponential = Policy::exponential(Duration::from_millis(10), Duration::from_secs(2)).unlimited_attempts();
     match strategy {
@@ -65,8 +65,8 @@ fn calls_and_time(runs: &[OccFigures]) -> [(f64, f64); 2] {
     [moments(runs.iter().map(|run| run.calls as f64)), moments(runs.iter().map(|run| run.time.as_secs_f64() * 1e3))]
 }
 
-/// Returns a line for each of both figures that differs by more than four standard errors of the difference of the means,
-/// plus rounding. This gives one false alarm in about five hundred tables of thirty figures.
+/// Returns a line for each of both figures that differs by more than four standard errors of the difference of the
+/// means, plus rounding. This gives one false alarm in about five hundred tables of thirty figures.
 fn apart(runs: &[OccFigures], theirs: [(f64, f64); 2], their_runs: f64, digits: [f64; 2]) -> String {
     let mut failures = String::new();
     for (n, what) in ["calls", "time"].into_iter().enumerate() {
@@ -132,7 +132,8 @@ fn a_single_client_needs_one_call_and_four_messages() {
     assert!((deviation - 4.0).abs() < 5.0 * 4.0 / 2_000_f64.sqrt(), "{deviation}");
 }
 
-/// Checks that attempts without delay reach the minimum time at the maximum cost: about a quarter of all pairs conflict.
+/// Checks that attempts without delay reach the minimum time at the maximum cost: about a quarter of all pairs
+/// conflict.
 #[test]
 fn without_delays_the_time_is_minimal_and_calls_are_maximal() {
     let runs = ours(200, "None", 100);

@@ -35,7 +35,8 @@ fn the_initial_tokens_of_budgets_drain_as_predicted() {
     }
 }
 
-/// Checks a load of 990 of a thousand (a tenth of a retry per request): a full queue of 3,000 shrinks by ten per second.
+/// Checks a load of 990 of a thousand (a tenth of a retry per request): a full queue of 3,000 shrinks by ten per
+/// second.
 #[test]
 fn a_queue_that_drains_slowly_is_not_metastable() {
     let scenario = OutageScenario::builder(900.0);
@@ -44,7 +45,8 @@ fn a_queue_that_drains_slowly_is_not_metastable() {
     assert!((150.0..250.0).contains(&recovery.as_secs_f64()), "{recovery:?}");
 }
 
-/// Checks that a system is metastable if the load with permitted retries, `λ · 1.1 + 10` per process, exceeds the capacity.
+/// Checks that a system is metastable if the load with permitted retries, `λ · 1.1 + 10` per process, exceeds the
+/// capacity.
 #[test]
 fn a_windowed_budget_permits_its_ratio_and_its_minimum() {
     for (rate, processes, is_metastable) in [(700.0, 10, false), (900.0, 10, true), (700.0, 100, true)] {

@@ -33,7 +33,8 @@ const fn has_a_table(cell: &Cell) -> bool {
     matches!((cell.rate, cell.processes, cell.stalls), (700, _, true) | (900, 10, false))
 }
 
-/// Compares recovery and figures with a reference model, for every strategy. With one run each, figures match only roughly.
+/// Compares recovery and figures with a reference model, for every strategy. With one run each, figures match only
+/// roughly.
 fn compare_with_reference(cells: impl Iterator<Item = Cell>) {
     let mut failures = String::new();
     for cell in cells.filter(|cell| !has_a_table(cell)) {
@@ -77,17 +78,17 @@ fn rejections_match_a_reference_model() {
 /// Checks a queue of half a second with a timeout of a second.
 #[test]
 fn a_queue_without_stale_jobs_recovers_at_once() {
-    let chance = "full9_sre12s";
+    let throttled = "full9_sre12s";
     for cell in cells(500, true).chain(cells(500, false)) {
         let scenario = scenario(cell);
-        for name in NAMES.into_iter().filter(|&name| name != chance) {
+        for name in NAMES.into_iter().filter(|&name| name != throttled) {
             let recovery = Strategy::named(name).run(&scenario, Seed::new(1)).recovery();
             assert!(recovery <= Some(Duration::from_secs(2)), "{name}: {recovery:?} ({cell:?})");
         }
         // Here the clients throttle themselves, for as long as their window and chance determine.
         let runs = (1..=5)
-            .map(|seed| Strategy::named(chance).run(&scenario, Seed::new(seed)).recovery().unwrap().as_secs_f64());
+            .map(|seed| Strategy::named(throttled).run(&scenario, Seed::new(seed)).recovery().unwrap().as_secs_f64());
         let (mean, deviation) = moments(runs);
-        assert!(mean <= 13.6 + 4.0 * deviation / 5_f64.sqrt(), "{chance}: {mean} ({cell:?})");
+        assert!(mean <= 13.6 + 4.0 * deviation / 5_f64.sqrt(), "{throttled}: {mean} ({cell:?})");
     }
 }

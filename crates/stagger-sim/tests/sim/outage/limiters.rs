@@ -39,8 +39,8 @@ impl Budget for PerRequest {
     fn release(&self, _: BudgetPermit) {}
 }
 
-/// Client throttling as in the SRE book: the share `(requests − 2 · accepts) / (requests + 1)` of all attempts, including
-/// first attempts, is rejected, over twelve time slots.
+/// Client throttling as in the SRE book: the share `(requests − 2 · accepts) / (requests + 1)` of all attempts,
+/// including first attempts, is rejected, over twelve time slots.
 ///
 /// [`Adaptive`](stagger_core::budget::Adaptive) is a budget and rejects only retries; only a breaker can reject first
 /// attempts.
@@ -85,8 +85,8 @@ impl Breaker for Throttling {
             counts.slots.last_mut().unwrap().1 += 1;
             counts.draws += 1;
             let share = self.seed.draw(counts.draws) as f64 / 2_f64.powi(64);
-            let refused = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
-            if share < refused { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
+            let rejected = (f64::from(requests) - 2.0 * f64::from(accepts)) / f64::from(requests + 1);
+            if share < rejected { Err(BreakerOpen { retry_in: Duration::ZERO }) } else { Ok(BreakerPermit::NONE) }
         })
     }
 

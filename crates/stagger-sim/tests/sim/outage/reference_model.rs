@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::sim::reference::{EventQueue, Rng};
 
-/// A cell of the grid. The server processes a thousand jobs per second, and the outage lasts from 20 s to 22 s; the timeout
-/// is one second, the one-way delay 5 ms, and the horizon two minutes.
+/// A cell of the grid. The server processes a thousand jobs per second, and the outage lasts from 20 s to 22 s; the
+/// timeout is one second, the one-way delay 5 ms, and the horizon two minutes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) rate: u32,
@@ -85,15 +85,15 @@ pub(super) fn run(cell: Cell, strategy: &str, seed: u64) -> Figures {
                     events.put(now + WAY, (id, Event::Hear(false)));
                     continue;
                 }
-                let begins = done.back().map_or(now, |&last| last.max(now));
-                let mut ends = begins + SERVICE;
-                if cell.stalls && (OUT.0..OUT.1).contains(&begins) {
-                    ends = OUT.1 + SERVICE;
-                } else if cell.stalls && begins < OUT.0 && ends > OUT.0 {
-                    ends += OUT.1 - OUT.0;
+                let start = done.back().map_or(now, |&last| last.max(now));
+                let mut end = start + SERVICE;
+                if cell.stalls && (OUT.0..OUT.1).contains(&start) {
+                    end = OUT.1 + SERVICE;
+                } else if cell.stalls && start < OUT.0 && end > OUT.0 {
+                    end += OUT.1 - OUT.0;
                 }
-                done.push_back(ends);
-                let (answered, gives_up) = (ends + WAY, sent + 1.0);
+                done.push_back(end);
+                let (answered, gives_up) = (end + WAY, sent + 1.0);
                 events.put(answered.min(gives_up), (id, Event::Hear(answered <= gives_up)));
             }
             Event::Hear(true) => {

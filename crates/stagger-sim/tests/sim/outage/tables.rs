@@ -101,8 +101,8 @@ fn scenario(rate: f64, processes: u32, outage: OutageKind) -> OutageScenarioBuil
 
 const RUNS: u32 = 5;
 
-/// Compares recovery and figures of each strategy, within 1 % or half a second, plus four standard errors of the difference
-/// of the means. The reference has no standard deviations, so those of our runs are used.
+/// Compares recovery and figures of each strategy, within 1 % or half a second, plus four standard errors of the
+/// difference of the means. The reference has no standard deviations, so those of our runs are used.
 fn compare(scenario: OutageScenarioBuilder, rows: &[Row]) {
     let scenario = scenario.build().unwrap();
     let mut failures = String::new();

@@ -42,12 +42,12 @@ fn scenarios() -> impl Strategy<Value = ReconnectScenario> {
     let ways = prop_oneof![Just((0_u64, 0_u64)), (0_u64..50, 0_u64..50), (0_u64..60_000, 0_u64..60_000)];
     let size = prop_oneof![1_u64..50, 1_u64..3_000];
     (size, 1.0..5_000.0_f64, 1_u32..300, ways, micros(2_000_000), micros(3_000_000), first, hints()).prop_map(
-        |(clients, rate, backlog, (least, more), hits, down, first, hints)| {
+        |(clients, rate, backlog, (least, more), window, down, first, hints)| {
             ReconnectScenario::builder(clients)
                 .rate(rate)
                 .backlog(backlog)
                 .one_way(Duration::from_micros(least), Duration::from_micros(least + more))
-                .disconnect_window(hits)
+                .disconnect_window(window)
                 .down_for(down)
                 .horizon(Duration::from_secs(100))
                 .first_attempt(first)

@@ -43,8 +43,8 @@ fn efficiencies_match_the_published_values() {
     }
 }
 
-/// Checks that arrivals spread evenly over the minimum recovery time need a backlog of `√(π/2 · N)`: the range of a Brownian
-/// bridge.
+/// Checks that arrivals spread evenly over the minimum recovery time need a backlog of `√(π/2 · N)`: the range of a
+/// Brownian bridge.
 #[test]
 fn a_spread_over_the_min_recovery_time_needs_a_backlog_of_the_root_of_the_clients() {
     let policy = full().spread(Duration::from_secs(100)).build().unwrap();

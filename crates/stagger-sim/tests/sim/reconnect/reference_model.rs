@@ -17,11 +17,11 @@ struct Client {
     carry: f64,
 }
 
-/// Returns attempts per client; peak arrivals in 100 ms, the same after one second, and the peak in flight, as shares of the
-/// clients; T50, T99, T100 and the mean recovery time, in seconds.
+/// Returns attempts per client; peak arrivals in 100 ms, the same after one second, and the peak in flight, as shares
+/// of the clients; T50, T99, T100 and the mean recovery time, in seconds.
 pub(super) fn run(server: Server, strategy: &str, seed: u64) -> [f64; 8] {
     let Server { clients, rate, backlog } = server;
-    let everyone = clients as f64 / rate;
+    let min_recovery = clients as f64 / rate;
     let mut rng = Rng::new(seed);
     let mut events = EventQueue::new();
     let (mut sent, mut heard) = (Vec::new(), Vec::new());
@@ -29,7 +29,7 @@ pub(super) fn run(server: Server, strategy: &str, seed: u64) -> [f64; 8] {
         .map(|_| Client { lost: rng.uniform(0.0, 0.3), failures: 0, carry: rng.uniform(1.0, 5.0) })
         .collect();
     for (id, client) in state.iter_mut().enumerate() {
-        let sends = client.lost + delay(strategy, client, everyone, &mut rng);
+        let sends = client.lost + delay(strategy, client, min_recovery, &mut rng);
         sent.push(sends);
         events.put(sends + way(&mut rng), id);
     }
@@ -56,7 +56,7 @@ pub(super) fn run(server: Server, strategy: &str, seed: u64) -> [f64; 8] {
             // The hint is the time that remains when the answer is sent.
             answered + (slot - now)
         } else {
-            answered + delay(strategy, client, everyone, &mut rng)
+            answered + delay(strategy, client, min_recovery, &mut rng)
         };
         sent.push(sends);
         events.put(sends + way(&mut rng), id);
@@ -95,7 +95,7 @@ fn in_flight(sent: &[f64], heard: &[f64]) -> f64 {
 }
 
 /// Returns the delay before the next attempt, given the failures in this episode.
-fn delay(strategy: &str, client: &mut Client, everyone: f64, rng: &mut Rng) -> f64 {
+fn delay(strategy: &str, client: &mut Client, min_recovery: f64, rng: &mut Rng) -> f64 {
     let failures = client.failures;
     let window = |multiplier: f64, cap: f64| cap.min(0.5 * multiplier.powi(failures));
     let v = window(2.0, 30.0);
@@ -113,8 +113,8 @@ fn delay(strategy: &str, client: &mut Client, everyone: f64, rng: &mut Rng) -> f
         "cenkalti" => window(1.5, 60.0) * rng.uniform(0.5, 1.5),
         "pladaria" if failures == 0 => 0.0,
         "pladaria" => 10_f64.min(client.carry * 1.3_f64.powi(failures - 1)),
-        "spread_oracle" if failures == 0 => rng.uniform(0.0, everyone),
-        "spread_oracle" => rng.uniform(0.0, 0.05 * everyone),
+        "spread_oracle" if failures == 0 => rng.uniform(0.0, min_recovery),
+        "spread_oracle" => rng.uniform(0.0, 0.05 * min_recovery),
         "retry_after" => rng.uniform(0.0, 0.5),
         "full_cap120" => rng.uniform(0.0, window(2.0, 120.0)),
         "full_m1.5" => rng.uniform(0.0, window(1.5, 30.0)),

@@ -41,15 +41,15 @@ impl Strategy {
             // As published: capped after the draw.
             "decorr" => Self::of(profile::AWS_BLOG.policy().to_builder().base(BASE).cap(CAP)),
             "cenkalti" => Self::of(profile::CENKALTI.policy().to_builder()),
-            // In the tables it connects immediately, as it does when a page is opened; the profile describes its behavior
-            // after a disconnect.
+            // In the tables it connects immediately, as it does when a page is opened; the profile describes its
+            // behavior after a disconnect.
             "pladaria" => {
                 let policy = profile::RECONNECTING_WEBSOCKET.policy().to_builder();
                 Self { first: FirstAttempt::Immediate, ..Self::of(policy) }
             }
             "spread_oracle" => {
-                let everyone = Duration::from_secs_f64(setting.clients as f64 / setting.rate);
-                Self::of(Policy::constant(everyone / 20).jitter(Jitter::Full).spread(everyone))
+                let min_recovery = Duration::from_secs_f64(setting.clients as f64 / setting.rate);
+                Self::of(Policy::constant(min_recovery / 20).jitter(Jitter::Full).spread(min_recovery))
             }
             "retry_after" => Self { hints: RetryAfter::Staggered, ..Self::of(exponential) },
             "full_cap120" => Self::of(exponential.cap(Duration::from_secs(120))),

@@ -139,8 +139,8 @@ fn of(figures: &ReconnectFigures) -> [f64; 8] {
     ]
 }
 
-/// Compares every figure of every row, within 0.5 % for attempts, 1 % for T50, T99 and peaks, and 5 % for T100 (20 % with a
-/// cap of 120 s, because of its heavy tail), plus four standard errors of the difference of the means.
+/// Compares every figure of every row, within 0.5 % for attempts, 1 % for T50, T99 and peaks, and 5 % for T100 (20 %
+/// with a cap of 120 s, because of its heavy tail), plus four standard errors of the difference of the means.
 fn compare(setting: &Setting, rows: &[Row], runs: u32) {
     let mut failures = String::new();
     for row in rows {

@@ -16,12 +16,12 @@ fn scenario() -> OutageScenario {
 #[test]
 fn a_metastable_system_fails_with_figures_and_a_plot() {
     let unguarded = OverloadTest::run(&scenario(), &POLICY, |_| ProcessGuards::none());
-    let said = message(|| unguarded.is_not_metastable());
-    assert!(said.starts_with("the system is metastable: "), "{said}");
-    assert!(said.contains("\n  recovered after       never\n"), "{said}");
-    assert!(said.contains("\n  attempts per 100ms, maximum over each 2s; ─ is the capacity: 100\n"), "{said}");
-    let said = message(|| unguarded.recovers_within(Duration::MAX));
-    assert!(said.starts_with("recovery takes never; "), "{said}");
+    let text = message(|| unguarded.is_not_metastable());
+    assert!(text.starts_with("the system is metastable: "), "{text}");
+    assert!(text.contains("\n  recovered after       never\n"), "{text}");
+    assert!(text.contains("\n  attempts per 100ms, maximum over each 2s; ─ is the capacity: 100\n"), "{text}");
+    let text = message(|| unguarded.recovers_within(Duration::MAX));
+    assert!(text.starts_with("recovery takes never; "), "{text}");
 }
 
 #[test]
@@ -36,13 +36,13 @@ fn each_assertion_holds_up_to_its_limit() {
         .amplification_at_most(attempts)
         .success_at_least(success)
         .peak_second_at_most(peak);
-    for (said, what) in [
+    for (text, what) in [
         (message(|| overload.recovers_within(took - Duration::from_nanos(1))), "recovery takes "),
         (message(|| overload.amplification_at_most(0.99 * attempts)), " attempts per request; the limit"),
         (message(|| overload.success_at_least(1.001 * success)), " of the requests succeed; the minimum"),
         (message(|| overload.peak_second_at_most(peak - 1)), " attempts are made in one second; the limit"),
     ] {
-        assert!(said.lines().next().unwrap().contains(what), "{said}");
-        assert!(said.ends_with(&overload.to_string()), "figures and plot are missing: {said}");
+        assert!(text.lines().next().unwrap().contains(what), "{text}");
+        assert!(text.ends_with(&overload.to_string()), "figures and plot are missing: {text}");
     }
 }

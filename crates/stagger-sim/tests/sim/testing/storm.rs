@@ -15,17 +15,18 @@ fn storm(policy: &Policy) -> StormTest {
     StormTest::run(&ReconnectScenario::builder(10_000).rate(500.0).backlog(250).build().unwrap(), policy)
 }
 
-/// Compares the message with the documented example. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim testing`.
+/// Compares the message with the documented example. After a change: `STAGGER_BLESS=1 cargo test -p stagger-sim
+/// testing`.
 #[test]
 fn a_failure_shows_the_limit_the_figures_and_a_plot() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/example.txt");
     let bare = storm(&BARE);
-    let said = message(|| bare.peak_second_at_most(600));
+    let text = message(|| bare.peak_second_at_most(600));
     if env::var_os("STAGGER_BLESS").is_some() {
-        fs::write(path, &said).unwrap();
+        fs::write(path, &text).unwrap();
     }
-    assert_eq!(fs::read_to_string(path).unwrap(), said);
-    assert!(said.starts_with(&format!("{} attempts arrive within one second", bare.figures().peak_second())));
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+    assert!(text.starts_with(&format!("{} attempts arrive within one second", bare.figures().peak_second())));
 }
 
 #[test]
@@ -39,15 +40,15 @@ fn each_assertion_holds_up_to_its_limit() {
         .peak_second_at_most(figures.peak_second())
         .attempts_per_client_at_most(attempts)
         .recovered_p99_within(took);
-    for (said, what) in [
+    for (text, what) in [
         (message(|| storm.peak_at_most(figures.peak() - 1)), "within 100 ms; the limit"),
         (message(|| storm.peak_second_at_most(figures.peak_second() - 1)), "within one second; the limit"),
         (message(|| storm.attempts_per_client_at_most(0.99 * attempts)), "attempts per client; the limit"),
         (message(|| storm.recovered_p99_within(took - Duration::from_nanos(1))), "of the clients recover within"),
     ] {
-        let first = said.lines().next().unwrap();
-        assert!(first.contains(what), "{said}");
-        assert!(said.ends_with(&storm.to_string()), "figures and plot are missing: {said}");
+        let first = text.lines().next().unwrap();
+        assert!(first.contains(what), "{text}");
+        assert!(text.ends_with(&storm.to_string()), "figures and plot are missing: {text}");
     }
 }
 
@@ -55,10 +56,10 @@ fn each_assertion_holds_up_to_its_limit() {
 fn clients_that_give_up_have_not_recovered() {
     let few = storm(&BARE.to_builder().max_attempts(2).build().unwrap());
     let missing = few.figures().clients - few.figures().connected;
-    let said = message(|| few.all_clients_recover());
-    assert!(said.starts_with(&format!("{missing} of 10000 clients do not recover\n")), "{said}");
-    let said = message(|| few.recovered_p99_within(Duration::MAX));
-    assert!(said.starts_with("99 % of the clients recover within never; "), "{said}");
+    let text = message(|| few.all_clients_recover());
+    assert!(text.starts_with(&format!("{missing} of 10000 clients do not recover\n")), "{text}");
+    let text = message(|| few.recovered_p99_within(Duration::MAX));
+    assert!(text.starts_with("99 % of the clients recover within never; "), "{text}");
 }
 
 #[test]
