@@ -7,7 +7,7 @@
 pub mod decide;
 pub mod duration_text;
 mod guards;
-pub mod http_advice;
+pub mod http_hints;
 pub mod log_text;
 pub mod policy_text;
 pub mod policy_values;

@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use stagger::{Policy, Retrier, policy};
-use stagger_http::reqwest::Retry;
+use stagger_http::reqwest::RetryMiddleware;
 
 use super::MIDDLEWARE;
 use super::messages::{Answer, GET};
@@ -25,7 +25,9 @@ pub(super) fn cases() -> Vec<Case> {
     let row = |role, name, run| Case::work(Table::Middleware, role, name, run);
     vec![
         row(Role::Bare, "no retries", |iterations| send(builder(), iterations)),
-        row(Role::Stagger, MIDDLEWARE, |iterations| send(builder().with(Retry::new(Retrier::new(POLICY))), iterations)),
+        row(Role::Stagger, MIDDLEWARE, |iterations| {
+            send(builder().with(RetryMiddleware::new(Retrier::new(POLICY))), iterations)
+        }),
         row(Role::Peer, "reqwest-retry", |iterations| send(builder().with(peer()), iterations))
             .note("without its `tracing` feature"),
     ]

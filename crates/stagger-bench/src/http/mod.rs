@@ -13,7 +13,7 @@ use crate::case::Case;
 pub(crate) const RETRIES: &str = "RetryLayer";
 pub(crate) const GUARDED: &str = "RetryLayer, budget";
 pub(crate) const TOWER_GUARDED: &str = "tower, backoff and budget";
-pub(crate) const MIDDLEWARE: &str = "reqwest::Retry";
+pub(crate) const MIDDLEWARE: &str = "reqwest::RetryMiddleware";
 
 /// Returns the rows of the tables.
 pub(crate) fn cases() -> Vec<Case> {
