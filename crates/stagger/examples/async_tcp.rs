@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 const POLICY: Policy = policy!(exponential(ms(5), ms(50)).max_attempts(20));
 
 /// Sends one request. Refused connections, resets and truncated responses are transient by default.
-async fn ask(address: SocketAddr) -> io::Result<String> {
+async fn request(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"how are you?\n").await?;
     let mut answer = String::new();
@@ -41,7 +41,7 @@ async fn main() -> io::Result<()> {
     let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let server = tokio::spawn(serve_late(address));
 
-    let report = stagger::retry(&POLICY, || ask(address))
+    let report = stagger::retry(&POLICY, || request(address))
         // A connection that closes before the response looks like an empty response.
         .validate(|answer| if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) })
         .timeout(Duration::from_secs(1))

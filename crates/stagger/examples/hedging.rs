@@ -14,7 +14,7 @@ const CALLS: u64 = 2_000;
 const TAIL: Hedge = Hedge::at_quantile(Ratio::percent(95), Duration::from_millis(100));
 
 /// Sends a request to a server that responds within 5 to 15 ms, except for one request in fifty, which takes a second.
-async fn ask(id: u64) -> Result<(), &'static str> {
+async fn send_request(id: u64) -> Result<(), &'static str> {
     let seed = Seed::new(1).for_call(id);
     let is_slow = seed.get() % 50 == 0;
     let (least, most) = if is_slow { (1_000, 1_000) } else { (5, 15) };
@@ -31,7 +31,7 @@ async fn main() -> Result<(), &'static str> {
     let (mut plain, mut hedged, mut launched) = (Vec::new(), Vec::new(), 0);
     for id in 0..CALLS {
         let began = Instant::now();
-        ask(id).await?;
+        send_request(id).await?;
         plain.push(began.elapsed());
     }
 
@@ -41,7 +41,7 @@ async fn main() -> Result<(), &'static str> {
         let report = stagger::hedge::hedge(&TAIL, || {
             copies += 1;
             // The same request at another time, or to another replica.
-            ask(id + CALLS * (copies - 1))
+            send_request(id + CALLS * (copies - 1))
         })
         .latencies(&latencies)
         .with_report()

@@ -57,7 +57,7 @@ const CANCELLED: u8 = 4;
 /// `not_before` is set, because a hint determined the current wait; [`remaining_wait`](Call::remaining_wait) clears it.
 const HINTED: u8 = 8;
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Arm the timer for this long; zero means no timer. When it fires, check [`remaining_wait`](Call::remaining_wait).

@@ -68,7 +68,7 @@ impl Cancel {
     }
 }
 
-/// What can cancel a blocking call.
+/// A source of cancellation for blocking calls.
 pub trait Cancelling {
     /// Returns whether the call was cancelled.
     fn is_cancelled(&self) -> bool;

@@ -18,7 +18,8 @@ pub trait Clock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Where clocks start, with room below: the call that a retry belongs to may have begun before this process.
+/// The first reading of a clock. There is room below, because the call that a retry belongs to may have begun before
+/// this process.
 pub(crate) const MIDDLE: Instant = Instant::from_nanos(u64::MAX / 4);
 
 impl Clock for SystemClock {

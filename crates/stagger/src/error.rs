@@ -16,7 +16,7 @@ pub struct Error<E> {
     last: Cause<E>,
 }
 
-/// What made a call fail.
+/// The cause of a failed call: an error of its operation, or a rejection.
 ///
 /// Exhaustive: a call either has an error of its operation, or it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -107,7 +107,7 @@ impl<C, R: Borrow<Retrier>> PolicySource<RetrierOptions<C, R>> for RetrierPolicy
     }
 }
 
-/// Where a call finds its policy.
+/// The source of a call's policy.
 pub(crate) trait PolicySource<X> {
     fn policy<'a>(&'a self, options: &'a X) -> &'a Policy;
 }

@@ -9,7 +9,7 @@ use crate::{Marked, Outcome, classify};
 /// A value, or an error with the mark that the operation put on it.
 pub(crate) type ReadResult<T, E, M> = Result<T, (E, M)>;
 
-/// How the result of an operation is read.
+/// Reads the results of an operation.
 pub trait ResultReader<Out> {
     /// The value returned to the caller.
     type Value;

@@ -100,7 +100,7 @@ impl<H: Deref<Target = Shared>> fmt::Debug for Rules<H> {
 
 impl<H: Deref<Target = Shared>> Rules<H> {
     /// Returns the outcome by the rule for errors of type `E`, if there is one.
-    pub(crate) fn given<E: Any>(&self, error: &E) -> Option<Outcome> {
+    pub(crate) fn registered<E: Any>(&self, error: &E) -> Option<Outcome> {
         let rule = self.0.rules.get(&TypeId::of::<E>())?.downcast_ref::<RuleFor<E>>()?;
         Some((rule.0)(error))
     }
@@ -108,7 +108,7 @@ impl<H: Deref<Target = Shared>> Rules<H> {
 
 impl<E: Any, H: Deref<Target = Shared>> Rule<E> for Rules<H> {
     fn outcome(&self, error: &E) -> Outcome {
-        self.given(error).unwrap_or_else(|| classify::built_in(error))
+        self.registered(error).unwrap_or_else(|| classify::built_in(error))
     }
 }
 

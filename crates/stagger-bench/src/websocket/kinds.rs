@@ -148,7 +148,10 @@ impl<W: Transport> EchoConnection for Served<W> {
 }
 
 fn with_echo<W: Transport>(builder: ClientBuilder) -> ClientBuilder {
-    builder.url(ADDRESS).websocket_config(config()).connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
+    builder
+        .url(ADDRESS)
+        .websocket_config(config())
+        .connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
 }
 
 async fn dial<W: Transport>(wire: W) -> WebSocketStream<W> {

@@ -29,7 +29,9 @@ fn no_page_has_code_that_only_rustdoc_hides() {
     let mut pages = vec![format!("{root}/README.md")];
     for directory in ["docs", "docs/guide"] {
         let entries = std::fs::read_dir(format!("{root}/{directory}")).unwrap();
-        pages.extend(entries.map(|entry| entry.unwrap().path().display().to_string()).filter(|path| path.ends_with(".md")));
+        pages.extend(
+            entries.map(|entry| entry.unwrap().path().display().to_string()).filter(|path| path.ends_with(".md")),
+        );
     }
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();

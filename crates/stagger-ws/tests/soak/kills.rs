@@ -19,7 +19,8 @@ const SETTLED: u32 = 10;
 #[test]
 fn every_client_reconnects_after_every_kill_and_every_message_is_stored_once() {
     let plan = Plan::from_env();
-    raise_descriptor_limit(plan.clients as u64).expect("file descriptors for all connections, in this process and in the server");
+    raise_descriptor_limit(plan.clients as u64)
+        .expect("file descriptors for all connections, in this process and in the server");
     let path = env::temp_dir().join(format!("stagger-ws-soak-{}", process::id()));
     let port = Port::reserve().unwrap();
     let ready = Ready::Line(Stream::Stdout, server::READY.into());

@@ -1,6 +1,6 @@
 use core::time::Duration;
 
-/// How long to wait before each retry.
+/// A sequence of waits before retries.
 ///
 /// It belongs to one call: methods take `&mut self`, so two calls cannot share one by mistake. `&mut B` and `Box<B>`
 /// are backoffs, too.

@@ -31,7 +31,7 @@ pub struct LogLimit<C = SystemClock> {
     targets: Mutex<HashMap<Box<str>, Target>>,
 }
 
-/// How much of an event is logged.
+/// The detail in which an event is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verbosity {
@@ -45,15 +45,15 @@ pub enum Verbosity {
         /// Number of events not logged since the previous line, not counting this one.
         silenced: u64,
     },
-    /// Nothing.
+    /// Nothing is logged.
     Silent,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    /// When a line was last logged.
+    /// Time of the latest log line.
     logged: Instant,
-    /// When the latest event arrived.
+    /// Time of the latest event.
     seen: Instant,
     silenced: u64,
 }

@@ -45,7 +45,7 @@ pub struct DelayQueue<T, S: Sleep> {
     rejected: u64,
 }
 
-/// What the timer is armed for.
+/// An armed timer: when it was armed, and for which instant.
 #[derive(Clone, Copy)]
 struct Armed {
     at: Instant,

@@ -182,9 +182,9 @@ impl<T, S: Sleep + Clone> RetryQueue<T, S> {
             _ => return Err(GaveUp { item, reason: GiveUpReason::Stop(StopReason::Permanent), attempts }),
         };
         let resolution = self.queue.timer().resolution();
-        let ask =
+        let delay =
             RetryMachine::new(&self.settings.policy, &mut state.retry, state.seed).on_ticks(after, source, resolution);
-        match self.queue.push(Waiting { item, state }, ask) {
+        match self.queue.push(Waiting { item, state }, delay) {
             Ok(key) => Ok(Queued { key, after, source }),
             // The permits are released when `state` is dropped.
             Err(QueueFull(waiting)) => Err(GaveUp { item: waiting.item, reason: GiveUpReason::Full, attempts }),

@@ -17,7 +17,7 @@ pub trait Guarding {
     fn hold(&self, permit: Permits, stage: PermitStage, nested: NestedRetries) -> Self::Guard;
 }
 
-/// How a permit is settled if its call is dropped.
+/// The progress of an attempt, which decides how its permit is settled if the call is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitStage {
     /// The attempt is waiting: the permit is released.

@@ -4,11 +4,11 @@ use core::time::Duration;
 use crate::StopReason;
 use crate::error::{Cause, Error, Rejected, Report};
 
-/// What the call returns.
+/// The kind of output that a call returns.
 pub trait OutputMode {
     /// Whether the output includes the elapsed time, for which the clock is read before the first attempt.
     const TIMED: bool;
-    /// How the output represents a call without an operation error.
+    /// The representation of a call without an operation error.
     type Rejection;
     /// Storage for the last error during a sleep, in case the caller cancels.
     type LastError<E>: ErrorSlot<E>;

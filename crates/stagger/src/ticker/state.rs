@@ -26,7 +26,7 @@ enum Phase {
     Ended,
 }
 
-/// What the driver does next.
+/// The next action of the driver.
 #[derive(Debug)]
 pub(crate) enum TickerStep {
     /// Arm the timer for this long, then call [`timer_fired`](TickerState::timer_fired); never zero.

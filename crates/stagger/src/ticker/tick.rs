@@ -6,7 +6,7 @@ use crate::Instant;
 pub struct Tick {
     /// Number of the tick, from 1.
     pub number: u64,
-    /// When the tick was yielded, on the clock of the ticker's timer.
+    /// Instant at which the tick was yielded, on the clock of the ticker's timer.
     pub at: Instant,
     /// Ticks of an [`interval`](crate::reconnect::interval) that were skipped before this one, because they were not
     /// requested in time. Always 0 for a ticker that follows a policy, because its delays run from the request.
