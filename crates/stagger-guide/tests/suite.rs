@@ -14,5 +14,6 @@ mod suite {
     mod from_tokio_retry;
     mod monitoring;
     mod overload;
+    mod readme;
     mod websocket;
 }

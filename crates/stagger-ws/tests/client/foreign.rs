@@ -156,14 +156,14 @@ async fn a_client_comes_back_and_says_nothing_twice_and_heeds_a_close(program: P
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_node_s_ws_comes_back_and_says_nothing_twice_and_heeds_a_close() {
-    let program = Program::found("node").unwrap().arg(script("node.js"));
+    let program = Program::find("node").unwrap().arg(script("node.js"));
     let program = program.env("NODE_PATH", places("NODE_PATH", "/usr/share/nodejs"));
     a_client_comes_back_and_says_nothing_twice_and_heeds_a_close(program).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_python_s_websockets_comes_back_and_says_nothing_twice_and_heeds_a_close() {
-    let program = Program::found("python3").unwrap().arg(script("python.py"));
+    let program = Program::find("python3").unwrap().arg(script("python.py"));
     let program = program.env("PYTHONPATH", places("PYTHONPATH", "/usr/lib/python3/dist-packages"));
     a_client_comes_back_and_says_nothing_twice_and_heeds_a_close(program).await;
 }

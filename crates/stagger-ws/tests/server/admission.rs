@@ -66,7 +66,7 @@ async fn of_a_thousand_at_once_no_second_lets_in_more_than_the_rate() {
 /// The same over sockets, where a machine may be late, but nothing is early.
 #[tokio::test]
 async fn over_sockets_a_thousand_come_in_one_line() {
-    stagger_kit::descriptors(2 * u64::from(CLIENTS)).unwrap();
+    stagger_kit::raise_descriptor_limit(2 * u64::from(CLIENTS)).unwrap();
     let rate = 500;
     let admission = Admission::per_second(rate).burst(1).tolerance(Duration::ZERO, 60 * SECOND).build().unwrap();
     let sockets = Sockets::builder(admission).websocket(small()).build().unwrap();

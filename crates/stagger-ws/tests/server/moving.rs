@@ -147,7 +147,7 @@ async fn all_move(clients: usize, takes: u32, [from, to]: [Site; 2], client: imp
 
 async fn all_move_over_sockets(clients: usize, takes: u32) {
     // A client, its end of the connection, and the server's: on two servers.
-    stagger_kit::descriptors(4 * clients as u64).unwrap();
+    stagger_kit::raise_descriptor_limit(4 * clients as u64).unwrap();
     let store = Store::default();
     let sites = [Site::new(&store), Site::new(&store)];
     let addresses = sites.clone().map(|site| {

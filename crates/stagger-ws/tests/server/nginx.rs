@@ -79,7 +79,7 @@ async fn clients_outlive_a_reload_a_drain_and_a_restart_of_nginx() {
     let [(first, first_at), (second, second_at)] = [site(), site()];
     configure(directory.path(), &recipe(port.address(), first_at));
     let file = directory.path().join("nginx.conf");
-    let program = Program::found("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
+    let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory.path());
     let mut nginx = Server::start(program, Ready::Port(port.address()), 20 * SECOND).unwrap();
     let causes = Causes::default();
     let clients: Vec<_> = (0..CLIENTS).map(|_| client(port.address(), &causes)).collect();

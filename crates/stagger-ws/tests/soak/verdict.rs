@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use std::{env, fs, process};
 
-use stagger_kit::{Port, Ready, Server, Stream, descriptors};
+use stagger_kit::{Port, Ready, Server, Stream, raise_descriptor_limit};
 use tokio::time::{sleep, timeout};
 
 use super::fleet::Fleet;
@@ -19,7 +19,7 @@ const SETTLED: u32 = 10;
 #[test]
 fn every_client_is_back_after_every_kill_and_every_message_is_stored_exactly_once() {
     let plan = Plan::from_env();
-    descriptors(plan.clients as u64).expect("room for so many connections, here and in the server");
+    raise_descriptor_limit(plan.clients as u64).expect("room for so many connections, here and in the server");
     let path = env::temp_dir().join(format!("stagger-ws-soak-{}", process::id()));
     let port = Port::reserve().unwrap();
     let ready = Ready::Line(Stream::Stdout, server::READY.into());
