@@ -84,7 +84,7 @@ async fn consume(client: Client) -> Result<u32, String> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let (port, data) = (Port::reserve()?, User::current().directory()?);
     let number = port.number().to_string();
-    let program = Program::found("redis-server")?.directory(data.path());
+    let program = Program::find("redis-server")?.directory(data.path());
     // Acknowledged writes are on disk.
     let program =
         program.args(["--bind", "127.0.0.1", "--port", &number, "--appendonly", "yes", "--appendfsync", "always"]);

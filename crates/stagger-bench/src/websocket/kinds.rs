@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use futures_util::{SinkExt as _, StreamExt as _};
 use stagger::admission::Admission;
 use stagger_ws::server::Sockets;
-use stagger_ws::{Builder, Client, Connection, Message, Reconnector};
+use stagger_ws::{Client, ClientBuilder, Connection, Message, ReconnectLoop};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config, client_async_with_config};
 
@@ -82,7 +82,7 @@ pub(super) struct Low<W>(Connection<'static>, PhantomData<W>);
 impl<W: Transport> EchoConnection for Low<W> {
     async fn open() -> Self {
         // Leaked, because it is used until the process ends.
-        let links = Box::leak(Box::new(with_echo::<W>(Reconnector::builder()).reconnector()));
+        let links = Box::leak(Box::new(with_echo::<W>(ReconnectLoop::builder()).reconnect_loop()));
         let opened = links.next_connection().await;
         // The other end accepts every connection.
         Self(opened.expect("it opens").expect("a connection"), PhantomData)
@@ -124,7 +124,7 @@ impl<W: Transport> EchoConnection for Served<W> {
     async fn open() -> Self {
         static SOCKETS: LazyLock<Sockets> = LazyLock::new(|| {
             let admission = Admission::per_second(1_000_000_000).burst(1_000_000).build();
-            let settings = admission.map(|admission| Sockets::builder(admission).websocket(config()).build());
+            let settings = admission.map(|admission| Sockets::builder(admission).websocket_config(config()).build());
             settings.expect("a valid rate").expect("valid settings")
         });
         let (ours, theirs) = W::pair().await;
@@ -147,8 +147,8 @@ impl<W: Transport> EchoConnection for Served<W> {
     }
 }
 
-fn with_echo<W: Transport>(builder: Builder) -> Builder {
-    builder.url(ADDRESS).websocket(config()).connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
+fn with_echo<W: Transport>(builder: ClientBuilder) -> ClientBuilder {
+    builder.url(ADDRESS).websocket_config(config()).connector(|_| async { io::Result::Ok(connect_to_echo::<W>().await) })
 }
 
 async fn dial<W: Transport>(wire: W) -> WebSocketStream<W> {

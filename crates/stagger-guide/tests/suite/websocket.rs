@@ -4,8 +4,8 @@ use std::io;
 
 use core::time::Duration;
 use stagger::{Jitter, Policy, StopReason};
-use stagger_ws::Reconnector;
-use stagger_ws::codes::{OnClose, rfc6455};
+use stagger_ws::ReconnectLoop;
+use stagger_ws::codes::{CloseAction, rfc6455};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 const PAGE: &str = include_str!("../../../../docs/guide/websocket.md");
@@ -29,13 +29,13 @@ fn every_close_code_has_the_effect_in_the_page() {
     for code in 1000..=4999 {
         let named = rows.iter().find(|(named, _)| numbers(named).contains(&code));
         let (_, then) = named.or_else(|| rows.iter().find(|(named, _)| named.contains("not named"))).expect("a row");
-        let meaning = match rfc6455().meaning(code, "") {
-            OnClose::End => "the end, and no error".to_owned(),
-            OnClose::Fatal => "stop: the same bytes will fail again".to_owned(),
-            OnClose::Reconnect => "reconnect".to_owned(),
-            OnClose::Broken => "reconnect, and the connection does not count as healthy".to_owned(),
-            OnClose::Refresh => "fresh credentials, once".to_owned(),
-            OnClose::Within { from, to } => {
+        let meaning = match rfc6455().action(code, "") {
+            CloseAction::End => "the stream ends without an error".to_owned(),
+            CloseAction::Fatal => "stop: the same bytes would fail again".to_owned(),
+            CloseAction::Reconnect => "reconnect".to_owned(),
+            CloseAction::ReconnectUnhealthy => "reconnect, and the connection does not count as healthy".to_owned(),
+            CloseAction::Reauthenticate => "fresh credentials, once".to_owned(),
+            CloseAction::ReconnectWithin { from, to } => {
                 format!("reconnect after {} to {} s, or as the reason advises", from.as_secs(), to.as_secs())
             }
             other => panic!("{code}: {other:?} is not on the page"),
@@ -47,7 +47,7 @@ fn every_close_code_has_the_effect_in_the_page() {
 /// Returns how many of three allowed attempts a client makes if the server always answers with `status`, and why it stops.
 async fn attempts(status: u16) -> (u32, StopReason) {
     let policy = Policy::constant(Duration::from_secs(1)).jitter(Jitter::None).max_attempts(3).build().unwrap();
-    let mut links = Reconnector::builder()
+    let mut links = ReconnectLoop::builder()
         .url("ws://server.test/")
         .policy(policy)
         .connector(move |_| async move {
@@ -62,9 +62,9 @@ async fn attempts(status: u16) -> (u32, StopReason) {
             });
             io::Result::Ok(ours)
         })
-        .reconnector();
+        .reconnect_loop();
     let fatal = links.next_connection().await.unwrap_err();
-    (fatal.attempts(), fatal.stop())
+    (fatal.attempts(), fatal.stop_reason())
 }
 
 #[tokio::test(start_paused = true)]

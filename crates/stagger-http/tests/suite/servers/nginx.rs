@@ -12,7 +12,7 @@ use axum::routing::any;
 use http::{Method, Request};
 use stagger::{Policy, Ratio, Retrier};
 use stagger_http::attempt_number;
-use stagger_kit::{Port, Program, Ready, Server, Signal, descriptors};
+use stagger_kit::{Port, Program, Ready, Server, Signal, raise_descriptor_limit};
 use tokio::time::Instant;
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 
@@ -47,7 +47,7 @@ fn nginx(directory: &Path, port: &Port, upstream: SocketAddr, status: u16) -> Se
     );
     let file = directory.join("nginx.conf");
     fs::write(&file, config).unwrap();
-    let program = Program::found("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory);
+    let program = Program::find("nginx").unwrap().arg("-c").arg(&file).arg("-p").arg(directory);
     Server::start(program, Ready::Port(listens), Duration::from_secs(20)).unwrap()
 }
 
@@ -96,7 +96,7 @@ async fn client(number: usize, address: SocketAddr, policy: Policy, waits: Waits
 /// the default spread of half the delay it would be 10 %, and a machine that stalls for 50 ms would add half of that.
 fn clients_honor_retry_after_and_spread_out(status: u16) {
     let policy = Policy::DEFAULT.to_builder().max_attempts(2).hint_spread(Ratio::ONE).build().unwrap();
-    descriptors(2 * CLIENTS as u64).unwrap();
+    raise_descriptor_limit(2 * CLIENTS as u64).unwrap();
     let (directory, port, waits) = (tempfile::tempdir().unwrap(), Port::reserve().unwrap(), Waits::default());
     let statuses = on_threads(async {
         let upstream = serve(Router::new().route("/", any(|| async { "in" }))).await;

@@ -11,7 +11,7 @@ pub(in crate::lint) static HINT_ABOVE_LIMIT: Rule = Rule {
     title: "the server's usual Retry-After ends the call",
     rationale: "a hint above `max-hint` is not followed: the call stops instead of waiting as long as the server \
                 asks",
-    details: "Applies if the hint that the server usually sends (`--hint`, its Retry-After) is longer than \
+    details: "Applies if the hint that the server usually sends (`--retry-after`) is longer than \
               `max-hint` or `max-elapsed`. A hint is a minimum, so the only choices are to wait for it or to give \
               up.",
     check: hint_above_limit,
