@@ -1,3 +1,4 @@
+use core::num::NonZeroU32;
 use core::time::Duration;
 use std::fs;
 
@@ -19,45 +20,56 @@ pub(crate) struct PolicyArgs {
     #[arg(short, long, value_name = "SPEC|NAME|@FILE")]
     pub(crate) policy: Option<String>,
 
-    /// Upper bound of the first delay [default: 1s]
+    /// Upper bound of the first delay; with decorrelated jitter, its lower bound [default without --policy: 1s]
     #[arg(short = 'd', long, alias = "delay", value_name = "DUR")]
     pub(crate) base: Option<String>,
 
-    /// Upper bound for every delay; 'none' for no limit [default: 30s]
+    /// Upper bound for every delay, which only a ± jitter may exceed, by its share; 'none' for no limit
+    /// [default without --policy: 30s]
     #[arg(long, aliases = ["max", "max-delay"], value_name = "DUR")]
     pub(crate) cap: Option<String>,
 
-    /// Factor by which the upper bound grows with each retry [default: 2]
+    /// Factor by which the upper bound grows with each retry [default without --policy: 2]
     #[arg(long, alias = "factor", value_name = "X")]
     pub(crate) multiplier: Option<String>,
 
-    /// Distribution of a delay below its upper bound: none, full, equal, decorrelated, or a share like ±20%
-    /// [default: full]
+    /// Distribution of a delay: none, full, equal, decorrelated, or a share like ±20%
+    /// [default without --policy: full]
     #[arg(short, long, value_name = "KIND")]
     pub(crate) jitter: Option<String>,
 
     /// Upper bound of a random wait before the first attempt, to spread out clients that one event starts at the same
-    /// time [default: 0s]
+    /// time [default without --policy: 0s]
     #[arg(long, value_name = "DUR")]
     pub(crate) spread: Option<String>,
 
-    /// Maximum number of attempts, including the first; 'inf' for no limit [default: 5]
+    /// Maximum number of attempts, including the first; 'inf' for no limit
+    /// [default without --policy: 5]
     #[arg(short = 'n', long, alias = "attempts", value_name = "N|inf")]
     pub(crate) max_attempts: Option<String>,
 
     /// Latest start of a retry, measured from the start of the run; a retry that would start later ends the run
-    /// immediately. Does not interrupt a running attempt [default: none]
+    /// immediately. Does not interrupt a running attempt
+    /// [default without --policy: none]
     #[arg(short = 'T', long, alias = "deadline", value_name = "DUR")]
     pub(crate) max_elapsed: Option<String>,
 
     /// Treat an attempt that ran at least this long as healthy, and start counting attempts and delays afresh
-    /// [default: none]
+    /// [default without --policy: none]
     #[arg(long, alias = "reset-after", value_name = "DUR")]
     pub(crate) stable_after: Option<String>,
 
     /// Seed of the random delays, to reproduce an earlier run [default: random for run, else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// Parses a count of at least 1.
+///
+/// # Errors
+/// What is expected; clap adds the flag and the value.
+pub(crate) fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
+    text.parse().map_err(|_| "expected a whole number of at least 1")
 }
 
 impl PolicyArgs {

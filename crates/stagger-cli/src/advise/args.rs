@@ -6,8 +6,8 @@ use crate::error::CliError;
 /// Recommend a retry policy, and explain why
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-On a terminal, prompts for what is not given as a flag; press Enter to skip a question. Unspecified values are not \
-guessed. If the number of clients and the capacity are known, simulates a mass disconnect and lists the Pareto-optimal \
+On a terminal, prompts for what is not given as a flag; press Enter to skip a question. The answer states \
+what it assumes about an unspecified value. If the number of clients and the capacity are known, simulates a mass disconnect and lists the Pareto-optimal \
 policies, for which a faster recovery means a higher peak.
 
 Exit status: 0 on success; 2 for a usage error.")]

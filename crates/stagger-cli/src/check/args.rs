@@ -6,12 +6,12 @@ use clap::{Args, ValueHint};
 use stagger_core::text::parse_duration;
 use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, Purpose, Rate, Rule, parse_count};
 
-use crate::policy_args::PolicyArgs;
+use crate::policy_args::{PolicyArgs, at_least_one};
 
 /// Find what could turn a policy into a retry storm, and suggest fixes
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Nothing is assumed about a context that is not given: rules that need it are skipped. Figures are forecasts computed \
+A rule that needs a fact about the deployment is skipped unless its flag is given. Figures are forecasts computed \
 from the policy. Each suggestion after `help:` has been verified and can be pasted.
 
 Examples:
@@ -107,12 +107,12 @@ pub(crate) struct ContextArgs {
     #[arg(long, value_name = "DUR", value_parser = length)]
     retry_after: Option<Duration>,
 
-    /// Resolution of the timers that delays are slept on [default: 1ms]
+    /// Timer resolution [default: 1ms]
     #[arg(long, value_name = "DUR", value_parser = length)]
     tick: Option<Duration>,
 
     /// Number of layers that retry the same call, including this one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     layers: Option<NonZeroU32>,
 
     /// Whether the operation is safe to repeat: yes, no, or key, if all attempts carry the same idempotency key

@@ -1,9 +1,10 @@
+use core::num::NonZeroU32;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::policy_args::PolicyArgs;
+use crate::policy_args::{PolicyArgs, at_least_one};
 
 /// Run a command and retry it until it succeeds
 #[derive(Args, Debug)]
@@ -50,11 +51,11 @@ pub(crate) struct RunArgs {
     pub(crate) until: Option<String>,
 
     /// Number of consecutive attempts that must end with the --until outcome; each counts towards --max-attempts
-    #[arg(long, value_name = "N", default_value = "1", help_heading = "Retry conditions")]
-    pub(crate) consecutive: core::num::NonZeroU32,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one, help_heading = "Retry conditions")]
+    pub(crate) consecutive: NonZeroU32,
 
-    /// If the command exited by itself, retry only if a line of its standard error matches; a match is retried even
-    /// after exit code 0. Repeatable
+    /// For attempts that were neither killed nor timed out, retry only if a line of standard error matches; a match is
+    /// retried even after exit code 0. Repeatable
     #[arg(long, value_name = "REGEX", help_heading = "Retry conditions")]
     pub(crate) retry_if_stderr: Vec<String>,
 

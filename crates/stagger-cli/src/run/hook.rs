@@ -65,7 +65,7 @@ impl Hook {
         let finished = Attempt::new(child, stdout, Stream::inherited(), self.termination, until).supervise(context);
         let finished = finished.map_err(|error: io::Error| CliError::io("cannot supervise --on-retry", error))?;
         if finished.status != AttemptStatus::Exit(0) && finished.interrupted.is_none() {
-            context.logger.warn(&format!("--on-retry: {}", finished.status));
+            context.logger.warn(&format!("--on-retry command failed: {}; retrying anyway", finished.status));
         }
         Ok(finished.interrupted)
     }

@@ -87,7 +87,10 @@ pub(crate) fn conclusion(storm: &StormReport, results: &Results) -> Option<Strin
                 .max_by(|(a, _), (b, _)| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)))?;
             let (cell, row) = worst;
             if cell.value? <= spec.rate {
-                return Some("no policy exceeds the capacity of the server in any second".to_owned());
+                return Some(
+                    "no policy exceeds the capacity of the server in any second (overload time counts 100 ms bins)"
+                        .to_owned(),
+                );
             }
             let spread = crate::plot::Unit::Seconds.label((spec.clients as f64 / spec.rate).ceil());
             Some(format!(

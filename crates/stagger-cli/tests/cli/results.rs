@@ -212,7 +212,7 @@ fn on_retry_runs_before_each_retry_and_may_fail() {
         .is_silent_about("cleaning for 4");
     see(&mut run_script(&["-n", "2", "--on-retry", "exit 9"], "exit 5"))
         .exits(5)
-        .says("warning: --on-retry: exit 9")
+        .says("warning: --on-retry command failed: exit 9; retrying anyway")
         .says("attempt=2/2");
 }
 

@@ -39,7 +39,8 @@ const LATE: Duration = Duration::from_secs(20);
 const LAST: Duration = Duration::from_secs(10);
 
 impl OutageFigures {
-    /// Returns the number of attempts per request, from the start of the outage; the minimum is 1.
+    /// Returns the number of attempts per request, from the start of the outage: at least 1, unless a breaker
+    /// rejects first attempts.
     #[must_use]
     pub fn amplification(&self) -> f64 {
         self.ratio(&self.attempts, &self.requests, self.outage_start, self.horizon)

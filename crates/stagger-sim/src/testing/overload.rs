@@ -85,7 +85,7 @@ impl OverloadTest {
     }
 
     /// Asserts that a request makes at most `limit` attempts on average, from the start of the outage
-    /// ([`OutageFigures::amplification`]); the minimum is 1.
+    /// ([`OutageFigures::amplification`]); it is 1 without retries.
     ///
     /// # Panics
     /// Panics if the assertion fails.
@@ -138,7 +138,7 @@ impl fmt::Display for OverloadTest {
         );
         let rows = [
             ("scenario", scenario),
-            ("attempts per request", format!("{:.3}; the minimum is 1", figures.amplification())),
+            ("attempts per request", format!("{:.3}; 1 without retries", figures.amplification())),
             ("succeeded", format!("{:.1} % of the requests", 100.0 * figures.success_ratio())),
             ("recovered after", time(figures.recovery())),
             ("peak", format!("{} in 1s", figures.peak_second())),
