@@ -1,10 +1,11 @@
 use core::num::{NonZeroU32, NonZeroU64};
+use core::str::FromStr;
 use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use stagger_core::text::parse_duration;
-use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, Purpose, Rate, Rule, parse_count};
+use stagger_sim::lint::{Budgeted, DeploymentContext, Idempotency, ParseValueError, Purpose, Rate, Rule, parse_count};
 
 use crate::policy_args::{PolicyArgs, at_least_one};
 
@@ -72,19 +73,19 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ContextArgs {
     /// What the calls are for: interactive (a person waits), serverless (billed by duration), background (no one
     /// waits), reconnecting (a long-lived connection), near (a nearby API), far (a database or a distant service)
-    #[arg(long = "for", value_name = "PURPOSE")]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = value::<Purpose>)]
     purpose: Option<Purpose>,
 
     /// Number of clients that use the policy against one server
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = count)]
     clients: Option<NonZeroU64>,
 
     /// Capacity of that server in connections or requests per second, such as 500/s or 30/min
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = value::<Rate>)]
     capacity: Option<Rate>,
 
     /// Call rate of all clients together, such as 800/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = value::<Rate>)]
     rps: Option<Rate>,
 
     /// Time after its start within which a call must succeed to be useful
@@ -116,7 +117,7 @@ pub(crate) struct ContextArgs {
     layers: Option<NonZeroU32>,
 
     /// Whether the operation is safe to repeat: yes, no, or key, if all attempts carry the same idempotency key
-    #[arg(long, value_name = "yes|key|no")]
+    #[arg(long, value_name = "yes|key|no", value_parser = value::<Idempotency>)]
     idempotent: Option<Idempotency>,
 
     /// A retry budget is shared by all calls
@@ -147,6 +148,15 @@ impl From<&ContextArgs> for DeploymentContext {
         let known = set(known, Self::idempotency, args.idempotent);
         set(known, Self::budget, args.budget.then_some(Budgeted::Yes))
     }
+}
+
+/// Parses a value of the lint. clap shows the flag and the value, so the error says only what is expected.
+fn value<T: FromStr<Err = ParseValueError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseValueError| format!("expected {}", error.expected()))
+}
+
+fn count(text: &str) -> Result<NonZeroU64, String> {
+    parse_count(text).map_err(|error| format!("expected {}", error.expected()))
 }
 
 fn length(text: &str) -> Result<Duration, String> {

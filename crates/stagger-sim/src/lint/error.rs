@@ -11,6 +11,12 @@ impl ParseValueError {
     pub(crate) fn new(word: &str, known: &'static str) -> Self {
         Self { word: word.to_owned(), known }
     }
+
+    /// Returns what is accepted, as the end of "expected …", for a caller that shows the value itself.
+    #[must_use]
+    pub const fn expected(&self) -> &'static str {
+        self.known
+    }
 }
 
 impl fmt::Display for ParseValueError {
