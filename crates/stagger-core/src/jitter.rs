@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::instant::nanos;
 use crate::profile::ProfileJitter;
-use crate::text::{ParseError, Problem};
+use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{Ratio, profile::Profile};
 
 /// How a delay is drawn from its ceiling.
@@ -16,7 +16,7 @@ use crate::{Ratio, profile::Profile};
 ///
 /// All draws are uniform, and both ends can be drawn.
 ///
-/// As text: `none`, `full`, `equal`, `decorrelated`, `±20%` (also `+-20%`, `20%`, `0.2`).
+/// As text: `none`, `full`, `equal`, `decorrelated`, `±20%` (also `+-20%`, `20%`, `0.2`), `add:500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -41,8 +41,18 @@ pub enum Jitter {
     ///
     /// It is what cenkalti/backoff (0.5), Google's HTTP client (0.5) and gRPC (0.2) mean. Range of `f`: `0..=1`.
     Factor(Ratio),
-    /// The jitter of one system, where none of the others does the same. As text: the name of its
-    /// [`Profile`].
+    /// `min(cap, U[ceiling, ceiling + length])`: additive jitter, with the cap applied after the draw.
+    ///
+    /// Every delay lies in `[ceiling, min(cap, ceiling + length)]`. **Once the ceiling reaches the cap, every delay is
+    /// exactly the cap**, so clients that fail together retry together for the rest of the outage. Use it to match
+    /// another system, without a cap, or with an attempt limit that ends the call before the cap; otherwise prefer
+    /// [`Full`](Self::Full) or [`Equal`](Self::Equal). As text: `add:500ms`.
+    ///
+    /// Source: tenacity for Python, `wait_exponential_jitter(jitter=...)`, and the truncated exponential backoff of
+    /// Google Cloud's documentation, `min(2^n + random_number_milliseconds, maximum_backoff)`. Differs from them in:
+    /// nothing. With base 1 s, multiplier 2, cap 5 s and `add:1s`: `[1, 2]`, `[2, 3]`, `[4, 5]`, 5, 5 s.
+    Added(Duration),
+    /// The jitter of one system, where none of the others does the same. As text: the name of its [`Profile`].
     Profile(ProfileJitter),
 }
 
@@ -84,6 +94,7 @@ impl fmt::Display for Jitter {
             Self::Equal => f.write_str("equal"),
             Self::Decorrelated => f.write_str("decorrelated"),
             Self::Factor(share) => write!(f, "±{share}"),
+            Self::Added(length) => write!(f, "add:{}", Compact(*length)),
             Self::Profile(jitter) => f.write_str(jitter.name()),
         }
     }
@@ -98,6 +109,10 @@ impl FromStr for Jitter {
             "full" => Self::Full,
             "equal" => Self::Equal,
             "decorrelated" => Self::Decorrelated,
+            _ if text.starts_with("add:") => {
+                let length = &text["add:".len()..];
+                Self::Added(parse_duration(length)?.ok_or(ParseError::new(Problem::Limitless, "add"))?)
+            }
             _ => {
                 let share = text.strip_prefix('±').or_else(|| text.strip_prefix("+-")).unwrap_or(text);
                 let is_number = share.starts_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -143,6 +158,7 @@ mod tests {
             ("equal", Jitter::Equal),
             ("decorrelated", Jitter::Decorrelated),
             ("±20%", Jitter::Factor(Ratio::percent(20))),
+            ("add:500ms", Jitter::Added(Duration::from_millis(500))),
         ] {
             assert_eq!(text.parse(), Ok(want));
             assert_eq!(want.to_string(), text);
@@ -155,6 +171,8 @@ mod tests {
     #[test]
     fn a_wrong_jitter_is_told_apart_from_a_wrong_share() {
         assert!("ful".parse::<Jitter>().unwrap_err().to_string().contains("use full, equal"));
+        assert!("add:soon".parse::<Jitter>().unwrap_err().to_string().contains("has a unit that is not known"));
+        assert!("add:inf".parse::<Jitter>().unwrap_err().to_string().contains("must have a length"));
         assert!("150%".parse::<Jitter>().unwrap_err().to_string().contains("from 0 to 1"));
     }
 }

@@ -43,6 +43,26 @@ impl Ratio {
         Self(n.saturating_mul(MILLION / 100))
     }
 
+    /// Creates `part` in `whole`, rounded down to a whole millionth; 1 or more if `part >= whole`.
+    ///
+    /// Use it for a threshold of counts, such as a [breaker](crate::breaker::CircuitBreakerBuilder::failure_ratio)'s
+    /// "2 of 3". Thresholds must be rounded down: 2 failures in 3 calls reach 666,666 millionths and not 666,667. With
+    /// `whole` up to 1000 the rounded share is exact for that purpose: in a window of up to 1000 calls, `a` of `b`
+    /// reach it if and only if `a / b >= part / whole`. A `whole` of 0 counts as 1.
+    ///
+    /// ```
+    /// use stagger_core::Ratio;
+    ///
+    /// assert_eq!(Ratio::from_counts(2, 3), Ratio::millionths(666_666));
+    /// assert_eq!(Ratio::from_counts(1, 4), Ratio::percent(25));
+    /// ```
+    #[must_use]
+    pub const fn from_counts(part: u32, whole: u32) -> Self {
+        let whole = if whole == 0 { 1 } else { whole as u64 };
+        let millionths = part as u64 * MILLION as u64 / whole;
+        Self(if millionths > u32::MAX as u64 { u32::MAX } else { millionths as u32 })
+    }
+
     /// The number of millionths.
     #[inline]
     #[must_use]
@@ -178,6 +198,25 @@ mod tests {
             let ratio = Ratio::millionths(n);
             assert_eq!(ratio.to_string().parse(), Ok(ratio));
         }
+    }
+
+    #[test]
+    fn a_share_from_counts_is_an_exact_threshold_for_up_to_1000_calls() {
+        let reaches = |a: u32, b: u32, ratio: Ratio| u64::from(a) * 1_000_000 >= u64::from(b) * u64::from(ratio.0);
+        for (part, whole) in [(1, 3), (2, 3), (3, 7), (6, 7), (1, 997), (998, 999), (999, 1_000), (1, 1), (500, 1_000)]
+        {
+            let ratio = Ratio::from_counts(part, whole);
+            for b in 1..=1_000 {
+                let least = (part * b).div_ceil(whole);
+                assert!(reaches(least, b, ratio), "{least} of {b} reach {part} of {whole}");
+                assert!(
+                    least == 0 || !reaches(least - 1, b, ratio),
+                    "{} of {b} do not reach {part} of {whole}",
+                    least - 1
+                );
+            }
+        }
+        assert_eq!((Ratio::from_counts(1, 0), Ratio::from_counts(u32::MAX, 1)), (Ratio::ONE, Ratio(u32::MAX)));
     }
 
     #[test]

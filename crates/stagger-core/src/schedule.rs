@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 pub use crate::backoff::{Backoff, DelayList};
-use crate::instant::nanos;
+use crate::instant::{LONGEST_NANOS, nanos};
 pub use crate::jitter::draw;
 use crate::jitter::draw_nanos;
 use crate::outcome::FailureKind;
@@ -283,6 +283,7 @@ fn inside(shape: Shape, ceiling: u64) -> Interval {
         Draw::None => (ceiling, ceiling),
         Draw::Equal => (ceiling / 2, ceiling),
         Draw::Band(band) => (band.from.at(ceiling), band.to.at(ceiling)),
+        Draw::Added(length) => (ceiling, ceiling.saturating_add(length).min(LONGEST_NANOS)),
         Draw::Factor(share) => {
             let part = whole(ceiling as f64 * share).min(ceiling);
             (ceiling - part, ceiling + part)

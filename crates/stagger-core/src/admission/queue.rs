@@ -4,6 +4,7 @@ use core::time::Duration;
 use super::{Reservation, ReservationToken};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::text::Compact;
 use crate::{Instant, Seed};
 
 /// Who may come in now, and when the others should come back: a queue in which nobody stands.
@@ -90,25 +91,39 @@ pub struct AdmissionBuilder {
     secret: Seed,
 }
 
-/// What is wrong with an admission.
+/// A problem in the settings of an [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// The rate is 0 or above a billion.
-    Rate,
+    /// The rate, in clients a second, is 0 or above a billion.
+    Rate(u32),
     /// The burst is 0.
     Burst,
-    /// The max_wait wait is shorter than the time of one admission.
-    MaxWait,
+    /// `max_wait` is shorter than the interval between two admissions.
+    MaxWait {
+        /// The longest wait that was set.
+        max_wait: Duration,
+        /// The interval between two admissions, which is `1 / rate`.
+        interval: Duration,
+    },
 }
 
 impl fmt::Display for AdmissionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rate => "the rate is not within 1 and 1,000,000,000 a second: say what the server can take",
-            Self::Burst => "the burst is 0, so nobody could come in without an appointment: use 1 or more",
-            Self::MaxWait => "the max_wait wait is shorter than the time of one admission: raise max_wait, or the rate",
-        })
+        match *self {
+            Self::Rate(rate) => {
+                write!(f, "rate {rate} is outside 1 to 1000000000 a second: use the rate that the server can take")
+            }
+            Self::Burst => {
+                f.write_str("burst is 0, so no client could be admitted without a reservation: use 1 or more")
+            }
+            Self::MaxWait { max_wait, interval } => write!(
+                f,
+                "max_wait {} is shorter than {}, the interval between two admissions: raise max_wait or the rate",
+                Compact(max_wait),
+                Compact(interval)
+            ),
+        }
     }
 }
 
@@ -145,7 +160,7 @@ impl AdmissionBuilder {
         /// The first [`AdmissionError`], with the way out.
         pub const fn build(self) -> Result<Admission, AdmissionError> {
             if self.rate == 0 || self.rate > 1_000_000_000 {
-                return Err(AdmissionError::Rate);
+                return Err(AdmissionError::Rate(self.rate));
             }
             if self.burst == 0 {
                 return Err(AdmissionError::Burst);
@@ -153,7 +168,10 @@ impl AdmissionBuilder {
             let interval = 1_000_000_000_u64.div_ceil(self.rate as u64);
             let max_wait = nanos(self.max_wait);
             if max_wait < interval {
-                return Err(AdmissionError::MaxWait);
+                return Err(AdmissionError::MaxWait {
+                    max_wait: self.max_wait,
+                    interval: Duration::from_nanos(interval),
+                });
             }
             Ok(Admission {
                 interval,

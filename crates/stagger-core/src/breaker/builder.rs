@@ -174,7 +174,16 @@ impl CircuitBreakerBuilder {
         let problems =
             found.iter().filter(|(_, is_so)| *is_so).fold(0, |problems, (problem, _)| problems | 1 << *problem as u8);
         if problems != 0 {
-            return Err(CircuitBreakerError { problems });
+            let ratios = [self.failure_ratio, self.slow.map(|(_, ratio)| ratio)];
+            return Err(CircuitBreakerError {
+                problems,
+                ratio: ratios.into_iter().flatten().find(|ratio| is_no_share(*ratio)).unwrap_or_default(),
+                slow_after: self.slow.map_or(Duration::ZERO, |(after, _)| after),
+                window,
+                min_calls,
+                probes: self.probes,
+                healthy_probes,
+            });
         }
         let rules = Rules {
             consecutive: self.consecutive.unwrap_or(0),

@@ -195,9 +195,9 @@ impl AdaptiveBuilder {
         pub const fn build(self) -> Result<Adaptive, BudgetError> {
             let k = self.multiplier.as_millionths() as u64;
             let checked = BudgetError::check([
-                (Multiplier, k < MILLION || k > 1_000 * MILLION),
-                (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND),
-                (RatioAboveOne, self.max_refusal.is_above_one()),
+                (Multiplier, k < MILLION || k > 1_000 * MILLION, k),
+                (WindowLength, self.window < SECOND || self.window > 3_600 * SECOND, self.window),
+                (RatioAboveOne, self.max_refusal.is_above_one(), self.max_refusal.as_millionths() as u64),
             ]);
             match checked {
                 Ok(()) => Ok(self.started()),

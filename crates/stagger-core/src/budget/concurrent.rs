@@ -61,7 +61,7 @@ impl Concurrent {
         /// # Errors
         /// A share above 1.
         pub const fn with(ratio: Ratio, floor: u32) -> Result<Self, BudgetError> {
-            match BudgetError::check([(RatioAboveOne, ratio.is_above_one())]) {
+            match BudgetError::check([(RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64)]) {
                 Ok(()) => Ok(Self::unchecked(ratio, floor)),
                 Err(error) => Err(error),
             }

@@ -58,8 +58,8 @@ impl Lifetime {
         /// A share of 1 or more.
         pub const fn with(ratio: Ratio, bootstrap: u32) -> Result<Self, BudgetError> {
             let checked = BudgetError::check([
-                (RatioAboveOne, ratio.is_above_one()),
-                (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths()),
+                (RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64),
+                (RatioOfOne, ratio.as_millionths() == Ratio::ONE.as_millionths(), 0),
             ]);
             match checked {
                 Ok(()) => Ok(Self::unchecked(ratio, bootstrap)),

@@ -54,9 +54,9 @@ impl SuccessRate {
         /// Every fault at once: a share of 0 or above 1, a number of attempts outside `1..=64`.
         pub const fn with(ratio: Ratio, last: u32) -> Result<Self, BudgetError> {
             let checked = BudgetError::check([
-                (RatioAboveOne, ratio.is_above_one()),
-                (RatioOfZero, ratio.as_millionths() == 0),
-                (Attempts, last == 0 || last > u64::BITS),
+                (RatioAboveOne, ratio.is_above_one(), ratio.as_millionths() as u64),
+                (RatioOfZero, ratio.as_millionths() == 0, 0),
+                (Attempts, last == 0 || last > u64::BITS, last as u64),
             ]);
             match checked {
                 Ok(()) => Ok(Self::unchecked(ratio, last)),

@@ -73,8 +73,8 @@ impl ThrottleSnapshot {
     const fn full(max_tokens: u32, token_ratio: Ratio) -> Result<Self, BudgetError> {
         let milli_ratio = token_ratio.as_millionths() / 1_000;
         let checked = BudgetError::check([
-            (MaxTokens, max_tokens == 0 || max_tokens > 1_000),
-            (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE),
+            (MaxTokens, max_tokens == 0 || max_tokens > 1_000, max_tokens as u64),
+            (TokenRatio, milli_ratio == 0 || milli_ratio > 1_000 * WHOLE, token_ratio.as_millionths() as u64),
         ]);
         match checked {
             Ok(()) => {

@@ -311,12 +311,16 @@ impl TokensBuilder {
         /// Every fault at once: a capacity of 0, more tokens at the beginning than it holds, a cost that could never be
         /// paid, no cost at all, a refill in no time.
         pub const fn build(self) -> Result<Tokens, BudgetError> {
+            let initial = match self.initial {
+                Some(initial) => initial,
+                None => 0,
+            };
             let checked = BudgetError::check([
-                (NoCapacity, self.capacity == 0),
-                (InitialAboveCapacity, matches!(self.initial, Some(initial) if initial > self.capacity)),
-                (CostAboveCapacity, self.capacity > 0 && self.dearest() > self.capacity),
-                (NoCost, self.dearest() == 0),
-                (NoRefillTime, matches!(self.refill, Some(Refill { per: 0, .. }))),
+                (NoCapacity, self.capacity == 0, self.capacity),
+                (InitialAboveCapacity, initial > self.capacity, initial),
+                (CostAboveCapacity, self.capacity > 0 && self.dearest() > self.capacity, self.dearest()),
+                (NoCost, self.dearest() == 0, 0),
+                (NoRefillTime, matches!(self.refill, Some(Refill { per: 0, .. })), 0),
             ]);
             match checked {
                 Ok(()) => Ok(self.filled()),

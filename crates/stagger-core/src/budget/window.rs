@@ -170,8 +170,8 @@ impl WindowBuilder {
         /// Every fault at once: a ttl outside 1 s to 60 s, a ratio above 1.
         pub const fn build(self) -> Result<Window, BudgetError> {
             let checked = BudgetError::check([
-                (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND),
-                (RatioAboveOne, self.ratio.is_above_one()),
+                (WindowLength, self.ttl < SECOND || self.ttl > 60 * SECOND, self.ttl),
+                (RatioAboveOne, self.ratio.is_above_one(), self.ratio.as_millionths() as u64),
             ]);
             match checked {
                 Ok(()) => Ok(self.opened()),

@@ -84,7 +84,10 @@ impl Settings {
     /// The form that equal policies have in common: the jitter is told, and no length is longer than the core computes
     /// with, so that what is printed and read again is the same policy.
     pub(super) const fn canonical(mut self) -> Self {
-        self.jitter = Some(self.jitter());
+        self.jitter = Some(match self.jitter() {
+            Jitter::Added(length) => Jitter::Added(computable(length)),
+            jitter => jitter,
+        });
         self.backoff = match self.backoff {
             Backoff::Constant { delay } => Backoff::Constant { delay: computable(delay) },
             Backoff::Linear { base, step } => Backoff::Linear { base: computable(base), step: computable(step) },

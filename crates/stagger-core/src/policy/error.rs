@@ -5,7 +5,7 @@ use crate::backoff::DelayList;
 use crate::instant::nanos;
 use crate::profile::Recipe;
 use crate::text::Message;
-use crate::{HintMode, Jitter, schedule::Backoff};
+use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
 /// Everything that is wrong with a policy, with the numbers and the way out.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +18,9 @@ pub struct PolicyError {
     max_elapsed: u64,
     throttled_base: u64,
     local_base: u64,
+    multiplier: f64,
+    factor: Ratio,
+    hint_spread: Ratio,
 }
 
 /// One thing that is wrong with a policy.
@@ -123,6 +126,9 @@ impl PolicyError {
             },
             throttled_base: nanos(settings.throttled_base()),
             local_base: nanos(settings.local_base()),
+            multiplier: 1.0,
+            factor: Ratio::ZERO,
+            hint_spread: Ratio::ZERO,
         };
         let base = error.base;
         let grows = matches!(settings.backoff, Backoff::Linear { .. } | Backoff::Exponential { .. });
@@ -132,6 +138,14 @@ impl PolicyError {
             Backoff::Exponential { multiplier, .. } => multiplier,
             _ => 1.0,
         };
+        // A derived comparison of errors must not fail for NaN.
+        error.multiplier = if multiplier.is_nan() { f64::NEG_INFINITY } else { multiplier };
+        if let Jitter::Factor(share) = jitter {
+            error.factor = share;
+        }
+        if let Some(share) = settings.hint_spread {
+            error.hint_spread = share;
+        }
         let list_is_wrong = match settings.backoff {
             Backoff::List(list) => list.is_empty(),
             _ => false,
@@ -149,7 +163,7 @@ impl PolicyError {
         };
         let retries = !matches!(settings.max_attempts, Some(1));
         let least = match jitter {
-            Jitter::None | Jitter::Decorrelated => base,
+            Jitter::None | Jitter::Decorrelated | Jitter::Added(_) => base,
             Jitter::Equal => base / 2,
             Jitter::Full | Jitter::Factor(_) | Jitter::Profile(_) => 0,
         };
@@ -204,7 +218,7 @@ impl PolicyError {
     const fn sentence(&self, text: Sentences, problem: PolicyProblem) -> Sentences {
         match problem {
             NoAttempt => text.text("max-attempts is 0, but the first call counts: use 1 for no retry, or more"),
-            ZeroBase => text.text("base is 0, so every delay would be: raise base, or use a zero backoff"),
+            ZeroBase => text.text("base is 0s, so every delay would be 0s: raise base, or use a zero backoff"),
             CapBelowBase => text
                 .text("cap ")
                 .duration(self.cap)
@@ -217,8 +231,14 @@ impl PolicyError {
                 .text(" is above cap ")
                 .duration(self.cap)
                 .text(": lower floor or raise cap"),
-            Multiplier => text.text("multiplier is not a finite number of at least 1: use 2, or 1 for no growth"),
-            RatioAboveOne => text.text("a share is above 100%: use at most 1"),
+            Multiplier => text
+                .text("multiplier ")
+                .decimal(self.multiplier)
+                .text(" is not a finite number of at least 1: use 2, or 1 for no growth"),
+            RatioAboveOne => text
+                .text(if self.factor.is_above_one() { "jitter ±" } else { "hint-spread " })
+                .percent(if self.factor.is_above_one() { self.factor } else { self.hint_spread })
+                .text(" is above 100%: use at most 100%"),
             PolicyProblem::List => text
                 .text("the list needs 1 to ")
                 .number(DelayList::MAX_LEN as u64)
@@ -230,7 +250,9 @@ impl PolicyError {
             ProfileJitter => text.text(
                 "this profile's jitter is for exponential delays: choose another jitter, or an exponential backoff",
             ),
-            NothingToJitter => text.text("there is no delay to jitter: drop jitter, or choose another backoff"),
+            NothingToJitter => {
+                text.text("a zero or stop backoff has no delay to jitter: drop jitter, or choose another backoff")
+            }
             NothingToCap => {
                 text.text("cap and floor are for delays that grow: drop them, or use an exponential or linear backoff")
             }
@@ -246,7 +268,10 @@ impl PolicyError {
             ElapsedBelowBase => text.text("max-elapsed ").duration(self.max_elapsed).text(
                 " ends before the first retry can start: raise max-elapsed, lower base, or set max-attempts to 1",
             ),
-            HintSpreadUnused => text.text("hint-spread has no effect with this hint mode: drop one of the two"),
+            HintSpreadUnused => text
+                .text("hint-spread ")
+                .percent(self.hint_spread)
+                .text(" has no effect with this hint mode: use at-least, or drop hint-spread"),
             ThrottledBase => self.kind_base(text.text("throttled-base "), self.throttled_base),
             LocalBase => self.kind_base(text.text("local-base "), self.local_base),
         }
@@ -254,7 +279,7 @@ impl PolicyError {
 
     const fn kind_base(&self, text: Sentences, kind_base: u64) -> Sentences {
         text.duration(kind_base)
-            .text(" does not lie between base ")
+            .text(" is not between base ")
             .duration(self.base)
             .text(" and cap: change it, or leave it out")
     }

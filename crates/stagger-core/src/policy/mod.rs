@@ -126,6 +126,8 @@ pub(crate) enum Draw {
     None,
     Equal,
     Factor(f64),
+    /// Up to this many nanoseconds above the ceiling.
+    Added(u64),
     Band(&'static Band),
 }
 
@@ -329,11 +331,14 @@ impl Curve {
             (Jitter::None, ..) => Draw::None,
             (Jitter::Equal, ..) => Draw::Equal,
             (Jitter::Factor(share), ..) => Draw::Factor(share.as_f64()),
+            (Jitter::Added(length), ..) => Draw::Added(nanos(length)),
             (Jitter::Profile(_), _, Some(Recipe::Band(band) | Recipe::Polly(band))) => Draw::Band(band),
             (Jitter::Profile(_), ..) => Draw::Full,
         };
         let (capped, unit) = match (draw, profile) {
             (Draw::Band(band), _) => (band.capped, band.steps.nanos()),
+            // Without a cap there is nothing to apply last, and forecasts stay exact.
+            (Draw::Added(_), _) if settings.cap.is_some() => (Capped::Last, 0),
             (_, Some(Recipe::Decorrelated | Recipe::Once { .. } | Recipe::SocketIo)) => (Capped::Last, 0),
             _ => (Capped::First, 0),
         };
@@ -346,7 +351,7 @@ impl Curve {
                 shape,
                 Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
             ),
-            is_profiles: profile.is_some(),
+            is_profiles: profile.is_some() || matches!(draw, Draw::Added(_)),
             shape,
             first,
             multiplier,

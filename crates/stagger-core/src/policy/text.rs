@@ -203,9 +203,22 @@ enum Shape {
     Constant,
     Linear,
     Exponential,
+    /// Exponential with decorrelated jitter, as [`Policy::decorrelated`] is.
+    Decorrelated,
     List,
     Stop,
 }
+
+/// The names of the backoffs.
+const SHAPES: [(Shape, &str); 7] = [
+    (Shape::Exponential, "exponential"),
+    (Shape::Linear, "linear"),
+    (Shape::Constant, "constant"),
+    (Shape::Decorrelated, "decorrelated"),
+    (Shape::List, "list"),
+    (Shape::Zero, "zero"),
+    (Shape::Stop, "stop"),
+];
 
 impl Draft {
     /// The name of a backoff, or of a profile.
@@ -213,25 +226,32 @@ impl Draft {
         if self.backoff.is_some() || self.profile.is_some() {
             return Err(ParseError::new(Problem::Twice, "backoff"));
         }
-        self.backoff = Some(match name {
-            "zero" => Shape::Zero,
-            "constant" => Shape::Constant,
-            "linear" => Shape::Linear,
-            "exponential" => Shape::Exponential,
-            "list" => Shape::List,
-            "stop" => Shape::Stop,
-            _ => {
-                self.profile = Some(Profile::named(name).ok_or(ParseError::new(Problem::Shape, name))?);
-                return Ok(());
-            }
-        });
+        if let Some(&(shape, _)) = SHAPES.iter().find(|(_, shape)| *shape == name) {
+            self.backoff = Some(shape);
+            return Ok(());
+        }
+        if name.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, name));
+        }
+        self.profile = Profile::named(name);
+        if self.profile.is_none() {
+            let names = SHAPES.iter().map(|(_, shape)| *shape).chain(Profile::all().map(Profile::name));
+            return Err(ParseError::new(Problem::Shape(nearest(name, names)), name));
+        }
         Ok(())
     }
 
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ParseError> {
         let Some(&(key, name, _)) = KEYS.iter().find(|(_, key, others)| *key == name || others.contains(&name)) else {
-            return Err(ParseError::new(Problem::Key(nearest(name)), name));
+            let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
+            return Err(ParseError::new(Problem::Key(nearest(name, names)), name));
         };
+        if value.is_empty() {
+            return Err(ParseError::new(Problem::NoValue, name));
+        }
+        if value.ends_with(',') {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
         if self.has(key) {
             return Err(ParseError::new(Problem::Twice, name));
         }
@@ -271,9 +291,18 @@ impl Draft {
             Shape::Stop => Policy::stop(),
             Shape::Exponential => Policy::exponential(base, cap),
             Shape::Linear => {
-                // A step that is not told is the base.
+                // The step defaults to the base.
                 let base = if self.has(Key::Base) { self.base } else { base };
                 Policy::linear(base, base, cap)
+            }
+            Shape::Decorrelated => {
+                if self.has(Key::Multiplier) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "multiplier"));
+                }
+                if self.jitter.is_some_and(|jitter| jitter != Jitter::Decorrelated) {
+                    return Err(ParseError::new(Problem::NotForShape("decorrelated"), "jitter"));
+                }
+                Policy::decorrelated(base, cap)
             }
             Shape::Constant if self.has(Key::Base) => Policy::constant(self.base),
             Shape::Constant => return Err(ParseError::new(Problem::Missing("base, like base=5s"), "constant")),
@@ -364,6 +393,9 @@ fn list(value: &str) -> Result<DelayList, ParseError> {
     let mut delays = [Duration::ZERO; DelayList::MAX_LEN];
     let mut len = 0;
     for text in value.split(',') {
+        if text.trim().is_empty() {
+            return Err(ParseError::new(Problem::Comma, value));
+        }
         let slot = delays.get_mut(len).ok_or(ParseError::new(Problem::TooLong, value))?;
         *slot = parse_duration(text)?.ok_or(ParseError::new(Problem::Limitless, text))?;
         len += 1;
@@ -371,15 +403,17 @@ fn list(value: &str) -> Result<DelayList, ParseError> {
     DelayList::new(&delays[..len]).ok_or(ParseError::new(Problem::NoUnit, value))
 }
 
-/// The name of a setting that is most like `word`.
-fn nearest(word: &str) -> &'static str {
-    let names = KEYS.iter().flat_map(|(_, name, others)| [*name].into_iter().chain(others.iter().copied()));
-    names.min_by_key(|name| distance(word.as_bytes(), name.as_bytes())).unwrap_or("base")
+/// Returns the name that is most like `word`, if at most one letter in three differs.
+fn nearest(word: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let near = names.map(|name| (distance(word.as_bytes(), name.as_bytes()), name));
+    near.filter(|(distance, _)| *distance <= word.len().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
-/// How many letters have to be changed, added or taken away (Levenshtein).
+/// Returns how many letters have to be changed, added or removed (Levenshtein).
 fn distance(a: &[u8], b: &[u8]) -> usize {
-    // Names have at most 14 letters; what is longer than the row is as far away as it is long.
+    // Names have at most 31 letters; of a longer one only the first 31 count.
     let mut row = [0; 32];
     let b = &b[..b.len().min(row.len() - 1)];
     for (at, cell) in row.iter_mut().enumerate() {
@@ -402,6 +436,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::macros::units::secs;
 
     #[test]
     fn the_one_line_form_round_trips() {
@@ -432,13 +467,36 @@ mod tests {
         );
         assert_eq!("".parse(), Ok(Policy::DEFAULT));
         assert_eq!("base=100ms max=30s".parse(), Ok(Policy::DEFAULT));
+        assert_eq!(
+            "decorrelated base=1s cap=1m".parse(),
+            Policy::decorrelated(secs(1), secs(60)).build().map_err(ParseError::from)
+        );
+        assert_eq!(
+            "decorrelated base=1s cap=30s jitter=decorrelated"
+                .parse::<Policy>()
+                .map(|policy| policy.to_string())
+                .as_deref(),
+            Ok("exponential base=1s cap=30s jitter=decorrelated max-attempts=4")
+        );
         assert_eq!("linear base=2s cap=9s".parse(), "linear base=2s step=2s cap=9s".parse::<Policy>());
     }
 
     #[test]
     fn what_is_wrong_is_named_with_the_way_out() {
         for (text, want) in [
-            ("exponental", "`exponental` is not a backoff; begin with exponential, linear"),
+            ("exponental", "`exponental` is not a backoff or a profile; did you mean `exponential`?"),
+            ("fibonacci", "`fibonacci` is not a backoff; begin with exponential, linear"),
+            ("tenacty", "`tenacty` is not a backoff or a profile; did you mean `tenacity`?"),
+            ("constent base=1s", "did you mean `constant`?"),
+            ("exponential, base=1s", "`exponential,` has a stray comma"),
+            ("exponential base=1s, cap=9s", "`1s,` has a stray comma"),
+            ("list delays=1s,2s,", "`1s,2s,` has a stray comma"),
+            ("list delays=1s,,2s", "`1s,,2s` has a stray comma"),
+            ("exponential base=-1s", "`-1s` is negative"),
+            ("exponential base=", "`base` has no value"),
+            ("exponential tries=3", "`tries` is not a setting; use base, cap"),
+            ("decorrelated jitter=full", "`jitter` has no meaning for decorrelated backoff"),
+            ("decorrelated multiplier=2", "`multiplier` has no meaning for decorrelated backoff"),
             ("exponential bse=1s", "`bse` is not a setting; did you mean `base`?"),
             ("exponential max-atempts=1", "did you mean `max-attempts`?"),
             ("exponential base", "`base` has no value; write it as name=value"),
@@ -448,7 +506,7 @@ mod tests {
             ("exponential max-attempts=0", "max-attempts is 0, but the first call counts: use 1"),
             ("exponential max-attempts=-1", "`-1` is not a whole number"),
             ("exponential multiplier=two", "`two` is not a number"),
-            ("exponential multiplier=nan", "multiplier is not a finite number of at least 1"),
+            ("exponential multiplier=nan", "multiplier NaN is not a finite number of at least 1"),
             ("exponential jitter=150%", "`150%` is not a share"),
             ("exponential base=1s cap=50ms", "cap 50ms is below base 1s: raise cap or lower base"),
             ("exponential hint=perhaps", "use at-least, exact or clamp:5s"),

@@ -79,6 +79,12 @@ pub fn parse_duration(text: &str) -> Result<Option<Duration>, ParseError> {
     if matches!(whole, "inf" | "none" | "infinite" | "never") {
         return Ok(None);
     }
+    if whole.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')) {
+        return Err(ParseError::new(Problem::DurationNegative, text));
+    }
+    if whole.ends_with(',') {
+        return Err(ParseError::new(Problem::Comma, text));
+    }
     let mut rest = whole;
     let mut total: u64 = 0;
     let mut is_first = true;

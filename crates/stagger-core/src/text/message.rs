@@ -1,5 +1,7 @@
 use core::fmt;
 
+use crate::Ratio;
+
 /// Units above the second, largest first, in nanoseconds.
 const LONG_UNITS: [(&str, u64); 3] = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000)];
 
@@ -74,6 +76,28 @@ impl<const ROOM: usize> Message<ROOM> {
         self.number(rest / unit).fraction(rest % unit, digits).text(name)
     }
 
+    /// Appends a number with up to six decimals, truncated. Negative infinity stands for NaN.
+    pub(crate) const fn decimal(mut self, number: f64) -> Self {
+        if number == f64::NEG_INFINITY {
+            return self.text("NaN");
+        }
+        if number == f64::INFINITY {
+            return self.text("inf");
+        }
+        if number < 0.0 {
+            self = self.text("-");
+        }
+        // The small addend makes up for products such as 0.999 · 10^6 that fall just short of a whole number.
+        let millionths = (number.abs() * 1e6 + 1e-3) as u64;
+        self.number(millionths / 1_000_000).fraction(millionths % 1_000_000, 6)
+    }
+
+    /// Appends a share in per cent: `12.5%`.
+    pub(crate) const fn percent(self, share: Ratio) -> Self {
+        let millionths = share.as_millionths() as u64;
+        self.number(millionths / 10_000).fraction(millionths % 10_000, 4).text("%")
+    }
+
     /// `.` and the decimals of `part`, which has `digits` of them, without the zeros at the end; nothing for zero.
     const fn fraction(mut self, mut part: u64, digits: u32) -> Self {
         if part == 0 {
@@ -115,6 +139,21 @@ mod tests {
         assert_eq!(Message::<4>::new().text("abcd").text("").text("e").as_str(), "abcd");
         assert_eq!(Message::<4>::new().text("ab").number(123).as_str(), "ab12");
         assert_eq!(Message::<5>::new().text("ab").number(123).number(4).as_str(), "ab123");
+    }
+
+    #[test]
+    fn numbers_are_printed_with_their_decimals() {
+        for (number, want) in [
+            (0.999, "0.999"),
+            (0.999_999_99, "0.999999"),
+            (-2.0, "-2"),
+            (0.5, "0.5"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "NaN"),
+        ] {
+            assert_eq!(Message::<32>::new().decimal(number).as_str(), want);
+        }
+        assert_eq!(Message::<32>::new().percent(Ratio::millionths(1_000_001)).as_str(), "100.0001%");
     }
 
     #[test]

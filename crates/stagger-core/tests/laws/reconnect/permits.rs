@@ -99,7 +99,7 @@ fn our_own_exhaustion_is_told_as_that() {
     let mut link = Link::guarded(policy(), Guards::none().budget(&purse));
     let _ = link.reconnect_now();
     let _ = waits(link.ended(Outcome::Failed { kind: FailureKind::LocalExhaustion, hint: None }));
-    assert_eq!(purse.events(), ["first", "settle 1 Unknown", "lend Local"]);
+    assert_eq!(purse.events(), ["first", "settle 1 Unknown", "lend LocalExhaustion"]);
 }
 
 proptest! {
