@@ -312,9 +312,9 @@ impl<'a> Guards<'a> {
     /// The attempt for which `permit` was lent was let in, and then not made.
     #[inline]
     pub fn release_begun(&self, permits: Permits, now: impl FnOnce() -> Instant) {
-        let Permits { budget, breaker: pass } = permits;
+        let Permits { budget, breaker: probe } = permits;
         if let Some(breaker) = self.breaker {
-            breaker.record(pass, &Outcome::Cancelled, &Unread::new(now));
+            breaker.record(probe, &Outcome::Cancelled, &Unread::new(now));
         }
         self.release(Permits { budget, ..Permits::NONE });
     }

@@ -121,7 +121,7 @@ impl<'a> RetryMachine<'a> {
         let mut permit = permit;
         if let Some(breaker) = guards.breaker {
             match breaker.admit(&now) {
-                Ok(pass) => permit.breaker = pass,
+                Ok(given) => permit.breaker = given,
                 Err(_) => {
                     guards.release(permit);
                     return Err(StopReason::Breaker);

@@ -181,7 +181,7 @@ impl Policy {
     #[cold]
     #[inline(never)]
     fn any_formula(&self, carry: f64, n: u32, kind: FailureKind, bits: u64) -> Option<Drawn> {
-        if self.curve.is_profiles {
+        if self.curve.is_special {
             return self.profile_formula(carry, n, kind, bits);
         }
         // What only profiles have is left out here.

@@ -213,15 +213,15 @@ impl Admission {
         let first = self.served.load(Ordering::Relaxed).saturating_sub(self.ahead).max(now);
         let mut promised = self.promised.load(Ordering::Relaxed);
         loop {
-            let slot = promised.max(first);
-            if slot - now > self.max_wait {
+            let time = promised.max(first);
+            if time - now > self.max_wait {
                 return Admit::Full(Duration::from_nanos(self.max_wait));
             }
-            let next = slot.saturating_add(self.interval);
+            let next = time.saturating_add(self.interval);
             match self.promised.compare_exchange_weak(promised, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    let token = ReservationToken::seal(Instant::from_nanos(slot), self.secret);
-                    return Admit::At(Reservation { after: Duration::from_nanos(slot - now), token });
+                    let token = ReservationToken::seal(Instant::from_nanos(time), self.secret);
+                    return Admit::At(Reservation { after: Duration::from_nanos(time - now), token });
                 }
                 Err(seen) => promised = seen,
             }
@@ -231,18 +231,18 @@ impl Admission {
     /// A client has come with its ticket. Who is too early is told how long to wait, for the same appointment; who is too
     /// late, or has a ticket of another server, is treated as if it had none.
     pub fn admit_reserved(&self, token: &ReservationToken, now: Instant) -> Admit {
-        let Some(slot) = token.slot(self.secret) else { return self.try_admit(now) };
-        let (slot, nanos) = (slot.as_nanos(), now.as_nanos());
-        if nanos.saturating_add(self.early) < slot {
-            let after = Duration::from_nanos(slot - nanos);
+        let Some(time) = token.time(self.secret) else { return self.try_admit(now) };
+        let (time, nanos) = (time.as_nanos(), now.as_nanos());
+        if nanos.saturating_add(self.early) < time {
+            let after = Duration::from_nanos(time - nanos);
             // A wait that nobody was ever told is made up.
-            return if slot - nanos > self.max_wait {
+            return if time - nanos > self.max_wait {
                 self.try_admit(now)
             } else {
                 Admit::At(Reservation { after, token: *token })
             };
         }
-        if nanos > slot.saturating_add(self.late) {
+        if nanos > time.saturating_add(self.late) {
             return self.try_admit(now);
         }
         let mut served = self.served.load(Ordering::Relaxed);

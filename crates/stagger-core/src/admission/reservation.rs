@@ -23,25 +23,25 @@ pub struct Reservation {
 /// whoever wants in by force is not kept out by an appointment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationToken {
-    slot: u64,
+    time: u64,
     seal: u64,
 }
 
 impl ReservationToken {
-    pub(super) const fn seal(slot: Instant, secret: Seed) -> Self {
-        let slot = slot.as_nanos();
-        Self { slot, seal: secret.for_call(slot).get() }
+    pub(super) const fn seal(time: Instant, secret: Seed) -> Self {
+        let time = time.as_nanos();
+        Self { time, seal: secret.for_call(time).get() }
     }
 
     /// The appointed time, if the ticket was sealed with this secret.
-    pub(super) const fn slot(&self, secret: Seed) -> Option<Instant> {
-        if secret.for_call(self.slot).get() == self.seal { Some(Instant::from_nanos(self.slot)) } else { None }
+    pub(super) const fn time(&self, secret: Seed) -> Option<Instant> {
+        if secret.for_call(self.time).get() == self.seal { Some(Instant::from_nanos(self.time)) } else { None }
     }
 }
 
 impl fmt::Display for ReservationToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.slot, self.seal)
+        write!(f, "{:016x}{:016x}", self.time, self.seal)
     }
 }
 
@@ -54,9 +54,9 @@ impl FromStr for ReservationToken {
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(fault());
         }
-        let (slot, seal) = text.split_at(16);
+        let (time, seal) = text.split_at(16);
         let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| fault());
-        Ok(Self { slot: number(slot)?, seal: number(seal)? })
+        Ok(Self { time: number(time)?, seal: number(seal)? })
     }
 }
 

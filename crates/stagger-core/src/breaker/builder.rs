@@ -1,12 +1,12 @@
 use core::time::Duration;
 
-use super::calls::{CallWindow, MOST_CALLS};
+use super::calls::{CallWindow, MAX_CALLS};
 use super::circuit::CircuitBreaker;
 use super::error::{CircuitBreakerError, CircuitBreakerProblem};
+use super::packed_state::MAX_PROBES;
 use super::rules::{Rules, Slow};
 use super::time::TimeWindow;
 use super::window::{Record, Window};
-use super::word::MOST_PROBES;
 use crate::instant::nanos;
 use crate::{Policy, Ratio, Seed, policy, schedule::DelayList};
 
@@ -157,7 +157,7 @@ impl CircuitBreakerBuilder {
             (
                 Problem::Window,
                 match window {
-                    Window::Calls(calls) => calls == 0 || calls > MOST_CALLS,
+                    Window::Calls(calls) => calls == 0 || calls > MAX_CALLS,
                     Window::Time(length) => length < Duration::from_millis(100) || length > DAY,
                 },
             ),
@@ -167,7 +167,7 @@ impl CircuitBreakerBuilder {
             (Problem::OpenTime, can_be_zero(&self.open)),
             (
                 Problem::Probes,
-                self.probes == 0 || self.probes > MOST_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
+                self.probes == 0 || self.probes > MAX_PROBES || healthy_probes == 0 || healthy_probes > self.probes,
             ),
             (Problem::ProbeWait, self.probe_wait.is_zero()),
         ];

@@ -6,10 +6,10 @@ use super::window::{Mark, Tally};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The largest window.
-pub(super) const MOST_CALLS: u32 = 1_000;
+pub(super) const MAX_CALLS: u32 = 1_000;
 
 const PER_WORD: u32 = 16;
-const WORDS: usize = MOST_CALLS.div_ceil(PER_WORD) as usize;
+const WORDS: usize = MAX_CALLS.div_ceil(PER_WORD) as usize;
 
 /// A ring of two bits per call, and a head word with the sums.
 ///
@@ -26,10 +26,10 @@ pub(super) struct CallWindow {
 }
 
 impl CallWindow {
-    /// The last `size` calls; at least one, at most [`MOST_CALLS`].
+    /// The last `size` calls; at least one, at most [`MAX_CALLS`].
     pub(super) fn new(size: u32) -> Self {
         Self {
-            size: size.clamp(1, MOST_CALLS),
+            size: size.clamp(1, MAX_CALLS),
             head: AtomicU64::new(Head::empty(1).0),
             ring: array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -97,7 +97,7 @@ impl CallWindow {
     }
 
     fn at(&self, place: u32) -> (&AtomicU64, u32) {
-        // `place < size <= MOST_CALLS`, so there is such a word.
+        // `place < size <= MAX_CALLS`, so there is such a word.
         (&self.ring[(place / PER_WORD) as usize], place % PER_WORD * 2)
     }
 }
@@ -181,7 +181,7 @@ mod tests {
     /// Against a queue, over more than all laps where there is time for it, so that they begin again.
     #[test]
     fn sums_are_those_of_the_last_calls_for_ever() {
-        for size in [1, 17, MOST_CALLS] {
+        for size in [1, 17, MAX_CALLS] {
             let window = CallWindow::new(size);
             let mut last = VecDeque::new();
             let mut bits = 1_u64;

@@ -2,36 +2,36 @@
 
 use super::circuit::CircuitBreaker;
 use super::ledger::Opening;
+use super::packed_state::{Mode, PackedState};
 use super::snapshot::TransitionCause;
 use super::window::Tally;
-use super::word::{Mode, Word};
 use crate::instant::nanos;
 use crate::sync::{Ordering, fence, spin_loop};
 use crate::{ServerHint, guard::Now};
 
 impl CircuitBreaker {
     #[must_use]
-    pub(super) fn swap(&self, from: Word, to: Word) -> bool {
-        self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    pub(super) fn swap(&self, from: PackedState, to: PackedState) -> bool {
+        self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Takes the right to change the state. Whoever gets it ends with `enter`; nothing in between can panic or wait.
     #[must_use]
-    fn begin_change(&self, from: Word) -> bool {
+    fn begin_change(&self, from: PackedState) -> bool {
         let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
         fence(Ordering::Release);
         is_mine
     }
 
-    fn enter(&self, word: Word, at: u64, cause: TransitionCause) {
+    fn enter(&self, state: PackedState, at: u64, cause: TransitionCause) {
         self.ledger.0.enter(at, cause);
-        self.word.store(word.0, Ordering::Release);
+        self.state.store(state.0, Ordering::Release);
     }
 
     /// Opens it, from `at` on. `false`: its state is another by now.
     pub(super) fn trip(
         &self,
-        from: Word,
+        from: PackedState,
         at: u64,
         hint: Option<ServerHint>,
         cause: TransitionCause,
@@ -48,7 +48,7 @@ impl CircuitBreaker {
         ledger.open_for.set(length);
         ledger.until.set(at.saturating_add(length));
         ledger.set_tripped_by(tally, consecutive);
-        self.enter(Word::new(Mode::Open, from.next_generation()), at, cause);
+        self.enter(PackedState::new(Mode::Open, from.next_generation()), at, cause);
         true
     }
 
@@ -65,21 +65,21 @@ impl CircuitBreaker {
     }
 
     /// Half-opens it, with one probe on its way.
-    pub(super) fn half_open(&self, from: Word, at: u64) -> bool {
+    pub(super) fn half_open(&self, from: PackedState, at: u64) -> bool {
         if !self.begin_change(from) {
             return false;
         }
         self.ledger.0.probed.raise(at);
-        self.enter(Word::half_open(from.next_generation()), at, TransitionCause::OpenTime);
+        self.enter(PackedState::half_open(from.next_generation()), at, TransitionCause::OpenTime);
         true
     }
 
-    pub(super) fn close(&self, from: Word, at: u64) -> bool {
+    pub(super) fn close(&self, from: PackedState, at: u64) -> bool {
         if !self.begin_change(from) {
             return false;
         }
         self.record.0.begin(from.next_generation());
-        self.enter(Word::new(Mode::Closed, from.next_generation()), at, TransitionCause::Probes);
+        self.enter(PackedState::new(Mode::Closed, from.next_generation()), at, TransitionCause::Probes);
         true
     }
 
@@ -87,24 +87,24 @@ impl CircuitBreaker {
     pub(super) fn command(&self, mode: Mode, now: &dyn Now) {
         let at = now.now().as_nanos();
         let from = loop {
-            let word = self.at_rest();
-            if self.begin_change(word) {
-                break word;
+            let state = self.at_rest();
+            if self.begin_change(state) {
+                break state;
             }
         };
         let ledger = &self.ledger.0;
         ledger.set_opening(ledger.opening().begin_again());
         ledger.set_tripped_by(Tally::default(), 0);
         self.record.0.begin(from.next_generation());
-        self.enter(Word::new(mode, from.next_generation()), at, TransitionCause::Command);
+        self.enter(PackedState::new(mode, from.next_generation()), at, TransitionCause::Command);
     }
 
     /// The word, when no change is on its way: for commands and reports, which may wait for the few nanoseconds.
-    pub(super) fn at_rest(&self) -> Word {
+    pub(super) fn at_rest(&self) -> PackedState {
         loop {
-            let word = self.load();
-            if word.mode() != Mode::Changing {
-                return word;
+            let state = self.load();
+            if state.mode() != Mode::Changing {
+                return state;
             }
             spin_loop();
         }

@@ -3,10 +3,10 @@ use core::time::Duration;
 
 use super::builder::CircuitBreakerBuilder;
 use super::ledger::Ledger;
+use super::packed_state::{Mode, PackedState, generation_of, permit};
 use super::rules::Rules;
 use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
 use super::window::Record;
-use super::word::{Mode, Word, generation_of, pass};
 use crate::instant::nanos;
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::{
@@ -49,7 +49,7 @@ use crate::{
 /// servers, a [`Budget`](crate::Budget) is better. And it is no use to a client that makes fewer calls in an open time
 /// than it takes to trip.
 pub struct CircuitBreaker {
-    pub(super) word: AtomicU64,
+    pub(super) state: AtomicU64,
     pub(super) rules: Rules,
     pub(super) open: Policy,
     pub(super) seed: Seed,
@@ -77,8 +77,8 @@ impl CircuitBreaker {
     }
 
     pub(super) fn of(rules: Rules, record: Record, open: Policy, seed: Seed) -> Self {
-        let word = AtomicU64::new(Word::FIRST.0);
-        Self { word, rules, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
+        let state = AtomicU64::new(PackedState::FIRST.0);
+        Self { state, rules, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
     }
 
     /// What it does. An open time that is over is noticed by the next call: until then it is `Open`.
@@ -97,13 +97,13 @@ impl CircuitBreaker {
     #[must_use]
     pub fn snapshot(&self, now: &dyn Now) -> BreakerSnapshot {
         loop {
-            let word = self.at_rest();
-            let snapshot = self.describe(word, now);
+            let state = self.at_rest();
+            let snapshot = self.describe(state, now);
             // The word does not tell every failure, but it tells that no change of state came in between. The fence is
             // for the numbers beside it, with that of `begin_change`: who has seen one of a new state sees the word too.
             fence(Ordering::Acquire);
             let after = self.load();
-            if (after.mode(), after.generation()) == (word.mode(), word.generation()) {
+            if (after.mode(), after.generation()) == (state.mode(), state.generation()) {
                 return snapshot;
             }
         }
@@ -141,43 +141,44 @@ impl CircuitBreaker {
 impl Breaker for CircuitBreaker {
     #[inline]
     fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
-        let word = self.load();
+        let state = self.load();
         // The clock is left to those who wait for it, so that nothing has to be kept across a reading of it here.
-        if word.mode() == Mode::Closed && self.rules.slow.is_none() {
-            Ok(pass(word.generation(), 0))
+        if state.mode() == Mode::Closed && self.rules.slow.is_none() {
+            Ok(permit(state.generation(), 0))
         } else {
-            self.ask(now)
+            self.admit_slowly(now)
         }
     }
 
     fn retry_in(&self, now: &dyn Now) -> Duration {
         match self.enforcement() {
-            Enforcement::Enforced => Duration::from_nanos(self.peek(now).unwrap_or(0)),
+            Enforcement::Enforced => Duration::from_nanos(self.time_until_admission(now).unwrap_or(0)),
             Enforcement::Observed | Enforcement::Off => Duration::ZERO,
         }
     }
 
     fn would_reject(&self, after: Duration, now: &dyn Now) -> bool {
-        let word = self.load();
-        if word.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
+        let state = self.load();
+        if state.mode() == Mode::Closed || self.enforcement() != Enforcement::Enforced {
             return false;
         }
-        let Some(left) = self.peek(now) else { return false };
-        match word.mode() {
+        let Some(left) = self.time_until_admission(now) else { return false };
+        match state.mode() {
             Mode::ForcedOpen => true,
             // By then the probes may be back: the attempt asks again when it begins.
-            Mode::HalfOpen if !self.is_overdue(word, now.now().as_nanos()) => after.is_zero(),
+            Mode::HalfOpen if !self.is_overdue(state, now.now().as_nanos()) => after.is_zero(),
             _ => nanos(after) < left,
         }
     }
 
     #[inline]
-    fn record(&self, pass: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
-        let is_closed_and_clean = self.word.load(Ordering::Relaxed) == Word::new(Mode::Closed, generation_of(&pass)).0;
+    fn record(&self, permit: BreakerPermit, outcome: &Outcome, now: &dyn Now) {
+        let is_closed_and_clean =
+            self.state.load(Ordering::Relaxed) == PackedState::new(Mode::Closed, generation_of(&permit)).0;
         if is_closed_and_clean && matches!(outcome, Outcome::Success) && self.record.0.is_nothing() {
             return;
         }
-        self.settle(&pass, outcome, now);
+        self.record_slowly(&permit, outcome, now);
     }
 
     fn set_enforcement(&self, enforcement: Enforcement) {
@@ -187,20 +188,20 @@ impl Breaker for CircuitBreaker {
 
 impl CircuitBreaker {
     #[inline]
-    pub(super) fn load(&self) -> Word {
-        Word(self.word.load(Ordering::Acquire))
+    pub(super) fn load(&self) -> PackedState {
+        PackedState(self.state.load(Ordering::Acquire))
     }
 
-    fn describe(&self, word: Word, now: &dyn Now) -> BreakerSnapshot {
+    fn describe(&self, state: PackedState, now: &dyn Now) -> BreakerSnapshot {
         let ledger = &self.ledger.0;
-        let (tally, consecutive) = match word.mode() {
-            Mode::Closed => (self.record.0.tally(word.generation(), || now.now().as_nanos()), word.streak()),
-            Mode::HalfOpen => (self.probes_found(word), 0),
+        let (tally, consecutive) = match state.mode() {
+            Mode::Closed => (self.record.0.tally(state.generation(), || now.now().as_nanos()), state.streak()),
+            Mode::HalfOpen => (self.probes_found(state), 0),
             _ => (ledger.tripped_by(), ledger.consecutive.get()),
         };
         let transitions = ledger.transitions.get();
         BreakerSnapshot {
-            state: state_of(word.mode()),
+            state: state_of(state.mode()),
             cause: TransitionCause::of(ledger.cause.get()),
             enforcement: self.enforcement(),
             transitions,
@@ -210,8 +211,8 @@ impl CircuitBreaker {
             calls: tally.calls,
             failures: tally.failures,
             slow: tally.slow,
-            probes: if word.mode() == Mode::HalfOpen { word.flying() } else { 0 },
-            next_probe: (word.mode() == Mode::Open).then(|| Instant::from_nanos(ledger.until.get())),
+            probes: if state.mode() == Mode::HalfOpen { state.in_flight() } else { 0 },
+            next_probe: (state.mode() == Mode::Open).then(|| Instant::from_nanos(ledger.until.get())),
             refusals: ledger.refusals.get(),
             would_have_refused: ledger.would_have_refused.get(),
         }

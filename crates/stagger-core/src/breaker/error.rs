@@ -1,8 +1,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use super::calls::MOST_CALLS;
-use super::word::MOST_PROBES;
+use super::calls::MAX_CALLS;
+use super::packed_state::MAX_PROBES;
 use crate::text::Compact;
 
 /// Every problem in the settings of a circuit breaker, with the values and how to fix them.
@@ -73,7 +73,7 @@ impl CircuitBreakerError {
                     super::Window::Calls(calls) => write!(f, "the window of {calls} calls")?,
                     super::Window::Time(length) => write!(f, "the window of {}", Compact(length))?,
                 }
-                write!(f, " cannot be counted: use 1 to {MOST_CALLS} calls, or a time between 100ms and 24h")
+                write!(f, " cannot be counted: use 1 to {MAX_CALLS} calls, or a time between 100ms and 24h")
             }
             MinCalls => write!(
                 f,
@@ -88,7 +88,7 @@ impl CircuitBreakerError {
             }
             Probes => write!(
                 f,
-                "probes {} with healthy_probes {} is outside the range: use 1 to {MOST_PROBES} probes, and 1 to all \
+                "probes {} with healthy_probes {} is outside the range: use 1 to {MAX_PROBES} probes, and 1 to all \
                  of them healthy",
                 self.probes, self.healthy_probes
             ),

@@ -31,11 +31,11 @@ mod circuit;
 mod count;
 mod error;
 mod ledger;
+mod packed_state;
 mod rules;
 mod snapshot;
 mod time;
 mod window;
-mod word;
 
 pub use builder::CircuitBreakerBuilder;
 pub use circuit::CircuitBreaker;

@@ -1,6 +1,6 @@
+use super::packed_state::{Probe, age_of};
 use super::snapshot::TransitionCause;
 use super::window::{Mark, Tally};
-use super::word::{Probe, age_of};
 use crate::{Outcome, Ratio, guard::BreakerPermit, guard::ServerHealth};
 
 /// What a breaker trips on, and how it comes back: checked by the builder.
@@ -27,13 +27,13 @@ pub(super) struct Slow {
 
 impl Rules {
     /// How a call went. `None` says nothing about the server. The clock is read if calls can be slow.
-    pub(super) fn mark(&self, pass: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
+    pub(super) fn mark(&self, permit: &BreakerPermit, outcome: &Outcome, now: impl FnOnce() -> u64) -> Option<Mark> {
         let failed = match outcome.verdict() {
             ServerHealth::Healthy => false,
             ServerHealth::Ailing => true,
             ServerHealth::Unknown => return None,
         };
-        let slow = self.slow.is_some_and(|slow| age_of(pass, now()) > slow.after);
+        let slow = self.slow.is_some_and(|slow| age_of(permit, now()) > slow.after);
         Some(Mark { failed, slow })
     }
 

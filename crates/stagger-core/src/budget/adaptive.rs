@@ -135,8 +135,8 @@ impl Budget for Adaptive {
         (!refuses).then_some(BudgetPermit(slot + 1))
     }
 
-    fn record(&self, BudgetPermit(loan): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
-        let Some(slot) = loan.checked_sub(1) else { return };
+    fn record(&self, BudgetPermit(permit): BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+        let Some(slot) = permit.checked_sub(1) else { return };
         match outcome.verdict() {
             ServerHealth::Healthy => self.accepts.add(slot),
             ServerHealth::Ailing => {}
@@ -144,8 +144,8 @@ impl Budget for Adaptive {
         }
     }
 
-    fn release(&self, BudgetPermit(loan): BudgetPermit) {
-        if let Some(slot) = loan.checked_sub(1) {
+    fn release(&self, BudgetPermit(permit): BudgetPermit) {
+        if let Some(slot) = permit.checked_sub(1) {
             self.requests.take_back(slot);
         }
     }

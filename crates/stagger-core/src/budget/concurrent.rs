@@ -112,13 +112,13 @@ impl Budget for Concurrent {
     }
 
     #[inline]
-    fn record(&self, loan: BudgetPermit, _: &Outcome, _: &dyn Now) {
-        self.release(loan);
+    fn record(&self, permit: BudgetPermit, _: &Outcome, _: &dyn Now) {
+        self.release(permit);
     }
 
     #[inline]
-    fn release(&self, loan: BudgetPermit) {
-        match loan {
+    fn release(&self, permit: BudgetPermit) {
+        match permit {
             FIRST => self.firsts.take_back(),
             RETRY => {
                 self.retries.fetch_sub(1, Ordering::Relaxed);

@@ -126,9 +126,9 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
         if setting.mode() == ControlMode::Off {
             return Some(FREE);
         }
-        let loan = self.budget.try_acquire(kind, now);
-        if loan.is_some() {
-            loan
+        let permit = self.budget.try_acquire(kind, now);
+        if permit.is_some() {
+            permit
         } else if setting.mode() == ControlMode::Observed {
             switch.count_would_have_refused();
             Some(FREE)
@@ -139,13 +139,13 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
     }
 
     #[inline]
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
-        self.budget.record(if loan == FREE { BudgetPermit::NONE } else { loan }, outcome, now);
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, now: &dyn Now) {
+        self.budget.record(if permit == FREE { BudgetPermit::NONE } else { permit }, outcome, now);
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        if loan != FREE {
-            self.budget.release(loan);
+    fn release(&self, permit: BudgetPermit) {
+        if permit != FREE {
+            self.budget.release(permit);
         }
     }
 

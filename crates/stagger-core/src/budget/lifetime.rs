@@ -117,8 +117,8 @@ impl Budget for Lifetime {
     #[inline]
     fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn release(&self, loan: BudgetPermit) {
-        if loan != BudgetPermit::NONE {
+    fn release(&self, permit: BudgetPermit) {
+        if permit != BudgetPermit::NONE {
             self.retries.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -85,7 +85,7 @@ impl ThrottleSnapshot {
         }
     }
 
-    const fn lends(self) -> bool {
+    const fn grants(self) -> bool {
         self.milli_tokens * 2 > self.max_milli_tokens
     }
 }
@@ -136,7 +136,7 @@ impl Throttle {
 
 impl Budget for Throttle {
     fn try_acquire(&self, _: FailureKind, _: &dyn Now) -> Option<BudgetPermit> {
-        self.snapshot().lends().then_some(BudgetPermit::NONE)
+        self.snapshot().grants().then_some(BudgetPermit::NONE)
     }
 
     #[inline]

@@ -212,17 +212,17 @@ impl Budget for Tokens {
     }
 
     #[inline]
-    fn record(&self, loan: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
+    fn record(&self, permit: BudgetPermit, outcome: &Outcome, _: &dyn Now) {
         if outcome.verdict() == ServerHealth::Healthy {
-            self.deposit(match (self.settings.refund, loan) {
+            self.deposit(match (self.settings.refund, permit) {
                 (Refund::EverySuccess, _) | (Refund::LastCost, BudgetPermit::NONE) => self.settings.reward,
                 (Refund::LastCost, BudgetPermit(cost)) => cost - 1,
             });
         }
     }
 
-    fn release(&self, loan: BudgetPermit) {
-        self.deposit(loan.0.saturating_sub(1));
+    fn release(&self, permit: BudgetPermit) {
+        self.deposit(permit.0.saturating_sub(1));
     }
 
     /// How many retries after transient failures can be paid for.

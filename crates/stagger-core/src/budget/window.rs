@@ -130,8 +130,8 @@ impl Budget for Window {
     #[inline]
     fn record(&self, _: BudgetPermit, _: &Outcome, _: &dyn Now) {}
 
-    fn release(&self, BudgetPermit(loan): BudgetPermit) {
-        if let Some(slot) = loan.checked_sub(1) {
+    fn release(&self, BudgetPermit(permit): BudgetPermit) {
+        if let Some(slot) = permit.checked_sub(1) {
             self.retries.take_back(slot);
         }
     }

@@ -167,6 +167,6 @@ impl Replays {
     }
 
     pub(super) fn quantile(&mut self, q: f64) -> u64 {
-        super::law::quantile(&mut self.elapsed, q)
+        super::distribution::quantile(&mut self.elapsed, q)
     }
 }

@@ -4,7 +4,7 @@
 //! transcendental function in it, so it needs no mathematics library.
 
 mod decorrelated;
-mod law;
+mod distribution;
 mod sum;
 
 use core::time::Duration;
@@ -16,7 +16,7 @@ use crate::policy::Route;
 use crate::schedule::{Drawn, Interval};
 
 use decorrelated::{Chain, Replays};
-use law::Law;
+use distribution::Distribution;
 use sum::UniformSum;
 
 /// Forecasts. `n` counts retries from 1; each is `None` for `n` = 0 and for a `stop` backoff. They are for failures of
@@ -34,7 +34,7 @@ impl Policy {
     #[must_use]
     pub fn mean(&self, n: u32) -> Option<Duration> {
         let interval = self.interval(n)?;
-        Some(Duration::from_nanos(Law::at(self, n, interval).mean()))
+        Some(Duration::from_nanos(Distribution::at(self, n, interval).mean()))
     }
 
     /// The delay before retry `n` that is not exceeded with probability `q`. Exact, except for decorrelated jitter
@@ -47,8 +47,8 @@ impl Policy {
     /// Several [quantiles](Self::quantile) of one delay, for the work of one.
     #[must_use]
     pub fn quantiles<const K: usize>(&self, n: u32, shares: [f64; K]) -> Option<[Duration; K]> {
-        let mut law = Law::at(self, n, self.interval(n)?);
-        within(self.bounds(n)?, shares, |q| law.quantile(q))
+        let mut distribution = Distribution::at(self, n, self.interval(n)?);
+        within(self.bounds(n)?, shares, |q| distribution.quantile(q))
     }
 
     /// Whether the delay of a retry depends on its number alone, and not on the delays that the same call has drawn before,
@@ -79,7 +79,10 @@ impl Policy {
             self.interval(n)?;
             Chain::sum_of_means(self, n) as u128
         } else {
-            (1..).zip(self.intervals(n)?).map(|(k, interval)| u128::from(Law::at(self, k, interval).mean())).sum()
+            (1..)
+                .zip(self.intervals(n)?)
+                .map(|(k, interval)| u128::from(Distribution::at(self, k, interval).mean()))
+                .sum()
         };
         let sum = sum + u128::from(nanos(self.spread()) / 2);
         Some(Duration::from_nanos(u64::try_from(sum).unwrap_or(u64::MAX)))

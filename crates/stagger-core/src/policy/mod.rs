@@ -61,13 +61,13 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Curve {
     /// There is neither a spread nor a limit of time.
-    pub(crate) begins_at_once: bool,
+    pub(crate) starts_immediately: bool,
     /// There can be a second attempt.
-    pub(crate) retries: bool,
+    pub(crate) allows_retries: bool,
     /// The shape is [`Shape::PLAIN`].
     pub(crate) is_plain: bool,
     /// The jitter is a profile's own.
-    pub(crate) is_profiles: bool,
+    pub(crate) is_special: bool,
     pub(crate) shape: Shape,
     /// The ceiling of retry 1, in nanoseconds. `next = min(cap, ceiling · multiplier)`, or `ceiling + step`.
     pub(crate) first: f64,
@@ -222,7 +222,7 @@ impl Policy {
     #[inline]
     #[must_use]
     pub const fn allows_retries(&self) -> bool {
-        self.curve.retries
+        self.curve.allows_retries
     }
 
     /// Whether a call begins with its first attempt: there is no spread to wait for, and no limit of time for which
@@ -230,7 +230,7 @@ impl Policy {
     #[inline]
     #[must_use]
     pub const fn starts_immediately(&self) -> bool {
-        self.curve.begins_at_once
+        self.curve.starts_immediately
     }
 
     /// How long after the start of the call a retry may start; `None` if there is no limit.
@@ -345,13 +345,13 @@ impl Curve {
         let last_cap = if matches!(capped, Capped::First) { u64::MAX } else { cap };
         let shape = Shape { route, draw, floor: nanos(settings.floor), last_cap, unit };
         Self {
-            begins_at_once: settings.spread.is_zero() && settings.max_elapsed.is_none(),
-            retries: !matches!(settings.max_attempts, Some(1)),
+            starts_immediately: settings.spread.is_zero() && settings.max_elapsed.is_none(),
+            allows_retries: !matches!(settings.max_attempts, Some(1)),
             is_plain: matches!(
                 shape,
                 Shape { route: Route::Geometric, draw: Draw::Full, floor: 0, last_cap: u64::MAX, unit: 0 }
             ),
-            is_profiles: profile.is_some() || matches!(draw, Draw::Added(_)),
+            is_special: profile.is_some() || matches!(draw, Draw::Added(_)),
             shape,
             first,
             multiplier,

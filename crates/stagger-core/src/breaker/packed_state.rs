@@ -19,7 +19,7 @@ pub(super) enum Mode {
 ///
 /// The payload of `Closed` is the number of failures in a row, that of `HalfOpen` three counts of probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word(pub(super) u64);
+pub(super) struct PackedState(pub(super) u64);
 
 const MODE_BITS: u32 = 4;
 const GENERATION_BITS: u32 = 16;
@@ -29,14 +29,14 @@ const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
 /// Each count of probes has 14 bits.
 const COUNT_BITS: u32 = 14;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-const FLYING: u32 = PAYLOAD;
-const HEALTHY: u32 = FLYING + COUNT_BITS;
+const IN_FLIGHT: u32 = PAYLOAD;
+const HEALTHY: u32 = IN_FLIGHT + COUNT_BITS;
 const AILING: u32 = HEALTHY + COUNT_BITS;
 
 /// The largest number of probes that fits.
-pub(super) const MOST_PROBES: u32 = 10_000;
+pub(super) const MAX_PROBES: u32 = 10_000;
 
-impl Word {
+impl PackedState {
     pub(super) const FIRST: Self = Self::new(Mode::Closed, 1);
 
     pub(super) const fn new(mode: Mode, generation: u64) -> Self {
@@ -45,7 +45,7 @@ impl Word {
 
     /// Half-open, with one probe on its way.
     pub(super) const fn half_open(generation: u64) -> Self {
-        Self(Self::new(Mode::HalfOpen, generation).0 + (1 << FLYING))
+        Self(Self::new(Mode::HalfOpen, generation).0 + (1 << IN_FLIGHT))
     }
 
     #[inline]
@@ -85,8 +85,8 @@ impl Word {
     }
 
     /// Probes on their way.
-    pub(super) const fn flying(self) -> u64 {
-        self.0 >> FLYING & COUNT
+    pub(super) const fn in_flight(self) -> u64 {
+        self.0 >> IN_FLIGHT & COUNT
     }
 
     /// Probes that found the server healthy.
@@ -101,19 +101,19 @@ impl Word {
 
     /// Places that are taken, by a probe or by its result.
     pub(super) const fn taken(self) -> u64 {
-        self.flying() + self.healthy() + self.ailing()
+        self.in_flight() + self.healthy() + self.ailing()
     }
 
     pub(super) const fn with_probe(self) -> Self {
-        Self(self.0 + (1 << FLYING))
+        Self(self.0 + (1 << IN_FLIGHT))
     }
 
     /// A probe is back. `None` if none is on its way, which a pass that was recorded twice can cause.
-    pub(super) const fn back(self, result: Probe) -> Option<Self> {
-        if self.flying() == 0 {
+    pub(super) const fn with_result(self, result: Probe) -> Option<Self> {
+        if self.in_flight() == 0 {
             return None;
         }
-        let back = self.0 - (1 << FLYING);
+        let back = self.0 - (1 << IN_FLIGHT);
         Some(Self(match result {
             Probe::Healthy => back + (1 << HEALTHY),
             Probe::Ailing => back + (1 << AILING),
@@ -136,20 +136,20 @@ const START_BITS: u32 = 48;
 const START: u64 = (1 << START_BITS) - 1;
 
 #[inline]
-pub(super) const fn pass(generation: u64, start: u64) -> BreakerPermit {
+pub(super) const fn permit(generation: u64, start: u64) -> BreakerPermit {
     BreakerPermit(generation << START_BITS | start & START)
 }
 
 /// The generation of the state that gave this pass; 0 for none.
 #[inline]
-pub(super) const fn generation_of(pass: &BreakerPermit) -> u64 {
-    pass.0 >> START_BITS
+pub(super) const fn generation_of(permit: &BreakerPermit) -> u64 {
+    permit.0 >> START_BITS
 }
 
 /// How long ago it was given, in nanoseconds: exact up to 39 hours, half of what the start can tell. A clock that
 /// stepped backwards yields zero.
-pub(super) const fn age_of(pass: &BreakerPermit, now: u64) -> u64 {
-    let age = now.wrapping_sub(pass.0) & START;
+pub(super) const fn age_of(permit: &BreakerPermit, now: u64) -> u64 {
+    let age = now.wrapping_sub(permit.0) & START;
     if age > START / 2 { 0 } else { age }
 }
 
@@ -159,35 +159,35 @@ mod tests {
 
     #[test]
     fn counts_do_not_touch_each_other_at_their_largest() {
-        let mut word = Word::half_open(LAST_GENERATION);
-        for _ in 1..MOST_PROBES {
-            word = word.with_probe();
+        let mut state = PackedState::half_open(LAST_GENERATION);
+        for _ in 1..MAX_PROBES {
+            state = state.with_probe();
         }
-        assert_eq!(word.flying(), u64::from(MOST_PROBES));
-        for n in 0..MOST_PROBES {
-            word = word.back(if n % 2 == 0 { Probe::Healthy } else { Probe::Ailing }).unwrap();
+        assert_eq!(state.in_flight(), u64::from(MAX_PROBES));
+        for n in 0..MAX_PROBES {
+            state = state.with_result(if n % 2 == 0 { Probe::Healthy } else { Probe::Ailing }).unwrap();
         }
-        assert_eq!((word.flying(), word.healthy(), word.ailing()), (0, 5_000, 5_000));
-        assert_eq!((word.mode(), word.generation()), (Mode::HalfOpen, LAST_GENERATION));
-        assert_eq!(word.back(Probe::Nothing), None);
-        let streak = Word::new(Mode::Closed, LAST_GENERATION).with_streak(u64::from(u32::MAX));
+        assert_eq!((state.in_flight(), state.healthy(), state.ailing()), (0, 5_000, 5_000));
+        assert_eq!((state.mode(), state.generation()), (Mode::HalfOpen, LAST_GENERATION));
+        assert_eq!(state.with_result(Probe::Nothing), None);
+        let streak = PackedState::new(Mode::Closed, LAST_GENERATION).with_streak(u64::from(u32::MAX));
         assert_eq!((streak.streak(), streak.generation()), (u64::from(u32::MAX), LAST_GENERATION));
     }
 
     #[test]
     fn generations_leave_out_the_one_of_no_pass() {
-        assert_eq!(Word::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
+        assert_eq!(PackedState::new(Mode::Open, LAST_GENERATION).next_generation(), 1);
         assert_eq!(generation_of(&BreakerPermit::NONE), 0);
-        assert_eq!(generation_of(&pass(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
+        assert_eq!(generation_of(&permit(LAST_GENERATION, u64::MAX)), LAST_GENERATION);
     }
 
     #[test]
     fn ages_are_exact_across_the_turn_of_the_start_and_never_negative() {
         for start in [0, 7, START, START + 5, u64::MAX] {
             for age in [0_u64, 1, 3_600_000_000_000, START / 2] {
-                assert_eq!(age_of(&pass(3, start), start.wrapping_add(age)), age);
+                assert_eq!(age_of(&permit(3, start), start.wrapping_add(age)), age);
             }
-            assert_eq!(age_of(&pass(3, start), start.wrapping_sub(1)), 0, "a clock that steps back");
+            assert_eq!(age_of(&permit(3, start), start.wrapping_sub(1)), 0, "a clock that steps back");
         }
     }
 }

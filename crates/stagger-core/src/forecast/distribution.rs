@@ -6,7 +6,7 @@ use crate::schedule::Interval;
 
 /// The distribution of the delay before one retry.
 #[allow(clippy::large_enum_variant)] // There is no allocator to put the larger ones behind.
-pub(super) enum Law<'a> {
+pub(super) enum Distribution<'a> {
     /// Uniform, and then cut at a cap, which may have a share of its own.
     Uniform { interval: Interval, cap: u64 },
     /// A chain of draws that depend on one another.
@@ -18,8 +18,8 @@ pub(super) enum Law<'a> {
 /// A sample of two draws is a square with this side.
 const SIDE: usize = 64;
 
-impl<'a> Law<'a> {
-    /// The law of retry `n`, from 1, whose interval this is.
+impl<'a> Distribution<'a> {
+    /// The distribution of retry `n`, from 1, whose interval this is.
     pub(super) fn at(policy: &'a Policy, n: u32, interval: Interval) -> Self {
         let curve = &policy.curve;
         match curve.shape.route {
