@@ -3,13 +3,14 @@ use core::str::FromStr;
 
 use crate::text::{ParseError, Problem};
 
-/// A share, in whole millionths, exact.
+/// An exact share in whole millionths.
 ///
-/// Units: parts per million. Range of what takes one: `0..=1`, unless it says otherwise. A larger one can be written
-/// down, so that the builder it is given to can say so together with everything else that is wrong.
+/// Units: parts per million. Range where one is accepted: `0..=1`, unless documented otherwise. A larger share can be
+/// created, so that the builder that receives it reports it together with all other problems.
 ///
-/// As text: `20%` or `0.2`. What is not a whole number of millionths is refused and not rounded, so that a budget of
-/// a third is a decision and never an accident.
+/// As text: `20%` or `0.2`. Text that is not a whole number of millionths is rejected and not rounded, because the
+/// right direction depends on the use: for a threshold, such as two thirds, round down (`0.666666`), or use
+/// [`from_counts`](Self::from_counts).
 ///
 /// ```
 /// use stagger_core::Ratio;
@@ -24,19 +25,19 @@ use crate::text::{ParseError, Problem};
 pub struct Ratio(u32);
 
 impl Ratio {
-    /// Nothing.
+    /// A share of 0.
     pub const ZERO: Self = Self(0);
-    /// The whole.
+    /// A share of 1.
     pub const ONE: Self = Self(MILLION);
 
-    /// `n` parts per million.
+    /// Creates a share of `n` parts per million.
     #[inline]
     #[must_use]
     pub const fn millionths(n: u32) -> Self {
         Self(n)
     }
 
-    /// `n` per cent.
+    /// Creates a share of `n` percent.
     #[inline]
     #[must_use]
     pub const fn percent(n: u32) -> Self {
@@ -63,28 +64,28 @@ impl Ratio {
         Self(if millionths > u32::MAX as u64 { u32::MAX } else { millionths as u32 })
     }
 
-    /// The number of millionths.
+    /// Returns the number of millionths.
     #[inline]
     #[must_use]
     pub const fn as_millionths(self) -> u32 {
         self.0
     }
 
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     #[inline]
     #[must_use]
     pub const fn as_f64(self) -> f64 {
         self.0 as f64 / MILLION as f64
     }
 
-    /// Whether it is more than the whole, which is refused unless the taker says otherwise.
+    /// Returns whether the share is more than 1, which most builders reject.
     #[inline]
     #[must_use]
     pub const fn is_above_one(self) -> bool {
         self.0 > MILLION
     }
 
-    /// This share of `whole`, rounded down, exact for every `whole`.
+    /// Returns this share of `whole`, rounded down, exact for every `whole`.
     #[inline]
     #[must_use]
     pub const fn of(self, whole: u64) -> u64 {
@@ -94,10 +95,10 @@ impl Ratio {
 
 const MILLION: u32 = 1_000_000;
 
-/// `whole · part / of`, rounded down; `u64::MAX` if that is more. `of` is not zero.
+/// Returns `whole · part / of`, rounded down and saturating at `u64::MAX`. `of` is not zero.
 #[inline]
 pub(crate) const fn share(whole: u64, part: u64, of: u64) -> u64 {
-    // A division of 128 bits takes ten times as long, and is needed for no count that comes about.
+    // A division of 128 bits takes ten times as long, and realistic counts do not need it.
     if let Some(product) = whole.checked_mul(part) {
         return product / of;
     }

@@ -7,7 +7,7 @@ use crate::profile::Recipe;
 use crate::text::Message;
 use crate::{HintMode, Jitter, Ratio, schedule::Backoff};
 
-/// Everything that is wrong with a policy, with the numbers and the way out.
+/// Every problem in the settings of a policy, with the values and how to fix them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyError {
     problems: u32,
@@ -23,14 +23,14 @@ pub struct PolicyError {
     hint_spread: Ratio,
 }
 
-/// One thing that is wrong with a policy.
+/// One problem in the settings of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum PolicyProblem {
     /// `max_attempts` is 0, but the first call counts.
     NoAttempt,
-    /// `base` is 0, so every delay would be.
+    /// `base` is 0, so every delay would be 0.
     ZeroBase,
     /// `cap` is below `base`.
     CapBelowBase,
@@ -42,13 +42,13 @@ pub enum PolicyProblem {
     RatioAboveOne,
     /// The list has no delay, more than 16, or delays without a common unit.
     List,
-    /// Decorrelated jitter goes with exponential backoff only, and knows neither multiplier nor floor.
+    /// Decorrelated jitter is combined with another backoff than exponential, a multiplier or a floor.
     Decorrelated,
-    /// The jitter of a profile is for exponential delays only.
+    /// The jitter of a profile is combined with a backoff that is not exponential.
     ProfileJitter,
-    /// Jitter is set where there is no delay to draw.
+    /// Jitter is set for a backoff without delays.
     NothingToJitter,
-    /// `cap` or `floor` is set where nothing grows.
+    /// `cap` or `floor` is set for a backoff that does not grow.
     NothingToCap,
     /// `base`, `step` or `multiplier` is set for a backoff that has none.
     Misplaced,
@@ -90,11 +90,11 @@ const ALL: [PolicyProblem; 17] = [
     LocalBase,
 ];
 
-/// Room for every sentence about a policy at once.
+/// Room for all messages of a policy at once.
 type Sentences = Message<2048>;
 
 impl PolicyError {
-    /// The problems, in a fixed order.
+    /// Returns the problems, in a fixed order.
     pub fn problems(&self) -> impl Iterator<Item = PolicyProblem> + '_ {
         ALL.into_iter().filter(|&problem| self.has(problem))
     }
@@ -138,7 +138,7 @@ impl PolicyError {
             Backoff::Exponential { multiplier, .. } => multiplier,
             _ => 1.0,
         };
-        // A derived comparison of errors must not fail for NaN.
+        // Not NaN, so that the derived comparison finds equal errors equal.
         error.multiplier = if multiplier.is_nan() { f64::NEG_INFINITY } else { multiplier };
         if let Jitter::Factor(share) = jitter {
             error.factor = share;
@@ -152,7 +152,7 @@ impl PolicyError {
         };
         let factor_above_one = matches!(jitter, Jitter::Factor(share) if share.is_above_one());
         let spread_above_one = matches!(settings.hint_spread, Some(share) if share.is_above_one());
-        // Only the multiplier that was never touched is silent.
+        // A multiplier that was set to its default cannot be told from one that was not set.
         let decorrelates = matches!(settings.backoff, Backoff::Exponential { .. })
             && multiplier.to_bits() == 2.0_f64.to_bits()
             && error.floor == 0;

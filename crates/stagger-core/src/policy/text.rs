@@ -10,7 +10,7 @@ use crate::backoff::DelayList;
 use crate::text::{Compact, ParseError, Problem, parse_duration};
 use crate::{HintMode, Jitter, Ratio, profile::Profile, schedule::Backoff};
 
-/// Every setting's name, and the other names that are understood and never printed.
+/// The name of every setting, and other spellings that are accepted and never printed.
 const KEYS: [(Key, &str, &[&str]); 16] = [
     (Key::Base, "base", &["delay"]),
     (Key::Step, "step", &[]),
@@ -60,7 +60,7 @@ pub(super) enum Value {
     Jitter(Jitter),
     Mode(HintMode),
     Share(Ratio),
-    /// There is no limit, in the word for this setting.
+    /// No limit, in the word for this setting.
     Unlimited(&'static str),
 }
 
@@ -80,8 +80,8 @@ impl fmt::Display for Value {
 }
 
 impl Policy {
-    /// Every setting that is printed, in the order in which it is printed. Those at their default are left out, except
-    /// for the ones that say what kind of policy it is.
+    /// Returns every setting that is printed, in print order. Settings at their default are left out, except for those
+    /// that characterize the policy.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&'static str, Value)> + '_ {
         KEYS.iter().filter_map(|&(key, name, _)| Some((name, self.settings.printed(key)?)))
     }
@@ -124,7 +124,7 @@ impl super::Settings {
     }
 }
 
-/// The policy in one line; [`FromStr`] reads it back to the same policy.
+/// Writes the policy in one line; [`FromStr`] parses it to the same policy.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.settings.backoff.name())?;
@@ -132,7 +132,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// `1s,2s,5s`.
+/// Writes `1s,2s,5s`.
 impl fmt::Display for DelayList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, delay) in self.iter().enumerate() {
@@ -142,8 +142,9 @@ impl fmt::Display for DelayList {
     }
 }
 
-/// Reads a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
-/// settings as `name=value` in any order, each at most once. What is left out is at its default, or as in the profile.
+/// Parses a policy in one line: the name of a backoff (`exponential`, if it is left out) or of a [`Profile`], then
+/// settings as `name=value` in any order, each at most once. A setting that is left out is at its default, or as in the
+/// profile. `decorrelated base=1s cap=30s` is short for `exponential base=1s cap=30s jitter=decorrelated`.
 impl FromStr for Policy {
     type Err = ParseError;
 
@@ -161,10 +162,11 @@ impl FromStr for Policy {
 }
 
 impl PolicyBuilder {
-    /// One setting in the words of the policy language: `set("base", "500ms")`.
+    /// Sets one setting by its name in the policy language: `set("base", "500ms")`.
     ///
     /// # Errors
-    /// [`ParseError`] if there is no such setting, the value cannot be read, or the backoff has no such setting.
+    /// [`ParseError`] if there is no such setting, the value cannot be parsed, or the backoff does not have the
+    /// setting.
     pub fn set(self, key: &str, value: &str) -> Result<Self, ParseError> {
         let mut draft = Draft::default();
         draft.set(key, value)?;
@@ -172,10 +174,10 @@ impl PolicyBuilder {
     }
 }
 
-/// Settings that were read, in whatever order they came.
+/// Settings that were parsed, in any order.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    /// What everything that is not set is taken from.
+    /// The source of every setting that is not set.
     profile: Option<&'static Profile>,
     backoff: Option<Shape>,
     seen: u32,
@@ -221,7 +223,7 @@ const SHAPES: [(Shape, &str); 7] = [
 ];
 
 impl Draft {
-    /// The name of a backoff, or of a profile.
+    /// Sets the backoff or the profile by its name.
     pub(super) fn backoff(&mut self, name: &str) -> Result<(), ParseError> {
         if self.backoff.is_some() || self.profile.is_some() {
             return Err(ParseError::new(Problem::Twice, "backoff"));
@@ -542,7 +544,7 @@ mod tests {
         ] {
             assert_eq!(distance(a.as_bytes(), b.as_bytes()), want, "{a}, {b}");
         }
-        // Beyond the row.
+        // Longer than the row.
         assert_eq!(distance(b"", "x".repeat(100).as_bytes()), 31);
         assert_eq!(distance("x".repeat(100).as_bytes(), b"x"), 99);
     }

@@ -5,8 +5,8 @@ use crate::Ratio;
 /// Units above the second, largest first, in nanoseconds.
 const LONG_UNITS: [(&str, u64); 3] = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000)];
 
-/// A text of bounded length that can be put together in a `const`, so that the compiler and the program complain
-/// about a senseless policy in the same words. What does not fit into `ROOM` bytes is left out.
+/// A text of bounded length that can be composed in a `const`, so that compiler errors and run-time errors about an
+/// invalid policy have the same words. Text that does not fit into `ROOM` bytes is left out.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<const ROOM: usize> {
     bytes: [u8; ROOM],
@@ -49,7 +49,7 @@ impl<const ROOM: usize> Message<ROOM> {
         self
     }
 
-    /// A length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`.
+    /// Appends a length of time in its shortest exact form: `500ms`, `1.5s`, `1m30s`, `2h`.
     pub(crate) const fn duration(mut self, nanos: u64) -> Self {
         let mut rest = nanos;
         let mut at = 0;
@@ -92,13 +92,13 @@ impl<const ROOM: usize> Message<ROOM> {
         self.number(millionths / 1_000_000).fraction(millionths % 1_000_000, 6)
     }
 
-    /// Appends a share in per cent: `12.5%`.
+    /// Appends a share in percent: `12.5%`.
     pub(crate) const fn percent(self, share: Ratio) -> Self {
         let millionths = share.as_millionths() as u64;
         self.number(millionths / 10_000).fraction(millionths % 10_000, 4).text("%")
     }
 
-    /// `.` and the decimals of `part`, which has `digits` of them, without the zeros at the end; nothing for zero.
+    /// Appends `.` and the decimals of `part`, which has `digits` of them, without trailing zeros; nothing for zero.
     const fn fraction(mut self, mut part: u64, digits: u32) -> Self {
         if part == 0 {
             return self;
