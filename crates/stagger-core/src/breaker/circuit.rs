@@ -2,16 +2,20 @@ use core::fmt;
 use core::time::Duration;
 
 use super::builder::CircuitBreakerBuilder;
-use super::ledger::Ledger;
-use super::packed_state::{Mode, PackedState, generation_of, permit};
+use super::ledger::{Ledger, Opening};
+use super::packed_state::{Mode, PackedState, Probe, generation_of, permit};
 use super::rules::Rules;
 use super::snapshot::{BreakerSnapshot, BreakerState, TransitionCause};
-use super::window::Record;
+use super::window::{Mark, Record, Tally};
 use crate::instant::nanos;
-use crate::sync::{AtomicU64, Ordering, Padded, fence};
+use crate::sync::{AtomicU64, Ordering, Padded, fence, spin_loop};
 use crate::{
-    Breaker, BreakerOpen, Instant, Outcome, Policy, Seed, guard::BreakerPermit, guard::Enforcement, guard::Now,
+    Breaker, BreakerOpen, Instant, Outcome, Policy, Seed, ServerHint, guard::BreakerPermit, guard::Enforcement,
+    guard::Now,
 };
+
+/// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
+const MIN_RETRY_IN: u64 = 1_000_000;
 
 /// A circuit breaker: while a server is down, its callers are told so at once, and it is asked by a few probes only.
 ///
@@ -49,12 +53,12 @@ use crate::{
 /// servers, a [`Budget`](crate::Budget) is better. And it is no use to a client that makes fewer calls in an open time
 /// than it takes to trip.
 pub struct CircuitBreaker {
-    pub(super) state: AtomicU64,
-    pub(super) rules: Rules,
-    pub(super) open: Policy,
-    pub(super) seed: Seed,
-    pub(super) record: Padded<Record>,
-    pub(super) ledger: Padded<Ledger>,
+    state: AtomicU64,
+    rules: Rules,
+    open: Policy,
+    seed: Seed,
+    record: Padded<Record>,
+    ledger: Padded<Ledger>,
 }
 
 impl CircuitBreaker {
@@ -188,7 +192,7 @@ impl Breaker for CircuitBreaker {
 
 impl CircuitBreaker {
     #[inline]
-    pub(super) fn load(&self) -> PackedState {
+    fn load(&self) -> PackedState {
         PackedState(self.state.load(Ordering::Acquire))
     }
 
@@ -219,6 +223,288 @@ impl CircuitBreaker {
     }
 }
 
+/// Admission: what happens when a call wants to begin.
+impl CircuitBreaker {
+    fn permit(&self, state: PackedState, now: &dyn Now) -> BreakerPermit {
+        // Who asks for the time pays for it.
+        let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
+        permit(state.generation(), start)
+    }
+
+    /// Not inlined: the usual call is let pass without it.
+    #[inline(never)]
+    fn admit_slowly(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
+        let ledger = &self.ledger.0;
+        loop {
+            let state = self.load();
+            match state.mode() {
+                Mode::Closed => return Ok(self.permit(state, now)),
+                Mode::ForcedClosed => return Ok(BreakerPermit::NONE),
+                Mode::Open => {
+                    let at = now.now().as_nanos();
+                    if at >= ledger.until.get() {
+                        match self.half_open(state, at) {
+                            true => return Ok(permit(state.next_generation(), at)),
+                            false => continue,
+                        }
+                    }
+                }
+                Mode::HalfOpen => {
+                    let at = now.now().as_nanos();
+                    if state.taken() < u64::from(self.rules.probes) {
+                        // Before the place is taken, or somebody could find a probe that has been out for long.
+                        ledger.probed.raise(at);
+                        match self.swap(state, state.with_probe()) {
+                            true => return Ok(permit(state.generation(), at)),
+                            false => continue,
+                        }
+                    }
+                    if self.is_overdue(state, at) {
+                        self.trip(
+                            state,
+                            self.overdue_from(),
+                            None,
+                            TransitionCause::ProbeWait,
+                            self.probes_found(state),
+                            0,
+                        );
+                        continue;
+                    }
+                }
+                Mode::ForcedOpen | Mode::Changing => {}
+            }
+            let Some(left) = self.time_until_admission(now) else { continue };
+            match self.enforcement() {
+                Enforcement::Enforced => {
+                    ledger.refusals.increment();
+                    return Err(BreakerOpen { retry_in: Duration::from_nanos(left) });
+                }
+                Enforcement::Observed => ledger.would_have_refused.increment(),
+                Enforcement::Off => {}
+            }
+            return Ok(BreakerPermit::NONE);
+        }
+    }
+
+    /// How long it refuses, in nanoseconds, at least 1; `None` if it would let a call pass now.
+    fn time_until_admission(&self, now: &dyn Now) -> Option<u64> {
+        let ledger = &self.ledger.0;
+        let state = self.load();
+        let left = match state.mode() {
+            Mode::Closed | Mode::ForcedClosed => 0,
+            Mode::Changing => MIN_RETRY_IN,
+            Mode::ForcedOpen => self.open.bounds(1).map_or(MIN_RETRY_IN, |(_, longest)| nanos(longest)),
+            Mode::Open => ledger.until.get().saturating_sub(now.now().as_nanos()),
+            Mode::HalfOpen if state.taken() < u64::from(self.rules.probes) => 0,
+            Mode::HalfOpen => {
+                let at = now.now().as_nanos();
+                let overdue = self.overdue_from();
+                if self.is_overdue(state, at) {
+                    // It opened when the probe was due, though nobody has looked.
+                    overdue.saturating_add(self.length(ledger.opening().next(), None)).saturating_sub(at)
+                } else {
+                    // What has been on its way for so long takes about as long again.
+                    at.saturating_sub(ledger.probed.get()).max(MIN_RETRY_IN).min(overdue.saturating_sub(at))
+                }
+            }
+        };
+        (left > 0).then_some(left)
+    }
+
+    /// When the probes that are out had the longest wait behind them.
+    fn overdue_from(&self) -> u64 {
+        self.ledger.0.probed.get().saturating_add(self.rules.probe_wait)
+    }
+
+    fn is_overdue(&self, state: PackedState, at: u64) -> bool {
+        state.in_flight() > 0 && at >= self.overdue_from()
+    }
+
+    fn length(&self, opening: Opening, hint: Option<ServerHint>) -> u64 {
+        opening.length(hint, &self.open, self.seed)
+    }
+}
+
+/// Results: what happens when a call ends.
+impl CircuitBreaker {
+    /// Not inlined: the usual success has been dealt with before.
+    #[inline(never)]
+    fn record_slowly(&self, permit: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
+        let state = self.load();
+        // The result of a call that another state admitted says nothing about this one.
+        if generation_of(permit) != state.generation() {
+            return;
+        }
+        match state.mode() {
+            Mode::Closed => {
+                let Some(mark) = self.rules.mark(permit, outcome, || now.now().as_nanos()) else { return };
+                self.record_while_closed(state, mark, outcome, now);
+            }
+            Mode::HalfOpen => {
+                let mark = self.rules.mark(permit, outcome, || now.now().as_nanos());
+                self.record_probe(state, Rules::probe(mark), outcome, now);
+            }
+            Mode::Open | Mode::ForcedOpen | Mode::ForcedClosed | Mode::Changing => {}
+        }
+    }
+
+    /// A result while it is closed.
+    fn record_while_closed(&self, mut state: PackedState, mark: Mark, outcome: &Outcome, now: &dyn Now) {
+        let generation = state.generation();
+        let is_still = |state: PackedState| (state.mode(), state.generation()) == (Mode::Closed, generation);
+        let tally = self.record.0.count(generation, mark, || now.now().as_nanos());
+        while self.rules.consecutive > 0 && is_still(state) {
+            let streak = if mark.failed { state.streak() + 1 } else { 0 };
+            if streak >= u64::from(self.rules.consecutive) {
+                let tally = tally.unwrap_or_default();
+                if self.trip(state, now.now().as_nanos(), hint_of(outcome), TransitionCause::Consecutive, tally, streak)
+                {
+                    return;
+                }
+            } else if streak == state.streak() || self.swap(state, state.with_streak(streak)) {
+                break;
+            }
+            state = self.load();
+        }
+        let Some(tally) = tally else { return };
+        let Some(cause) = self.rules.tripped(tally) else { return };
+        // Again and again, until it is done, or another state has begun.
+        state = self.load();
+        while is_still(state) && !self.trip(state, now.now().as_nanos(), hint_of(outcome), cause, tally, state.streak())
+        {
+            state = self.load();
+        }
+    }
+
+    /// A result while it is half-open.
+    fn record_probe(&self, mut state: PackedState, probe: Probe, outcome: &Outcome, now: &dyn Now) {
+        let generation = state.generation();
+        while (state.mode(), state.generation()) == (Mode::HalfOpen, generation) {
+            let Some(back) = state.with_result(probe) else { return };
+            let can_fail = u64::from(self.rules.probes - self.rules.healthy_probes);
+            let done = if back.healthy() >= u64::from(self.rules.healthy_probes) {
+                self.close(state, now.now().as_nanos())
+            } else if back.ailing() > can_fail {
+                let found = self.probes_found(back);
+                self.trip(state, now.now().as_nanos(), hint_of(outcome), TransitionCause::Probes, found, 0)
+            } else {
+                self.swap(state, back)
+            };
+            if done {
+                return;
+            }
+            state = self.load();
+        }
+    }
+
+    fn probes_found(&self, state: PackedState) -> Tally {
+        Tally { calls: state.healthy() + state.ailing(), failures: state.ailing(), slow: 0 }
+    }
+}
+
+/// Transitions from one state to the next, by one thread at a time.
+impl CircuitBreaker {
+    #[must_use]
+    fn swap(&self, from: PackedState, to: PackedState) -> bool {
+        self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the right to change the state. Whoever gets it ends with `enter`; nothing in between can panic or wait.
+    #[must_use]
+    fn begin_change(&self, from: PackedState) -> bool {
+        let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
+        fence(Ordering::Release);
+        is_mine
+    }
+
+    fn enter(&self, state: PackedState, at: u64, cause: TransitionCause) {
+        self.ledger.0.enter(at, cause);
+        self.state.store(state.0, Ordering::Release);
+    }
+
+    /// Opens it, from `at` on. `false`: its state is another by now.
+    fn trip(
+        &self,
+        from: PackedState,
+        at: u64,
+        hint: Option<ServerHint>,
+        cause: TransitionCause,
+        tally: Tally,
+        consecutive: u64,
+    ) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        let ledger = &self.ledger.0;
+        let opening = self.next_opening(from.mode(), at);
+        let length = self.length(opening, hint);
+        ledger.set_opening(opening);
+        ledger.open_for.set(length);
+        ledger.until.set(at.saturating_add(length));
+        ledger.set_tripped_by(tally, consecutive);
+        self.enter(PackedState::new(Mode::Open, from.next_generation()), at, cause);
+        true
+    }
+
+    /// Its open times grow, unless it has been closed for long enough.
+    fn next_opening(&self, from: Mode, at: u64) -> Opening {
+        let ledger = &self.ledger.0;
+        let opening = ledger.opening();
+        let stable = self.open.stable_after().map_or(ledger.open_for.get(), nanos);
+        if from == Mode::Closed && opening.number > 0 && at.saturating_sub(ledger.since.get()) >= stable {
+            opening.begin_again().next()
+        } else {
+            opening.next()
+        }
+    }
+
+    /// Half-opens it, with one probe on its way.
+    fn half_open(&self, from: PackedState, at: u64) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        self.ledger.0.probed.raise(at);
+        self.enter(PackedState::half_open(from.next_generation()), at, TransitionCause::OpenTime);
+        true
+    }
+
+    fn close(&self, from: PackedState, at: u64) -> bool {
+        if !self.begin_change(from) {
+            return false;
+        }
+        self.record.0.begin(from.next_generation());
+        self.enter(PackedState::new(Mode::Closed, from.next_generation()), at, TransitionCause::Probes);
+        true
+    }
+
+    #[cold]
+    fn command(&self, mode: Mode, now: &dyn Now) {
+        let at = now.now().as_nanos();
+        let from = loop {
+            let state = self.at_rest();
+            if self.begin_change(state) {
+                break state;
+            }
+        };
+        let ledger = &self.ledger.0;
+        ledger.set_opening(ledger.opening().begin_again());
+        ledger.set_tripped_by(Tally::default(), 0);
+        self.record.0.begin(from.next_generation());
+        self.enter(PackedState::new(mode, from.next_generation()), at, TransitionCause::Command);
+    }
+
+    /// The word, when no change is on its way: for commands and reports, which may wait for the few nanoseconds.
+    fn at_rest(&self) -> PackedState {
+        loop {
+            let state = self.load();
+            if state.mode() != Mode::Changing {
+                return state;
+            }
+            spin_loop();
+        }
+    }
+}
+
 impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CircuitBreaker")
@@ -236,5 +522,12 @@ const fn state_of(mode: Mode) -> BreakerState {
         Mode::ForcedOpen => BreakerState::ForcedOpen,
         Mode::ForcedClosed => BreakerState::ForcedClosed,
         Mode::Open | Mode::Changing => BreakerState::Open,
+    }
+}
+
+const fn hint_of(outcome: &Outcome) -> Option<ServerHint> {
+    match outcome {
+        Outcome::Failed { hint, .. } => *hint,
+        _ => None,
     }
 }

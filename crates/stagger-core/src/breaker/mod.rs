@@ -23,12 +23,9 @@
 //! stops *first attempts* as well, while the server is down. A breaker is for one target each: a breaker in front of
 //! many hosts keeps calls away from the healthy ones too.
 
-mod ask;
 mod builder;
 mod calls;
-mod change;
 mod circuit;
-mod count;
 mod error;
 mod ledger;
 mod packed_state;
