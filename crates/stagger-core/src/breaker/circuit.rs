@@ -14,10 +14,11 @@ use crate::{
     guard::Now,
 };
 
-/// What a refused call is told when it cannot be known: during a change of state, and as the least in a half-open one.
+/// The `retry_in` of a rejected call when it cannot be known: during a change of state, and the minimum in the
+/// half-open state.
 const MIN_RETRY_IN: u64 = 1_000_000;
 
-/// A circuit breaker: while a server is down, its callers are told so at once, and it is asked by a few probes only.
+/// A circuit breaker: while a server is down, it rejects calls at once and sends only a few probes.
 ///
 /// ```text
 ///              a rule trips                     open time over
@@ -25,33 +26,34 @@ const MIN_RETRY_IN: u64 = 1_000_000;
 ///     ▲                          ▲   a probe fails, or is overdue       │
 ///     │                          └──────────────────────────────────────┤
 ///     └─────────────────────────────────────────────────────────────────┘
-///                       as many probes as asked for are healthy
+///                   as many probes as configured are healthy
 /// ```
 ///
-/// What an outcome says is its [verdict](Outcome::verdict): a permanent failure is an answer, and so a success; what
-/// was cancelled, never reached the server or failed for want of our own resources counts as nothing, and a probe that
-/// ends so gives its place to another. A result counts for the state that admitted its call, and for no later one.
+/// Outcomes count by their [verdict](Outcome::verdict). A permanent failure is an answer of the server, so it counts as
+/// a success. An attempt that was cancelled, never reached the server or failed because the client ran out of a
+/// resource does not count; a probe that ends so frees its place for another. A result counts only for the state that
+/// admitted its call.
 ///
 /// # What it bounds
 ///
-/// Once it has opened, the server sees no call but those on their way for the open time, then at most
-/// [`probes`](CircuitBreakerBuilder::probes) at a time: over any time in which it stays down, at most
-/// `probes · (1 + time / shortest open time)` attempts from this client, whatever the number of callers and retries.
-/// Probes that are cancelled come on top of that, one for one.
+/// Once it has opened, the server sees only the calls already in flight until the open time is over, and then at most
+/// [`probes`](CircuitBreakerBuilder::probes) at a time: while the server stays down, this client makes at most `probes
+/// · (1 + time / shortest open time)` attempts, whatever the number of callers and retries. Each cancelled probe allows
+/// one more.
 ///
 /// # Costs
 ///
-/// It is shared by reference and by any number of threads, has no lock and does not allocate. While it is closed
-/// [`admit`](Breaker::admit) is one load; it reads the clock only if calls can be slow. A success is one load more,
-/// unless failures came just before it; with a [`Window`](super::Window) it is a compare-and-swap on a word that all
-/// threads share, and with a window of time a reading of the clock. For the few nanoseconds of a change of state, calls
-/// are refused.
+/// Shared by reference between any number of threads, lock-free, no allocation. While it is closed,
+/// [`admit`](Breaker::admit) is one load; it reads the clock only if there is a rule about slow calls. A success is one
+/// more load, unless failures came just before it. With a [`Window`](super::Window) it is a compare-and-swap on a word
+/// that all threads share, and a window of time also reads the clock. During the few nanoseconds of a change of state,
+/// calls are rejected.
 ///
-/// # When not
+/// # When not to use it
 ///
-/// It stops healthy calls with the ailing ones: for a server that sheds some of its load, or a target that is many
-/// servers, a [`Budget`](crate::Budget) is better. And it is no use to a client that makes fewer calls in an open time
-/// than it takes to trip.
+/// It rejects healthy calls together with the failing ones: for a server that sheds part of its load, or a target that
+/// is many servers, use a [`Budget`](crate::Budget). It has no effect for a client that makes fewer calls in an open
+/// time than it takes to trip.
 pub struct CircuitBreaker {
     state: AtomicU64,
     rules: Rules,
@@ -62,20 +64,20 @@ pub struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// A breaker that opens after five failures in a row, for half of five seconds to five seconds at first, up to a
-    /// minute, and closes after one healthy probe.
+    /// Creates a breaker that opens after five failures in a row, at first for 2.5 to 5 seconds, up to a minute, and
+    /// closes after one healthy probe.
     ///
-    /// The seed draws its open times: breakers with one seed send their probes together.
+    /// The seed draws its open times: breakers with the same seed send their probes at the same time.
     #[must_use]
     pub fn new(seed: Seed) -> Self {
         match Self::builder(seed).consecutive(5).build() {
             Ok(breaker) => breaker,
-            // It does not depend on the seed whether there is a fault, and a test builds it.
+            // The seed cannot cause a problem, and a test builds it.
             Err(error) => unreachable!("{error}"),
         }
     }
 
-    /// A breaker with rules of its own; it needs at least one.
+    /// Creates a builder for a breaker with rules of its own; it needs at least one.
     pub const fn builder(seed: Seed) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder::new(seed)
     }
@@ -85,26 +87,27 @@ impl CircuitBreaker {
         Self { state, rules, open, seed, record: Padded(record), ledger: Padded(Ledger::default()) }
     }
 
-    /// What it does. An open time that is over is noticed by the next call: until then it is `Open`.
+    /// Returns the state. The next call notices that an open time is over: until then the state is `Open`.
     #[must_use]
     pub fn state(&self) -> BreakerState {
         state_of(self.at_rest().mode())
     }
 
-    /// How many changes of state there have been: one load, to be polled for changes.
+    /// Returns how many changes of state there have been. One load: poll it to detect changes.
     #[must_use]
     pub fn transitions(&self) -> u64 {
         self.ledger.0.transitions.get()
     }
 
-    /// It, for metrics and events. The clock is read for a window of time.
+    /// Returns a snapshot for metrics and events. Reads the clock only for a window of time.
     #[must_use]
     pub fn snapshot(&self, now: &dyn Now) -> BreakerSnapshot {
         loop {
             let state = self.at_rest();
             let snapshot = self.describe(state, now);
-            // The word does not tell every failure, but it tells that no change of state came in between. The fence is
-            // for the numbers beside it, with that of `begin_change`: who has seen one of a new state sees the word too.
+            // The state does not contain every failure, but it shows that no change of state came in between. The fence
+            // is for the numbers beside it and pairs with that of `begin_change`: a thread that has seen a number of a
+            // new state also sees that state.
             fence(Ordering::Acquire);
             let after = self.load();
             if (after.mode(), after.generation()) == (state.mode(), state.generation()) {
@@ -113,28 +116,28 @@ impl CircuitBreaker {
         }
     }
 
-    /// Refuses every call until it is told otherwise. Calls are told to come back after the longest first open time.
+    /// Rejects every call until another command. Rejected calls receive the longest first open time as `retry_in`.
     pub fn force_open(&self, now: &dyn Now) {
         self.command(Mode::ForcedOpen, now);
     }
 
-    /// Lets every call pass and counts nothing until it is told otherwise: the breaker is off.
+    /// Admits every call and counts nothing until another command: the breaker is off.
     pub fn force_closed(&self, now: &dyn Now) {
         self.command(Mode::ForcedClosed, now);
     }
 
-    /// Closes it, forced or not, with nothing counted and the open times at their first.
+    /// Closes the breaker, forced or not, with nothing counted and the open times at their first.
     pub fn reset(&self, now: &dyn Now) {
         self.command(Mode::Closed, now);
     }
 
-    /// Whether its refusals are kept to; while the program runs, and without a change of its state. If they are not,
-    /// calls that it would have refused pass, and their results count for nothing.
+    /// Sets whether rejections are enforced, without a change of state. If they are not, calls that would have been
+    /// rejected are admitted, and their results do not count.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.ledger.0.enforcement.set(enforcement as u64);
     }
 
-    /// Whether its refusals are kept to.
+    /// Returns whether rejections are enforced.
     #[must_use]
     pub fn enforcement(&self) -> Enforcement {
         let seen = self.ledger.0.enforcement.get();
@@ -146,7 +149,7 @@ impl Breaker for CircuitBreaker {
     #[inline]
     fn admit(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let state = self.load();
-        // The clock is left to those who wait for it, so that nothing has to be kept across a reading of it here.
+        // Reading the clock is left to the slow path, so that nothing has to be kept across it here.
         if state.mode() == Mode::Closed && self.rules.slow.is_none() {
             Ok(permit(state.generation(), 0))
         } else {
@@ -169,7 +172,7 @@ impl Breaker for CircuitBreaker {
         let Some(left) = self.time_until_admission(now) else { return false };
         match state.mode() {
             Mode::ForcedOpen => true,
-            // By then the probes may be back: the attempt asks again when it begins.
+            // The probes may have returned by then: the attempt asks again when it begins.
             Mode::HalfOpen if !self.is_overdue(state, now.now().as_nanos()) => after.is_zero(),
             _ => nanos(after) < left,
         }
@@ -226,12 +229,12 @@ impl CircuitBreaker {
 /// Admission: what happens when a call wants to begin.
 impl CircuitBreaker {
     fn permit(&self, state: PackedState, now: &dyn Now) -> BreakerPermit {
-        // Who asks for the time pays for it.
+        // The clock is read only if there is a rule about slow calls.
         let start = if self.rules.slow.is_some() { now.now().as_nanos() } else { 0 };
         permit(state.generation(), start)
     }
 
-    /// Not inlined: the usual call is let pass without it.
+    /// Admits or rejects a call in any state. Not inlined: `admit` handles the usual call.
     #[inline(never)]
     fn admit_slowly(&self, now: &dyn Now) -> Result<BreakerPermit, BreakerOpen> {
         let ledger = &self.ledger.0;
@@ -252,7 +255,8 @@ impl CircuitBreaker {
                 Mode::HalfOpen => {
                     let at = now.now().as_nanos();
                     if state.taken() < u64::from(self.rules.probes) {
-                        // Before the place is taken, or somebody could find a probe that has been out for long.
+                        // Before the place is taken, or another thread could find a probe that seems to be in flight
+                        // for a long time.
                         ledger.probed.raise(at);
                         match self.swap(state, state.with_probe()) {
                             true => return Ok(permit(state.generation(), at)),
@@ -286,7 +290,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// How long it refuses, in nanoseconds, at least 1; `None` if it would let a call pass now.
+    /// Returns for how long calls are rejected, in nanoseconds, at least 1; `None` if a call would be admitted now.
     fn time_until_admission(&self, now: &dyn Now) -> Option<u64> {
         let ledger = &self.ledger.0;
         let state = self.load();
@@ -300,10 +304,10 @@ impl CircuitBreaker {
                 let at = now.now().as_nanos();
                 let overdue = self.overdue_from();
                 if self.is_overdue(state, at) {
-                    // It opened when the probe was due, though nobody has looked.
+                    // It has been open since the probe was overdue, although no call has noticed.
                     overdue.saturating_add(self.length(ledger.opening().next(), None)).saturating_sub(at)
                 } else {
-                    // What has been on its way for so long takes about as long again.
+                    // A probe that has taken this long is assumed to take as long again.
                     at.saturating_sub(ledger.probed.get()).max(MIN_RETRY_IN).min(overdue.saturating_sub(at))
                 }
             }
@@ -311,7 +315,7 @@ impl CircuitBreaker {
         (left > 0).then_some(left)
     }
 
-    /// When the probes that are out had the longest wait behind them.
+    /// Returns when the probes in flight are overdue.
     fn overdue_from(&self) -> u64 {
         self.ledger.0.probed.get().saturating_add(self.rules.probe_wait)
     }
@@ -327,7 +331,7 @@ impl CircuitBreaker {
 
 /// Results: what happens when a call ends.
 impl CircuitBreaker {
-    /// Not inlined: the usual success has been dealt with before.
+    /// Records a result in any state. Not inlined: `record` handles the usual success.
     #[inline(never)]
     fn record_slowly(&self, permit: &BreakerPermit, outcome: &Outcome, now: &dyn Now) {
         let state = self.load();
@@ -348,7 +352,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// A result while it is closed.
+    /// Records a result in the closed state.
     fn record_while_closed(&self, mut state: PackedState, mark: Mark, outcome: &Outcome, now: &dyn Now) {
         let generation = state.generation();
         let is_still = |state: PackedState| (state.mode(), state.generation()) == (Mode::Closed, generation);
@@ -368,7 +372,7 @@ impl CircuitBreaker {
         }
         let Some(tally) = tally else { return };
         let Some(cause) = self.rules.tripped(tally) else { return };
-        // Again and again, until it is done, or another state has begun.
+        // Repeat until it is done, or until another state has begun.
         state = self.load();
         while is_still(state) && !self.trip(state, now.now().as_nanos(), hint_of(outcome), cause, tally, state.streak())
         {
@@ -376,7 +380,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// A result while it is half-open.
+    /// Records a result in the half-open state.
     fn record_probe(&self, mut state: PackedState, probe: Probe, outcome: &Outcome, now: &dyn Now) {
         let generation = state.generation();
         while (state.mode(), state.generation()) == (Mode::HalfOpen, generation) {
@@ -409,7 +413,8 @@ impl CircuitBreaker {
         self.state.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes the right to change the state. Whoever gets it ends with `enter`; nothing in between can panic or wait.
+    /// Acquires the right to change the state. If this returns true, the thread must end with `enter`; nothing in
+    /// between may panic or wait.
     #[must_use]
     fn begin_change(&self, from: PackedState) -> bool {
         let is_mine = from.mode() != Mode::Changing && self.swap(from, from.changing());
@@ -422,7 +427,7 @@ impl CircuitBreaker {
         self.state.store(state.0, Ordering::Release);
     }
 
-    /// Opens it, from `at` on. `false`: its state is another by now.
+    /// Opens the breaker from `at` on. Returns false if the state has changed in the meantime.
     fn trip(
         &self,
         from: PackedState,
@@ -446,7 +451,7 @@ impl CircuitBreaker {
         true
     }
 
-    /// Its open times grow, unless it has been closed for long enough.
+    /// Returns the next open time: open times grow, unless the breaker has been closed for long enough.
     fn next_opening(&self, from: Mode, at: u64) -> Opening {
         let ledger = &self.ledger.0;
         let opening = ledger.opening();
@@ -458,7 +463,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Half-opens it, with one probe on its way.
+    /// Half-opens the breaker, with one probe in flight.
     fn half_open(&self, from: PackedState, at: u64) -> bool {
         if !self.begin_change(from) {
             return false;
@@ -493,7 +498,7 @@ impl CircuitBreaker {
         self.enter(PackedState::new(mode, from.next_generation()), at, TransitionCause::Command);
     }
 
-    /// The word, when no change is on its way: for commands and reports, which may wait for the few nanoseconds.
+    /// Returns the state when no change is in progress, for commands and snapshots, which may wait a few nanoseconds.
     fn at_rest(&self) -> PackedState {
         loop {
             let state = self.load();

@@ -1,4 +1,4 @@
-//! The circuit breaker: it keeps calls away from a server that is known to be down.
+//! Circuit breakers: they reject calls to a server that is known to be down.
 //!
 //! ```
 //! use core::time::Duration;
@@ -19,9 +19,9 @@
 //! # Ok::<(), stagger_core::breaker::CircuitBreakerError>(())
 //! ```
 //!
-//! Budget or breaker? A [`Budget`](crate::Budget) bounds the *retries* of a client whose server is ailing; a breaker
-//! stops *first attempts* as well, while the server is down. A breaker is for one target each: a breaker in front of
-//! many hosts keeps calls away from the healthy ones too.
+//! Budget or breaker? A [`Budget`](crate::Budget) bounds the *retries* of a client whose server is failing; a breaker
+//! also stops *first attempts* while the server is down. Use one breaker per target: a breaker for many hosts also
+//! rejects calls to the healthy ones.
 
 mod builder;
 mod calls;

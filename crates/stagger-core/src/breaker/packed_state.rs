@@ -1,8 +1,8 @@
-//! The state of a breaker in one word, so that every change of it is one compare-and-swap.
+//! The state of a breaker packed into one word, so that every change of it is one compare-and-swap.
 
 use crate::guard::BreakerPermit;
 
-/// What the breaker does.
+/// The mode of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Closed,
@@ -10,8 +10,8 @@ pub(super) enum Mode {
     HalfOpen,
     ForcedOpen,
     ForcedClosed,
-    /// One thread is on its way from one state to the next, and writes what belongs to it. Nobody waits for it:
-    /// meanwhile calls are refused, and results belong to no state.
+    /// One thread is changing the state and writes the data of the new one. No thread waits for it: in the meantime
+    /// calls are rejected, and results belong to no state.
     Changing,
 }
 
@@ -43,7 +43,7 @@ impl PackedState {
         Self(mode as u64 | generation << MODE_BITS)
     }
 
-    /// Half-open, with one probe on its way.
+    /// Returns the half-open state, with one probe in flight.
     pub(super) const fn half_open(generation: u64) -> Self {
         Self(Self::new(Mode::HalfOpen, generation).0 + (1 << IN_FLIGHT))
     }
@@ -60,7 +60,7 @@ impl PackedState {
         }
     }
 
-    /// From 1 on, and never 0: that is the generation of [`BreakerPermit::NONE`].
+    /// Returns the generation, from 1. It is never 0, which is the generation of [`BreakerPermit::NONE`].
     #[inline]
     pub(super) const fn generation(self) -> u64 {
         self.0 >> MODE_BITS & LAST_GENERATION
@@ -74,7 +74,7 @@ impl PackedState {
         Self::new(Mode::Changing, self.generation())
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     #[inline]
     pub(super) const fn streak(self) -> u64 {
         self.0 >> PAYLOAD
@@ -84,22 +84,22 @@ impl PackedState {
         Self(Self::new(Mode::Closed, self.generation()).0 | streak << PAYLOAD)
     }
 
-    /// Probes on their way.
+    /// Returns the number of probes in flight.
     pub(super) const fn in_flight(self) -> u64 {
         self.0 >> IN_FLIGHT & COUNT
     }
 
-    /// Probes that found the server healthy.
+    /// Returns the number of probes that found the server healthy.
     pub(super) const fn healthy(self) -> u64 {
         self.0 >> HEALTHY & COUNT
     }
 
-    /// Probes that found it ailing.
+    /// Returns the number of probes that failed.
     pub(super) const fn ailing(self) -> u64 {
         self.0 >> AILING & COUNT
     }
 
-    /// Places that are taken, by a probe or by its result.
+    /// Returns the number of places that are taken, by a probe or by its result.
     pub(super) const fn taken(self) -> u64 {
         self.in_flight() + self.healthy() + self.ailing()
     }
@@ -108,7 +108,8 @@ impl PackedState {
         Self(self.0 + (1 << IN_FLIGHT))
     }
 
-    /// A probe is back. `None` if none is on its way, which a pass that was recorded twice can cause.
+    /// Returns the state after a probe returned. `None` if none is in flight, which a permit that was recorded twice
+    /// can cause.
     pub(super) const fn with_result(self, result: Probe) -> Option<Self> {
         if self.in_flight() == 0 {
             return None;
@@ -122,16 +123,16 @@ impl PackedState {
     }
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     Healthy,
     Ailing,
-    /// It was cancelled, or never reached the server: its place is free again.
+    /// The probe was cancelled, or never reached the server: its place is free again.
     Nothing,
 }
 
-/// A pass is `generation: 16 bits, start: 48`: the state that gave it, and, for a rule about slow calls, when.
+/// A permit is `generation: 16 bits, start: 48`: the state that issued it, and, for a rule about slow calls, when.
 const START_BITS: u32 = 48;
 const START: u64 = (1 << START_BITS) - 1;
 
@@ -140,14 +141,14 @@ pub(super) const fn permit(generation: u64, start: u64) -> BreakerPermit {
     BreakerPermit(generation << START_BITS | start & START)
 }
 
-/// The generation of the state that gave this pass; 0 for none.
+/// Returns the generation of the state that issued this permit; 0 for none.
 #[inline]
 pub(super) const fn generation_of(permit: &BreakerPermit) -> u64 {
     permit.0 >> START_BITS
 }
 
-/// How long ago it was given, in nanoseconds: exact up to 39 hours, half of what the start can tell. A clock that
-/// stepped backwards yields zero.
+/// Returns how long ago the permit was issued, in nanoseconds: exact up to 39 hours, half of what the start can hold. A
+/// clock that stepped backwards yields zero.
 pub(super) const fn age_of(permit: &BreakerPermit, now: u64) -> u64 {
     let age = now.wrapping_sub(permit.0) & START;
     if age > START / 2 { 0 } else { age }

@@ -57,12 +57,12 @@ pub struct ControlledBudget<B, S = RetryControl> {
     control: S,
 }
 
-/// Lent without the budget. No budget here lends it: a bucket, a slot and a count are far smaller.
+/// Granted without the budget. No budget in this crate issues this permit: tokens, slots and counts are far smaller.
 const FREE: BudgetPermit = BudgetPermit(u64::MAX);
 
 impl<B> ControlledBudget<B> {
     const_unless_loom! {
-        /// This budget, enforced, with a switch of its own.
+        /// Creates a controlled budget with a control of its own, enforced.
         #[must_use]
         pub const fn new(budget: B) -> Self {
             Self { budget, control: RetryControl::new() }
@@ -71,36 +71,36 @@ impl<B> ControlledBudget<B> {
 }
 
 impl<B, S: Borrow<RetryControl>> ControlledBudget<B, S> {
-    /// This budget, with a switch that others may share, such as an `Arc` of one.
+    /// Creates a controlled budget with a control that others may share, such as an `Arc` of one.
     #[must_use]
     pub const fn with_control(budget: B, control: S) -> Self {
         Self { budget, control }
     }
 
-    /// The budget behind it.
+    /// Returns the budget behind the control.
     #[must_use]
     pub const fn budget(&self) -> &B {
         &self.budget
     }
 
-    /// What moves it, with everybody who shares it.
+    /// Returns the control, which other budgets may share.
     #[must_use]
     pub fn control(&self) -> &RetryControl {
         self.control.borrow()
     }
 
-    /// Moves it: see [`RetryControl::set`].
+    /// Sets the control: see [`RetryControl::set`].
     pub fn set(&self, to: impl Into<ControlSetting>) {
         self.control().set(to);
     }
 
-    /// The mode that it is in.
+    /// Returns the mode.
     #[must_use]
     pub fn mode(&self) -> ControlMode {
         self.control().setting().mode()
     }
 
-    /// Where it is, and what it has counted so far.
+    /// Returns the setting and the counters.
     #[must_use]
     pub fn snapshot(&self) -> ControlSnapshot {
         self.control().snapshot()
@@ -149,7 +149,7 @@ impl<B: Budget, S: Borrow<RetryControl> + Send + Sync> Budget for ControlledBudg
         }
     }
 
-    /// What is left of the budget while it is enforced; nothing while no retry passes; else it does not matter.
+    /// Returns what is available in the budget while it is enforced; zero while no retry is granted; otherwise `None`.
     fn available(&self) -> Option<u64> {
         let setting = self.control().setting();
         match setting.mode() {
