@@ -5,22 +5,22 @@ use core::time::Duration;
 use crate::text::{ParseError, Problem};
 use crate::{Instant, Seed};
 
-/// When one refused client should come back, reserved for it alone.
+/// A time at which a rejected client may return, reserved for it alone.
 ///
-/// As text, for a header: the milliseconds to wait, rounded up, and the ticket to bring along: `1520;token=` and 32
-/// hexadecimal digits. The client takes the wait for a [`ServerHint::Reserved`](crate::ServerHint::Reserved).
+/// As text, for a header: the milliseconds to wait, rounded up, and the token to present: `1520;token=` and 32
+/// hexadecimal digits. The client treats the wait as a [`ServerHint::Reserved`](crate::ServerHint::Reserved).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// How long to wait.
     pub after: Duration,
-    /// What to show on return.
+    /// The token to present on return.
     pub token: ReservationToken,
 }
 
-/// What a client shows when it comes to its appointment.
+/// The proof of a reservation, which the client presents when it returns.
 ///
-/// It is signed with the server's secret, so that one cannot be made up by accident or for fun. That is no cryptography:
-/// whoever wants in by force is not kept out by an appointment.
+/// It is signed with the server's secret, so that it cannot be made up by accident or guessed casually. The signature
+/// is not cryptographically secure: do not rely on it against attackers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationToken {
     time: u64,
@@ -33,7 +33,7 @@ impl ReservationToken {
         Self { time, seal: secret.for_call(time).get() }
     }
 
-    /// The appointed time, if the ticket was sealed with this secret.
+    /// Returns the reserved time, if the token was sealed with this secret.
     pub(super) const fn time(&self, secret: Seed) -> Option<Instant> {
         if secret.for_call(self.time).get() == self.seal { Some(Instant::from_nanos(self.time)) } else { None }
     }
@@ -50,7 +50,7 @@ impl FromStr for ReservationToken {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let fault = || ParseError::new(Problem::Reservation, text);
-        // `from_str_radix` takes a sign, too.
+        // `from_str_radix` would also accept a sign.
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(fault());
         }

@@ -6,38 +6,38 @@ use crate::guard::Now;
 use crate::sync::const_unless_loom;
 use crate::{Budget, FailureKind, Outcome, Ratio, guard::BudgetPermit};
 
-/// A budget with an operator control for incidents: it can be enforced, only observed, or put aside, and retries can be turned down
-/// to a share or stopped altogether, while the program runs.
+/// A budget with an operator control for incidents: while the program runs, it can be enforced, only observed, or
+/// switched off, and retries can be limited to a share or stopped altogether.
 ///
-/// The budget behind it hears of every attempt in every [`ControlMode`], so that it knows the present when it is enforced
-/// again, and what it lent comes back to it, whatever the mode has become meanwhile.
+/// The budget behind the control records every attempt in every [`ControlMode`], so that its state is current when it
+/// is enforced again. Permits that it granted are settled with it, even if the mode has changed.
 ///
-/// | mode | a retry passes | what the budget refuses |
+/// | mode | a retry is granted | a rejection of the budget |
 /// |---|---|---|
-/// | [`ControlMode::Enforced`] | if the budget pays | is refused |
-/// | [`ControlMode::Observed`] | always | passes, and is [counted](ControlSnapshot::would_have_refused) |
-/// | [`ControlMode::Off`] | always | is not asked |
-/// | [`ControlMode::NoRetries`] | never | is not asked |
+/// | [`ControlMode::Enforced`] | if the budget grants it | rejects the retry |
+/// | [`ControlMode::Observed`] | always | is [counted](ControlSnapshot::would_have_refused) only |
+/// | [`ControlMode::Off`] | always | does not occur: the budget is not asked |
+/// | [`ControlMode::NoRetries`] | never | does not occur: the budget is not asked |
+///
+/// In each mode, a share limits the retries further, [`ControlSetting::share`]: at 25 %, every fourth requested retry
+/// is passed on to the budget, and the others are rejected. The share is exact: of any `n` requests in a row, `share ·
+/// n` are passed on, plus or minus one, whatever the number of threads.
+///
+/// Hedges use the same budget, so they are limited and stopped together with the retries. If only the operator control
+/// should bound them, use [`Unlimited`](super::Unlimited) as the budget.
 ///
 /// # What it bounds
 ///
-/// What passes while it is [enforced](ControlMode::Enforced): as much as the budget behind it says, whatever it was moved to
-/// before. With [`ControlMode::NoRetries`] there is no retry at all. [`ControlMode::Observed`] and [`ControlMode::Off`] bound nothing.
+/// While it is [enforced](ControlMode::Enforced): whatever the budget bounds, regardless of earlier modes. With
+/// [`ControlMode::NoRetries`] there are no retries at all. [`ControlMode::Observed`] and [`ControlMode::Off`] bound
+/// nothing.
 ///
-/// Use [`ControlMode::Observed`] to bring a budget into a program that runs, before it is trusted.
+/// Use [`ControlMode::Observed`] to introduce a budget into a running program before you rely on it.
 ///
 /// # Cost
 ///
-///
-/// Beside each mode stands a share, [`ControlSetting::share`]: at 25 %, every fourth of the retries that are asked for goes on
-/// to the budget, and the others are refused. It is exact: of any `n` that follow one another `share · n` pass, give or
-/// take one, whatever the number of threads.
-///
-/// Hedges are lent by the same budget, so they are turned down and stopped with the retries. Where nothing but the operator control
-/// shall bound them, the budget is [`Unlimited`](super::Unlimited).
-///
-/// Lock-free, shared by reference; it costs one load when a retry is asked for, one addition more while there is a
-/// share, and nothing for a success.
+/// Lock-free, shared by reference. It adds one load to a requested retry, one addition more while there is a share, and
+/// nothing to a success.
 ///
 /// ```
 /// use stagger_core::budget::{ControlledBudget, ControlMode, Tokens};

@@ -1,13 +1,13 @@
 //! The jitter of socket.io's client (`backo2`), in whole milliseconds: one draw decides how far a delay lies from its
-//! ceiling and, by its first decimal, on which side. So the delays lie in ten bands with gaps between them, from 0.55 to
-//! 1.5 ceilings, and are cut at the cap afterwards.
+//! ceiling and, by its first decimal, on which side. So the delays lie in ten bands with gaps between them, from 0.55
+//! to 1.5 ceilings, and are cut at the cap afterwards.
 
 use super::jitter::share;
 use crate::schedule::{Drawn, Interval};
 
 const MILLI: u64 = 1_000_000;
 
-/// The delay that is drawn with these bits, at most `cap`, all in nanoseconds; `next` is the ceiling after this one.
+/// Draws a delay from these bits, at most `cap`, all in nanoseconds; `next` is the ceiling after this one.
 pub(crate) fn draw(ceiling: f64, next: f64, cap: u64, bits: u64) -> Drawn {
     let ceiling = ceiling as u64;
     let longest = ceiling.saturating_add(ceiling / 2).min(crate::instant::LONGEST_NANOS);
@@ -15,7 +15,7 @@ pub(crate) fn draw(ceiling: f64, next: f64, cap: u64, bits: u64) -> Drawn {
     Drawn { delay: delay(ceiling, cap, share(bits)), interval, carry: next }
 }
 
-/// The delay for a share of 1.
+/// Returns the delay for a number in `[0, 1)`.
 pub(crate) fn delay(ceiling: u64, cap: u64, share: f64) -> u64 {
     let ceiling = ceiling / MILLI;
     let distance = (share * 0.5 * ceiling as f64) as u64;
